@@ -1,0 +1,30 @@
+# Everything from a bare Python 3.11: `make demo` shows the main job, `make test` runs all tests.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+# Made anew when what it holds has changed; the stamp is written last, so that a broken set-up is not taken for a whole one.
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.ready  ## the shipped cases against the embedded demo system, offline
+	$(BIN)/python -m pytest evalcases -q
+
+test: $(VENV)/.ready  ## all tests
+	$(BIN)/python -m pytest tests
+
+lint: $(VENV)/.ready  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.ready  ## time and memory, measured here
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,3 @@
+"""For the project's own tests: pytest within pytest."""
+
+pytest_plugins = ["pytester"]

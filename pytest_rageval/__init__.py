@@ -1,0 +1,66 @@
+"""Evaluation cases for RAG chatbots as pytest tests.
+
+Public names are imported when they are first used: a suite that has the plugin installed and no cases pays nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_rageval.judges.base import Judge
+    from pytest_rageval.matching import observe
+    from pytest_rageval.metrics.registry import metric
+    from pytest_rageval.model import (
+        Answer,
+        AskRequest,
+        CaseResult,
+        Chunk,
+        EvalCase,
+        Gold,
+        Judgement,
+        JudgeRequest,
+        NotApplicable,
+        Observation,
+        Reference,
+        Score,
+    )
+    from pytest_rageval.targets.base import Target
+
+_PLACES = {
+    "Judge": "judges.base",
+    "Target": "targets.base",
+    "metric": "metrics.registry",
+    "observe": "matching",
+    **dict.fromkeys(
+        ("Answer", "AskRequest", "CaseResult", "Chunk", "EvalCase", "Gold", "JudgeRequest", "Judgement",
+         "NotApplicable", "Observation", "Reference", "Score"),
+        "model",
+    ),
+}  # fmt: skip
+
+__all__ = [
+    "Answer",
+    "AskRequest",
+    "CaseResult",
+    "Chunk",
+    "EvalCase",
+    "Gold",
+    "Judge",
+    "JudgeRequest",
+    "Judgement",
+    "NotApplicable",
+    "Observation",
+    "Reference",
+    "Score",
+    "Target",
+    "metric",
+    "observe",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -1,0 +1,51 @@
+"""The anchors spelling: gold is places in documents, which survive re-chunking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_rageval.cases import shapes
+from pytest_rageval.cases.fields import Draft, Field
+
+FIELDS: Mapping[str, Field] = {
+    "expected_key_facts": Field("key_facts", shapes.NAMES, "Facts that a right answer states.", is_gold=True),
+    "expected_answers": Field("answers", shapes.NAMES, "Answers any of which is right.", is_gold=True),
+    "gold_supports": Field("supports", shapes.ANCHORS, "The places that hold the answer.", is_gold=True),
+    "required_support_groups": Field(
+        "support_groups",
+        shapes.GROUPS,
+        "Which of gold_supports are needed together, by 0-based position: [[0, 1], [2]] means (0 and 1) or 2.",
+        is_gold=True,
+    ),
+    "irrelevant_supports": Field(
+        "irrelevant_supports", shapes.ANCHORS, "Places that look alike and must not come.", is_gold=True
+    ),
+    "recency_conflict_rule": Field(
+        "recency_conflict_rule", shapes.RULE, "What a right answer does where the supports disagree.", is_gold=True
+    ),
+}
+
+
+def settle(draft: Draft) -> None:
+    """The rules that tie supports, groups, answerable and the recency rule together."""
+    gold = draft.gold
+    if "supports" in draft.broken:
+        return
+    supports = gold.get("supports") or ()
+    for position, group in enumerate(gold.get("support_groups") or ()):
+        for inner, index in enumerate(group):
+            if not 0 <= index < len(supports):
+                path = (*draft.origins["support_groups"], position, inner)
+                draft.findings.add(path, f"is {index}, out of range: {_how_many(len(supports))}")
+    if supports and draft.case.get("answerable") is False:
+        message = "contradicts 'answerable': false; leave the supports out, or make the case answerable"
+        draft.findings.add(draft.origins["supports"], message)
+    if gold.get("recency_conflict_rule") == "cite_newer" and len(supports) < 2:
+        message = f"is 'cite_newer', which needs two supports or more; {_how_many(len(supports))}"
+        draft.findings.add(draft.origins["recency_conflict_rule"], message)
+
+
+def _how_many(supports: int) -> str:
+    if not supports:
+        return "the case has no supports"
+    return "the case has one support, 0" if supports == 1 else f"the case has {supports} supports, 0 to {supports - 1}"

@@ -1,0 +1,237 @@
+"""CSV → records: the header names the keys; a cell is text, true or false, or JSON, as its key wants it, or absent."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from pytest_rageval.cases.fields import Field
+from pytest_rageval.cases.lines import Line
+from pytest_rageval.cases.positions import Positions
+from pytest_rageval.cases.problems import Path, Report, closest, quoted
+from pytest_rageval.cases.strict_json import Refused, parse, reworded
+from pytest_rageval.model import Json
+
+
+class CsvRow(NamedTuple):
+    """One record, the line that it starts in, and what was written."""
+
+    line: int
+    record: dict[str, Json]
+    columns: Sequence[str]
+    text: str
+
+    def column_finder(self) -> CsvRow:
+        """Where its cells stand."""
+        return self
+
+    def column(self, path: Path, at_key: bool) -> int:  # noqa: ARG002 because it is asked of both kinds of rows
+        """1-based column, in characters, of the cell that a path begins with; 1 where it is on a later line."""
+        if not path or path[0] not in self.columns:
+            return 1
+        return cell_column(self.text, self.columns.index(str(path[0])))
+
+
+def csv_rows(
+    lines: Iterator[Line], report: Report, known: Mapping[str, Field], needed: Sequence[Sequence[str]], max_bytes: int
+) -> Iterator[CsvRow]:
+    """The records of a CSV file with a header.
+
+    `known` says how cells are read; each member of `needed` lists names one of which must be a column. A structure
+    that cannot be read on from (an open quote, a quote in the wrong place) ends the file, and the problem says so.
+    """
+    with _cells_up_to(max_bytes):
+        table = _Table(lines, report, max_bytes)
+        header = table.next_row()
+        if header is None or not _is_header(header, table, known, needed):
+            return
+        names = [name.strip() for name in header]
+        while (cells := table.next_row()) is not None:
+            if not table.is_sound or not any(cell and not cell.isspace() for cell in cells):
+                continue  # reported already; or a blank line, as spreadsheets leave them
+            if len(cells) != len(names):
+                many = f"{len(cells)} cell{'s' * (len(cells) != 1)}, expected {len(names)} ({', '.join(names)[:200]})"
+                report.add_unread(table.start, 1, f"the row has {many}; quote cells that hold commas or line breaks")
+                continue
+            record = _record(names, cells, table, known)
+            if record is not None:
+                yield CsvRow(table.start, record, names, table.text)
+
+
+class _Table:
+    """The rows of a CSV text, with the line each one starts in and its text."""
+
+    def __init__(self, lines: Iterator[Line], report: Report, max_bytes: int) -> None:
+        self.report = report
+        self.start = self._last = 0
+        self.is_sound = True
+        self._lines = lines
+        self._max = max_bytes
+        self._buffer: list[str] = []
+        self._size = 0
+        self._reader = csv.reader(self._texts(), strict=True)
+
+    @property
+    def text(self) -> str:
+        """What the row was written as."""
+        return "".join(self._buffer)
+
+    def next_row(self) -> list[str] | None:
+        """The next row that is not an empty line; None at the end, or where nothing can be read any more."""
+        while True:
+            self._buffer.clear()
+            self._size, self.is_sound, self.start = 0, True, self._last + 1
+            try:
+                row = next(self._reader)
+            except StopIteration:
+                return None
+            except _TooLongError as error:
+                self.report.add_unread(self.start, 1, f"{error}; the rest of the file was not read")
+                return None
+            except csv.Error as error:
+                self.report.add_unread(self.start, 1, f"{_reworded(error)}; the rest of the file was not read")
+                return None
+            if row:
+                return row
+
+    def _texts(self) -> Iterator[str]:
+        for number, text, is_sound, is_too_long in self._lines:
+            self._last = number
+            if is_too_long:
+                raise _TooLongError("a quote may be open in the long line")
+            if "\0" in text:
+                self.report.add_unread(
+                    number, text.index("\0") + 1, "holds a NUL character; save the file as UTF-8 text"
+                )
+                is_sound = False
+            self.is_sound = self.is_sound and is_sound
+            self._buffer.append(text)
+            self._size += len(text)
+            if self._size > self._max:
+                raise _TooLongError(f"the row is longer than {self._max:,} bytes (is a quote left open?)")
+            yield text
+
+
+class _TooLongError(Exception):
+    pass
+
+
+@contextmanager
+def _cells_up_to(size: int) -> Iterator[None]:
+    """The limit of the csv module is one for the process: ours while we read, never below what others set."""
+    before = csv.field_size_limit()
+    csv.field_size_limit(max(before, size))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _reworded(error: csv.Error) -> str:
+    said = str(error)
+    if "unexpected end of data" in said:
+        return "the row has a quote that is never closed"
+    if "expected after" in said:
+        return 'a closing quote is followed by text; double the quotes inside a cell ("")'
+    if "new-line character" in said:
+        return "a line ends with CR alone; end lines with LF or CRLF"
+    return f"not valid CSV: {said}"
+
+
+# ── the header ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _is_header(
+    header: Sequence[str], table: _Table, known: Mapping[str, Field], needed: Sequence[Sequence[str]]
+) -> bool:
+    """Can rows be read by this first row? If not, all of why is reported."""
+    report, line = table.report, table.start
+    before = len(report)
+    names = [name.strip() for name in header]
+    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
+        if len(names) == 1 and mark in names[0]:
+            report.add_unread(line, 1, f"the header is separated by {word}; separate cells by commas")
+            return False
+    for position, name in enumerate(names[:200]):
+        if not name:
+            report.add_unread(line, 1, f"column {position + 1} of the header has no name")
+        elif name not in known:
+            close = closest(name, known)
+            remedy = f"did you mean {close!r}?" if close else "the first row must name the columns"
+            report.add_unread(line, 1, f"{quoted(name)} is not a known column; {remedy}")
+        elif name in names[:position]:
+            report.add_unread(line, 1, f"column {quoted(name)} stands twice in the header")
+    meant = {*names, *(closest(name, known) for name in names[:200])}
+    for choices in needed:
+        if meant.isdisjoint(choices):
+            report.add_unread(line, 1, f"the header has no column {' or '.join(map(repr, choices))}")
+    return len(report) == before
+
+
+# ── the cells ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _record(
+    names: Sequence[str], cells: Sequence[str], table: _Table, known: Mapping[str, Field]
+) -> dict[str, Json] | None:
+    """The cells by column, empty ones left out; None if one of them cannot be read."""
+    record: dict[str, Json] = {}
+    is_sound = True
+    for position, (name, cell) in enumerate(zip(names, cells, strict=True)):
+        if not cell or cell.isspace():
+            continue
+        written = known[name].shape.in_cell
+        if written == "text":
+            record[name] = cell
+            continue
+        wrong, value = _flag(cell) if written == "flag" else _json(cell)
+        if wrong:
+            column = cell_column(table.text, position)
+            named = record.get("id")
+            table.report.add(table.start, column, f"{name} {wrong}", named if isinstance(named, str) else None)
+            table.report.unread += is_sound
+            is_sound = False
+        record[name] = value
+    return record if is_sound else None
+
+
+def _flag(cell: str) -> tuple[str, Json]:
+    word = cell.strip().lower()
+    if word in ("true", "false"):
+        return "", word == "true"
+    return f"is {quoted(cell)}, expected true or false", None
+
+
+def _json(cell: str) -> tuple[str, Json]:
+    """What is wrong with a cell of JSON, and its value."""
+    try:
+        return "", parse(cell)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno} of the cell"
+        return f"is {quoted(cell, 40)}, expected JSON: {reworded(error)} at {place}", None
+    except RecursionError:
+        return "is nested too deep", None
+    except Refused:
+        column, message = Positions(cell).oddities[0]
+        return f"is not strict JSON: {message} (at character {column} of the cell)", None
+    except ValueError:  # int() refuses thousands of digits
+        return "holds a number of thousands of digits", None
+
+
+def cell_column(text: str, position: int) -> int:
+    """1-based column of a row's cell, by 0-based position; 1 where it does not begin in the row's first line."""
+    is_quoted = False
+    commas = 0
+    for at, character in enumerate(text):
+        if commas == position:
+            return at + 1
+        if character == '"':
+            is_quoted = not is_quoted
+        elif character == "," and not is_quoted:
+            commas += 1
+        elif character == "\n":
+            break
+    return 1

@@ -1,0 +1,136 @@
+"""Which files below a folder hold cases? Asked for every file of every test suite: nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+PRUNED = frozenset({"node_modules", "venv", ".venv", "__pycache__", "build", "dist"})
+"""Folders never searched, besides hidden ones and `*.egg-info`, unless a glob names them literally."""
+
+
+def find_case_files(root: Path, globs: Sequence[str]) -> list[Path]:
+    """All case files below `root`, sorted.
+
+    A glob is relative to `root`; one without a slash matches base names anywhere below it; `**` stands for any number
+    of folders. Hidden files match only where the glob's last part begins with a dot. Symbolic links are followed, each
+    folder is searched once, by its own name where it has one.
+    """
+    rule = _Rule.of(tuple(globs))
+    return sorted(root / relative for relative in _files(root, rule) if rule.takes_file(relative))
+
+
+def is_case_file(path: Path, root: Path, globs: Sequence[str]) -> bool:
+    """The same rule for one path, existing or not; a path outside `root` is none."""
+    try:
+        relative = path.relative_to(root).as_posix()
+    except ValueError:
+        return False
+    rule = _Rule.of(tuple(globs))
+    folders, _, _ = relative.rpartition("/")
+    return rule.takes_file(relative) and not any(map(rule.prunes, folders.split("/") if folders else ()))
+
+
+class _Rule:
+    """The globs, compiled."""
+
+    def __init__(self, globs: tuple[str, ...]) -> None:
+        self._patterns = [_compiled(glob) for glob in globs]
+        self._named = {part for glob in globs for part in glob.split("/")[:-1]}
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(globs: tuple[str, ...]) -> _Rule:
+        return _Rule(globs)
+
+    def takes_file(self, relative: str) -> bool:
+        base = relative.rpartition("/")[2]
+        if ".references." in base or ".answers." in base:
+            return False
+        return any(pattern.fullmatch(relative) for pattern in self._patterns)
+
+    def prunes(self, folder: str) -> bool:
+        is_odd = folder.startswith(".") or folder in PRUNED or folder.endswith(".egg-info")
+        return is_odd and folder not in self._named
+
+
+def _compiled(glob: str) -> re.Pattern[str]:
+    try:
+        return re.compile(_translated(glob))
+    except re.error:  # a range such as [z-a]: a shell takes it literally
+        return re.compile(re.escape(glob))
+
+
+def _translated(glob: str) -> str:
+    """A regular expression for paths relative to the root, with `/` between the parts."""
+    parts = [part for part in glob.split("/") if part not in ("", ".")]
+    if not parts:
+        return _NOTHING
+    if "/" not in glob:
+        parts = ["**", *parts]
+    expression = ""
+    for part in parts[:-1]:
+        expression += r"(?:[^/]+/)*" if part == "**" else _translated_part(part) + "/"
+    last = parts[-1]
+    hidden = "" if last.startswith(".") else r"(?!\.)"
+    return expression + (r"(?:[^/]+/)*(?!\.)[^/]+" if last == "**" else hidden + _translated_part(last))
+
+
+def _translated_part(part: str) -> str:
+    pieces = re.findall(r"\[!?\]?[^\]]*\]|.", part, re.DOTALL)
+    return "".join(_WILD.get(piece) or _translated_set(piece) for piece in pieces)
+
+
+_NOTHING = "(?!)"
+_WILD = {"*": "[^/]*", "?": "[^/]"}
+
+
+def _translated_set(piece: str) -> str:
+    if len(piece) == 1:
+        return re.escape(piece)
+    negated = piece[1] == "!"
+    members = piece[2 if negated else 1 : -1].replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+    # A set may begin with ^ or hold && and the like, which mean something to `re` and nothing to a shell.
+    members = re.sub(r"([&~|^])", r"\\\1", members)
+    return f"(?!/)[{'^' if negated else ''}{members}]"
+
+
+def _files(root: Path, rule: _Rule) -> Iterator[str]:
+    """Paths, relative to the root, of all regular files in folders that are not pruned."""
+    seen: set[tuple[int, int]] = set()
+    waiting, linked = [""], list[str]()
+    while waiting or linked:
+        # Linked folders come last: a folder reached both ways keeps its own name.
+        folder = waiting.pop() if waiting else linked.pop()
+        try:
+            here = os.stat(root / folder)
+            entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name, reverse=True)
+        except OSError:
+            continue  # unreadable, or gone meanwhile: the same as not there
+        if (here.st_dev, here.st_ino) in seen:
+            continue
+        seen.add((here.st_dev, here.st_ino))
+        for entry in entries:
+            name = f"{folder}/{entry.name}" if folder else entry.name
+            if _is_folder(entry):
+                if not rule.prunes(entry.name):
+                    (linked if entry.is_symlink() else waiting).append(name)
+            elif _is_file(entry):
+                yield name
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False

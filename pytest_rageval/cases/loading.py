@@ -1,0 +1,127 @@
+"""What cases does a file hold, and what is wrong with it? Streaming, strict, everything of a file at once."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_rageval.cases.conversion import Converted, case_from_record
+from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
+from pytest_rageval.cases.jsonl import JsonRow, json_rows
+from pytest_rageval.cases.lines import read_lines
+from pytest_rageval.cases.pairs import Partner, find_partner
+from pytest_rageval.cases.problems import Findings, Report
+from pytest_rageval.cases.spellings import FIELDS
+from pytest_rageval.model import EvalCase, Json, Source
+
+MAX_LINE_BYTES = 4 * 2**20
+"""The longest line, or CSV row, that is read unless the caller allows more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFile:
+    """What a file gave. `problems` are complete lines (`file:line:column: …`); a record with a problem gives no case.
+
+    path       as it was given
+    spellings  how many cases combine which spellings, e.g. ('anchors', 'layers'); () for a bare question
+    """
+
+    path: Path
+    cases: tuple[EvalCase, ...]
+    problems: tuple[str, ...]
+    spellings: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+
+
+def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> CaseFile:
+    """Read a case file: CSV if its name ends so, else JSONL. Never raises for what is in it, or for its absence.
+
+    A file `X.questions.csv` or `X.questions.jsonl` is joined with `X.references.csv` or `X.references.jsonl` beside it.
+    `source.file` is the path relative to `root`, with slashes; the path as given where it lies elsewhere.
+    """
+    report = Report(_name(path, root))
+    with _no_garbage_collection():
+        partner = find_partner(path, report, lambda other: _name(other, root), max_line_bytes)
+        rows = _rows(path, report, max_line_bytes)
+        converted = list(_converted(rows, report, partner))
+    of_references = partner.problems() if partner else ()
+    if not converted and not of_references and not len(report):
+        report.add(1, 1, "the file holds no case")
+    problems = (*report.problems, *of_references)
+    spellings = Counter(one.spelling for one in converted)
+    return CaseFile(path, tuple([one.case for one in converted]), problems, spellings)
+
+
+def looks_like_cases(path: Path) -> bool:
+    """Is the first record of a .jsonl or .csv file a case without any problem? Reads no further than that."""
+    if path.suffix.lower() not in (".jsonl", ".csv") or ".references." in path.name or ".answers." in path.name:
+        return False
+    report = Report(path.name)
+    row = next(_rows(path, report, MAX_LINE_BYTES), None)
+    if row is None or len(report):
+        return False
+    return isinstance(case_from_record(row.record, Source(path.name, row.line)), Converted)
+
+
+def _rows(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | Iterator[CsvRow]:
+    lines = read_lines(path, report, max_bytes)
+    if path.suffix.lower() == ".csv":
+        return csv_rows(lines, report, FIELDS, [("question", "query")], max_bytes)
+    return json_rows(lines, report)
+
+
+def _converted(
+    rows: Iterator[JsonRow] | Iterator[CsvRow], report: Report, partner: Partner | None
+) -> Iterator[Converted]:
+    """The cases of the rows; everything else goes into the report."""
+    lines_by_id: dict[str, int] = {}
+    for row in rows:
+        wrong = partner.join(row.record) if partner is not None else None
+        converted = case_from_record(row.record, Source(report.file, row.line))
+        if isinstance(converted, Converted) and wrong is None:
+            case_id: str | None = converted.case.id
+        else:
+            written = row.record.get("id")
+            case_id = written if isinstance(written, str) else None
+        for findings in (wrong, converted):
+            if isinstance(findings, Findings):
+                report.add_findings(row.line, findings, case_id, row.column_finder().column)
+        if case_id in lines_by_id:
+            report.add(row.line, 1, _used_at(lines_by_id[case_id], row.record), case_id)
+        elif case_id is not None:
+            lines_by_id[case_id] = row.line
+            if wrong is None and isinstance(converted, Converted):
+                yield converted
+
+
+def _used_at(line: int, record: Mapping[str, Json]) -> str:
+    if record.get("id") is None:
+        return f"an equal row without id stands at line {line}; give them ids, or remove one"
+    return f"id already used at line {line}; ids are unique in a file"
+
+
+def _name(path: Path, root: Path) -> str:
+    """How messages, keys and node ids name the file; bytes of the name that are not UTF-8 are escaped."""
+    name = path.as_posix()
+    for absolute in (os.path.abspath, os.path.realpath):
+        inner, outer = Path(absolute(path)), Path(absolute(root))
+        if inner.is_relative_to(outer):
+            name = inner.relative_to(outer).as_posix()
+            break
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Thousands of long-lived objects come to be at once, none of them garbage: looking costs half of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

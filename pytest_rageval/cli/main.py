@@ -1,0 +1,49 @@
+"""The `rageval` command: one module a verb, imported only when that verb is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from pytest_rageval.errors import RagevalError
+
+VERBS = {
+    "cases": "check, count and describe case files",
+    "demo": "the embedded demo system",
+    "metrics": "every metric with its definition",
+}
+
+
+class Verbs(click.Group):
+    """A group whose commands are attributes named like their modules in `pytest_rageval.cli`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"pytest_rageval.cli.{cmd_name}"), cmd_name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(VERBS.items()))
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="pytest-rageval", prog_name="rageval")
+def rageval() -> None:
+    """Around the tests: check cases, look at metrics, serve the demo. Running the cases is `pytest`."""
+
+
+def main() -> None:
+    """Entry point: exit code 0 fine, 1 a check failed, 2 wrong usage."""
+    try:
+        rageval()
+    except RagevalError as error:
+        for problem in error.problems:
+            click.echo(f"ERROR: {problem}", err=True)
+        sys.exit(2)

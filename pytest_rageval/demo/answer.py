@@ -1,0 +1,212 @@
+"""What do the retrieved chunks say to the question? The fewest sentences that cover it, quoted and cited, or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from pytest_rageval.demo.chunking import Chunk
+from pytest_rageval.demo.index import Hit
+from pytest_rageval.demo.terms import text_terms
+
+CHUNKS_READ = 5
+"""Only the first chunks are read, so the answer is the same whether 5 or 50 were asked for ..."""
+
+FAINTEST = 0.65
+"""... and of those the ones that score at least this share of the best."""
+
+PROMPT = "quote-1"
+"""Version of the rules by which sentences are chosen and joined."""
+
+SENTENCES = 3
+LEAST_SHARE = 0.3
+"""Of what the question says, weighted by rarity, one passage must speak of so much, or the answer is not there."""
+
+LEAST_UNION = 0.5
+"""... unless all passages read speak of so much together, as for a question with many parts."""
+
+LEAST_RARITY = 0.35
+"""A question must say so much, measured in terms that no chunk has; a single common word says less."""
+
+GAIN = 0.15
+"""A further sentence must cover so much of the question that was not covered before."""
+
+FROM_HEADING = 0.7
+"""A term in the headings counts less: they say what the section is about, not what the sentence says."""
+
+FROM_SCORE = 0.5
+"""What the score of the whole chunk adds to each of its sentences."""
+
+FROM_YEAR = 0.25
+"""A sentence about the very year that was asked for is worth this much more."""
+
+SAME_SUBJECT = 0.6
+"""Two sentences speak of the same thing if both cover the same share of the question, headings included."""
+
+ABOUT_AS_MUCH = 0.85
+"""... and the one that fits less fits about as well."""
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_HANGUL = re.compile("[가-힣]")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The answer with the chunks it cites, `[1]` being the first of them; or why there is none."""
+
+    text: str
+    cited: tuple[Chunk, ...] = ()
+    abstain_reason: str | None = None
+
+
+class _Sentence(NamedTuple):
+    """A sentence of a chunk; `covered` are terms of the question in it, `about` those in its headings as well."""
+
+    chunk: Chunk
+    order: int
+    text: str
+    covered: frozenset[str]
+    about: frozenset[str]
+    value: float
+
+
+class _Question:
+    """A question, and how much each of its terms says: a term weighs by how few chunks have it."""
+
+    def __init__(self, text: str, terms: Sequence[str], rarity: Callable[[str], float]) -> None:
+        self.years = frozenset(_YEAR.findall(text))
+        self._weights = {term: rarity(term) for term in terms}
+        self.rarity = sum(self._weights.values())
+
+    def terms_in(self, text: str) -> frozenset[str]:
+        return _terms(text) & self._weights.keys()
+
+    def share(self, terms: frozenset[str]) -> float:
+        """How much of the question these terms are, from 0 to 1."""
+        return sum(weight for term, weight in self._weights.items() if term in terms) / self.rarity
+
+
+def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable[[str], float]) -> Written:
+    """An extractive answer to a question with these terms; `rarity` weighs a term by how few chunks have it."""
+    question = _Question(text, terms, rarity)
+    if question.rarity < LEAST_RARITY * rarity(""):  # no chunk has the empty term
+        return _abstained(text, "ambiguous_question")
+    if not hits:
+        return _abstained(text, "no_relevant_context")
+    read = [hit for hit in hits[:CHUNKS_READ] if hit.score >= FAINTEST * hits[0].score]
+    passages = [_passage_terms(question, hit.chunk) for hit in read]
+    if max(map(question.share, passages)) < LEAST_SHARE and question.share(frozenset().union(*passages)) < LEAST_UNION:
+        return _abstained(text, "insufficient_information")
+    if question.years and not question.years & frozenset().union(*(_years(hit.chunk) for hit in read)):
+        return _abstained(text, "insufficient_information")
+    sentences = sorted(_sentences(question, read), key=lambda one: (-one.value, one.order))
+    if not sentences:
+        return _abstained(text, "insufficient_information")
+    best = sentences[0]
+    older = _other_version(question, best, sentences)
+    if older is not None:
+        return _two_versions(*sorted((best, older), key=lambda one: one.chunk.meta["date"], reverse=True))
+    return _joined(_with_neighbour(_further(question, best, sentences), sentences))
+
+
+def _sentences(question: _Question, hits: Sequence[Hit]) -> Iterator[_Sentence]:
+    order = 0
+    for hit in hits:
+        heading = question.terms_in(_headings(hit.chunk))
+        for text in hit.chunk.said:
+            covered = question.terms_in(text)
+            value = (
+                question.share(covered)
+                + FROM_HEADING * question.share(heading - covered)
+                + FROM_SCORE * hit.score
+                + FROM_YEAR * bool(question.years.intersection(_YEAR.findall(text)))
+            )
+            yield _Sentence(hit.chunk, order, text, covered, covered | heading, value)
+            order += 1
+
+
+def _further(question: _Question, best: _Sentence, sentences: Sequence[_Sentence]) -> list[_Sentence]:
+    """The best sentence and up to two more, each of which covers much of the question that those before do not."""
+    chosen = [best]
+    covered = best.about
+    while len(chosen) < SENTENCES:
+        gain, following = max(
+            ((question.share(one.covered - covered), one) for one in sentences),
+            key=lambda pair: (pair[0], -pair[1].order),
+        )
+        if gain < GAIN:
+            break
+        chosen.append(following)
+        covered |= following.about
+    return chosen
+
+
+def _with_neighbour(chosen: list[_Sentence], sentences: Sequence[_Sentence]) -> list[_Sentence]:
+    """A sentence that stands alone is quoted with the next one of its section, or the one before: often the reason."""
+    if len(chosen) > 1:
+        return chosen
+    beside = {one.order - chosen[0].order: one for one in sentences if one.chunk is chosen[0].chunk}
+    neighbour = beside.get(1, beside.get(-1))
+    return chosen if neighbour is None else [*chosen, neighbour]
+
+
+def _other_version(question: _Question, best: _Sentence, sentences: Sequence[_Sentence]) -> _Sentence | None:
+    """What a note of another date says to the same: about the same terms, fitting about as well, with other numbers."""
+    for other in sentences:
+        dates = {best.chunk.meta.get("date", ""), other.chunk.meta.get("date", "")}
+        if len(dates) < 2 or "" in dates or other.value < ABOUT_AS_MUCH * best.value:
+            continue
+        if question.share(best.about & other.about) < SAME_SUBJECT:
+            continue
+        # Where the question names a year, a sentence about another year is no other version, but another subject.
+        if question.years and not question.years.issuperset(_YEAR.findall(f"{best.text} {other.text}")):
+            continue
+        numbers, others = (set(_NUMBER.findall(one.text)) - question.years for one in (best, other))
+        if numbers and others and numbers != others:
+            return other
+    return None
+
+
+def _two_versions(newer: _Sentence, older: _Sentence) -> Written:
+    dated = f"{older.chunk.meta['date']}, {older.chunk.rel_path}"
+    if _HANGUL.search(newer.text):
+        text = f"{newer.text} [1] 더 오래된 노트({dated})에는 다르게 적혀 있다: {older.text} [2]"
+    else:
+        text = f"{newer.text} [1] An older note ({dated}) reads differently: {older.text} [2]"
+    return Written(text, (newer.chunk, older.chunk))
+
+
+def _joined(chosen: Sequence[_Sentence]) -> Written:
+    """The sentences with their citations: those of the best one's section first, each section in its own order."""
+    chosen = sorted(chosen, key=lambda one: (one.chunk is not chosen[0].chunk, one.order))
+    cited = tuple({sentence.chunk.chunk_id: sentence.chunk for sentence in chosen}.values())
+    number = {chunk.chunk_id: place for place, chunk in enumerate(cited, start=1)}
+    return Written(" ".join(f"{one.text} [{number[one.chunk.chunk_id]}]" for one in chosen), cited)
+
+
+def _abstained(question: str, reason: str) -> Written:
+    if _HANGUL.search(question):
+        return Written("노트에서 이 질문에 대한 답을 찾지 못했습니다.", abstain_reason=reason)
+    return Written("The notes do not answer this question.", abstain_reason=reason)
+
+
+def _headings(chunk: Chunk) -> str:
+    return f"{chunk.heading_path} {chunk.folder}"
+
+
+def _years(chunk: Chunk) -> frozenset[str]:
+    """The years that a passage speaks of, that of its note's date among them."""
+    return frozenset(_YEAR.findall(f"{chunk.heading_path} {chunk.text} {chunk.meta.get('date', '')}"))
+
+
+def _passage_terms(question: _Question, chunk: Chunk) -> frozenset[str]:
+    return question.terms_in(_headings(chunk)).union(*(question.terms_in(text) for text in chunk.said))
+
+
+@lru_cache(maxsize=20_000)
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(text_terms(text))

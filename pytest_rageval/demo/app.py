@@ -1,0 +1,150 @@
+"""The demo system as an ASGI app: the native contract over HTTP, with every error as JSON that a person can read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pytest_rageval.demo.parameters import BODY_BYTES, BadRequest, parse_ask, parse_index
+from pytest_rageval.demo.system import System
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
+
+_SWITCH = {"true": True, "1": True, "false": False, "0": False}
+
+
+def create_app(corpus: Path | None = None, *, graph: Path | None = None) -> AsgiApp:
+    """The demo over its own notes, or over those of another folder of vaults (then without a graph, unless given).
+
+    POST /api/v1/ask[?debug=true], POST /api/v1/index, GET /api/v1/index/stats, GET /api/v1/health. The index is built
+    at the first need, in a thread; lifespan events are answered but not needed. Raises FileNotFoundError where the
+    corpus is no folder.
+    """
+    if corpus is not None and not corpus.is_dir():
+        raise FileNotFoundError(f"corpus {corpus} is not a folder")
+    return _App(System(corpus, graph))
+
+
+class _App:
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._routes: dict[str, tuple[str, Callable[[str, bytes], Awaitable[dict[str, Any]]]]] = {
+            "/api/v1/ask": ("POST", self._ask),
+            "/api/v1/index": ("POST", self._index),
+            "/api/v1/index/stats": ("GET", self._stats),
+            "/api/v1/health": ("GET", self._health),
+        }
+
+    async def __call__(self, connection: Message, receive: Receive, send: Send) -> None:
+        if connection["type"] == "lifespan":
+            await _live(receive, send)
+        elif connection["type"] == "http":
+            await self._respond(connection, receive, send)
+        else:
+            await send({"type": "websocket.close"})
+
+    async def _respond(self, connection: Message, receive: Receive, send: Send) -> None:
+        try:
+            body = await _body(receive)
+            method, handle = self._route(connection["path"])
+            if connection["method"] != method:
+                problem = f"{connection['path']} is for {method}, not {connection['method']}"
+                await _send(send, 405, _error(problem), allow=method)
+                return
+            response = await handle(connection.get("query_string", b"").decode("latin-1"), body)
+        except BadRequest as refused:
+            await _send(send, refused.status, _error(*refused.problems))
+        except _GoneError:
+            return
+        else:
+            await _send(send, 200, response)
+
+    def _route(self, path: str) -> tuple[str, Callable[[str, bytes], Awaitable[dict[str, Any]]]]:
+        if path not in self._routes:
+            raise BadRequest(f"no such path {path!a}; known are {', '.join(self._routes)}", status=404)
+        return self._routes[path]
+
+    async def _ask(self, query: str, body: bytes) -> dict[str, Any]:
+        debug = _debug(query)
+        ask = parse_ask(body)
+        # Answering takes a millisecond: handing it to a thread would cost more than it frees. Building takes longer.
+        if self._system.library.is_ready(ask):
+            return self._system.ask(ask, debug=debug)
+        return await asyncio.to_thread(self._system.ask, ask, debug=debug)
+
+    async def _index(self, query: str, body: bytes) -> dict[str, Any]:
+        _no_parameters(query)
+        built = await asyncio.to_thread(lambda: self._system.library.rebuild(**parse_index(body)))
+        return built.coverage
+
+    async def _stats(self, query: str, _: bytes) -> dict[str, Any]:
+        _no_parameters(query)
+        return (await asyncio.to_thread(self._system.library.index_for)).coverage
+
+    async def _health(self, query: str, _: bytes) -> dict[str, Any]:
+        _no_parameters(query)
+        return {"status": "ok", "index": "built" if self._system.library.is_ready() else "not built yet"}
+
+
+class _GoneError(Exception):
+    """The client left before its request was complete."""
+
+
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _GoneError
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > BODY_BYTES:
+            raise BadRequest(f"the body is larger than {BODY_BYTES:,} bytes", status=413)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _debug(query: str) -> bool:
+    """The one parameter of the query string, `debug`; false where it is absent."""
+    debug = False
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name != "debug":
+            raise BadRequest(f"unknown query parameter {name!a}; known is debug")
+        if value not in _SWITCH:
+            raise BadRequest(f"debug is {value!a}, expected true or false")
+        debug = _SWITCH[value]
+    return debug
+
+
+def _no_parameters(query: str) -> None:
+    for name, _ in parse_qsl(query, keep_blank_values=True):
+        raise BadRequest(f"unknown query parameter {name!a}; none is known here")
+
+
+def _error(*problems: str) -> dict[str, Any]:
+    return {"error": "; ".join(problems), "problems": list(problems)}
+
+
+async def _send(send: Send, status: int, content: dict[str, Any], *, allow: str | None = None) -> None:
+    body = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if allow is not None:
+        headers.append((b"allow", allow.encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,183 @@
+"""What does the question speak of, and what does the small knowledge graph hold about it?"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+EDGES_WITHOUT_PREDICATE = 3
+"""How many edges of an entity are given where the question asks for no predicate."""
+
+INFERRED = {
+    ("hasProduct", "soldIn"): "presentIn",
+    ("stockedBy", "operatesIn"): "availableIn",
+}
+"""Two edges in a row allow a third one: a brand is present where a product of it is sold."""
+
+# Korean writes particles onto the word: 라네즈는 names 라네즈, 모루히네 does not name 모루.
+_PARTICLE = (
+    "(?:은|는|이|가|을|를|의|에|에는|에도|에서|에서는|에서의|에게|와|과|도|만|로|으로|까지|부터|보다|처럼"
+    "|나|이나|랑|이랑|라는|이라는|인가요|입니다)"
+)
+
+
+class Edge(NamedTuple):
+    """One triple."""
+
+    subject: str
+    predicate: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """What the graph makes of a question; see `Graph.understand`."""
+
+    linked: tuple[tuple[str, str], ...]
+    concepts: tuple[str, ...]
+    constraints: tuple[str, ...]
+    edges: tuple[Edge, ...]
+    entities: tuple[str, ...]
+    inferences: tuple[tuple[Edge, tuple[Edge, Edge]], ...]
+    types: Mapping[str, str]
+
+    def trace(self) -> dict[str, Any]:
+        """`debug.trace` of the response."""
+        return {
+            "entities": [{"id": name, "type": self.types[name], "text": text} for name, text in self.linked],
+            "concepts": list(self.concepts),
+            "constraints": list(self.constraints),
+            "kg_entities": list(self.entities),
+            "kg_edges": [edge._asdict() for edge in self.edges],
+            "inferences": [
+                {**edge._asdict(), "because": [because._asdict() for because in reasons]}
+                for edge, reasons in self.inferences
+            ],
+            "entity_types": dict(self.types),
+        }
+
+
+class Graph:
+    """Entities, edges, concepts, constraints and predicates, as tables of a TOML file name them."""
+
+    def __init__(self, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        self._types = {entity["id"]: str(entity["type"]) for entity in tables.get("entity", ())}
+        self._edges = tuple(Edge(row["subject"], row["predicate"], row["object"]) for row in tables.get("edge", ()))
+        self._domain = {row["id"]: (row["domain"], row["range"]) for row in tables.get("predicate", ())}
+        self._entity_names = _Lexicon((e["id"], [e["id"], *e["names"]]) for e in tables.get("entity", ()))
+        self._concepts, self._constraints, self._predicates = (
+            _Lexicon(((row["id"], row["terms"]) for row in tables.get(kind, ())), as_prefix=True)
+            for kind in ("concept", "constraint", "predicate")
+        )
+
+    def understand(self, question: str) -> Understood:
+        """Links entities, concepts and constraints by their names, and follows the edges that are asked for.
+
+        `entities` ranks what the graph answers before what the question itself names: hits@k then says something
+        about the graph, not only about linking.
+        """
+        linked = self._entity_names.find(question)
+        names = list(linked)
+        asked = list(self._predicates.find(question))
+        edges = self._asked_edges(names, asked) or self._nearest_edges(names)
+        ends = [end for edge in edges for end in (edge.object, edge.subject) if end not in linked]
+        entities = tuple(dict.fromkeys([*ends, *names]))
+        inferences = self._inferences(names)
+        inferred = [end for edge, _ in inferences for end in (edge.subject, edge.object)]
+        return Understood(
+            linked=tuple(linked.items()),
+            concepts=tuple(sorted(self._concepts.find(question))),
+            constraints=tuple(sorted(self._constraints.find(question))),
+            edges=tuple(edges),
+            entities=entities,
+            inferences=inferences,
+            types={name: self._types[name] for name in (*entities, *inferred)},
+        )
+
+    def _asked_edges(self, names: Sequence[str], asked: Sequence[str]) -> list[Edge]:
+        """Edges of the asked predicates at the linked entities, or else one step away from them."""
+        found: list[Edge] = []
+        for predicate in asked:
+            direct = [edge for edge in self._touching(names) if edge.predicate == predicate]
+            found += direct or self._one_step_away(names, predicate)
+        return self._narrowed(list(dict.fromkeys(found)), names)
+
+    def _one_step_away(self, names: Sequence[str], predicate: str) -> list[Edge]:
+        """Which ingredients has a brand? Those of its products: both edges of each way are given."""
+        domain, _ = self._domain.get(predicate, ("", ""))
+        return [
+            edge
+            for first in self._touching(names)
+            if self._types[first.object] == domain
+            for second in self._edges
+            if second.subject == first.object and second.predicate == predicate
+            for edge in (first, second)
+        ]
+
+    def _narrowed(self, edges: list[Edge], names: Sequence[str]) -> list[Edge]:
+        """Where two linked entities are joined by an asked edge, that edge alone is the answer."""
+        between = [edge for edge in edges if edge.subject in names and edge.object in names]
+        return between or edges
+
+    def _nearest_edges(self, names: Sequence[str]) -> list[Edge]:
+        touching = self._touching(names)
+        between = [edge for edge in touching if edge.subject in names and edge.object in names]
+        return between or touching[:EDGES_WITHOUT_PREDICATE]
+
+    def _touching(self, names: Iterable[str]) -> list[Edge]:
+        """The edges at these entities: those that begin there, then those that end there."""
+        linked = set(names)
+        leaving = [edge for edge in self._edges if edge.subject in linked]
+        return leaving + [edge for edge in self._edges if edge.object in linked and edge.subject not in linked]
+
+    def _inferences(self, names: Sequence[str]) -> tuple[tuple[Edge, tuple[Edge, Edge]], ...]:
+        """What follows from two edges in a row that begin at a linked entity, each conclusion once."""
+        found: dict[Edge, tuple[Edge, Edge]] = {}
+        for first in self._edges:
+            if first.subject not in names:
+                continue
+            for second in self._edges:
+                predicate = INFERRED.get((first.predicate, second.predicate))
+                if predicate and second.subject == first.object:
+                    found.setdefault(Edge(first.subject, predicate, second.object), (first, second))
+        return tuple(found.items())
+
+
+class _Lexicon:
+    """Ids by the names they go by in a text; of two names at one place the longer counts.
+
+    A Korean name is found with a particle attached; where `as_prefix`, with anything attached (경쟁 in 경쟁사).
+    """
+
+    def __init__(self, entries: Iterable[tuple[str, Iterable[str]]], *, as_prefix: bool = False) -> None:
+        self._ids: dict[str, str] = {}
+        for name, written in entries:
+            for form in written:
+                self._ids.setdefault(_folded(form), name)
+        forms = sorted(self._ids, key=lambda form: (-len(form), form))
+        latin = "|".join(re.escape(form) for form in forms if form.isascii()) or "(?!)"
+        other = "|".join(re.escape(form) for form in forms if not form.isascii()) or "(?!)"
+        end = "" if as_prefix else rf"(?={_PARTICLE}?(?![가-힣]))"
+        self._pattern = re.compile(rf"(?<![a-z0-9])({latin})(?![a-z0-9])|(?<![가-힣])({other}){end}")
+
+    def find(self, text: str) -> dict[str, str]:
+        """Ids found, in order of appearance, each with the words it was found by."""
+        found: dict[str, str] = {}
+        for match in self._pattern.finditer(_folded(text)):
+            form = match[1] or match[2]
+            found.setdefault(self._ids[form], form)
+        return found
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def load_graph(path: Path) -> Graph:
+    """The graph of a TOML file. Raises OSError or tomllib.TOMLDecodeError."""
+    return Graph(tomllib.loads(path.read_text(encoding="utf-8")))

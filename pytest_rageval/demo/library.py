@@ -1,0 +1,86 @@
+"""Which index answers this request? Each is built once, at the first need, and kept for those who come back to it."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.demo.chunking import Budget, cut_note
+from pytest_rageval.demo.coverage import coverage
+from pytest_rageval.demo.folders import Folders
+from pytest_rageval.demo.index import Index
+from pytest_rageval.demo.knowledge import Graph, load_graph
+from pytest_rageval.demo.notes import Note, read_notes
+from pytest_rageval.demo.parameters import Ask, merged_budget
+
+INDEXES_KEPT = 6
+"""A sweep comes back to its budgets; the index used longest ago goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """One index and what belongs to it. `graph` is None where the corpus has none."""
+
+    index: Index
+    folders: Folders
+    coverage: dict[str, Any]
+    graph: Graph | None
+
+
+class Library:
+    """The notes of a corpus and an index for each budget asked for. May be used from any thread."""
+
+    def __init__(self, corpus: Path, graph: Path | None) -> None:
+        self._corpus = corpus
+        self._graph_path = graph
+        self._graph: Graph | None = None
+        self._notes: tuple[Note, ...] | None = None
+        self._budget = Budget()
+        self._built: OrderedDict[Budget, Built] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def is_ready(self, ask: Ask | None = None) -> bool:
+        """Is the index for this question there, and free? Never waits. None asks for the index of no question."""
+        budget = self._budget_of(ask)
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return budget in self._built
+        finally:
+            self._lock.release()
+
+    def index_for(self, ask: Ask | None = None) -> Built:
+        """The index with the budget of this question, built now if need be. Raises `BadRequest` and OSError."""
+        budget = self._budget_of(ask)
+        with self._lock:
+            if budget not in self._built:
+                self._built[budget] = self._build(budget)
+                while len(self._built) > INDEXES_KEPT:
+                    self._built.popitem(last=False)
+            self._built.move_to_end(budget)
+            return self._built[budget]
+
+    def rebuild(self, chunk_max_tokens: int | None = None, chunk_overlap: int | None = None) -> Built:
+        """Reads the corpus afresh; the given parts of the budget stay for those who name none."""
+        with self._lock:
+            self._budget = merged_budget(self._budget, chunk_max_tokens, chunk_overlap)
+            self._notes = None
+            self._built.clear()
+            return self.index_for()
+
+    def _budget_of(self, ask: Ask | None) -> Budget:
+        if ask is None:
+            return self._budget
+        return merged_budget(self._budget, ask.chunk_max_tokens, ask.chunk_overlap)
+
+    def _build(self, budget: Budget) -> Built:
+        if self._notes is None:
+            self._notes = read_notes(self._corpus)
+            self._graph = load_graph(self._graph_path) if self._graph_path else None
+        cuts = [cut_note(note, budget) for note in self._notes]
+        chunks = [chunk for cut in cuts for chunk in cut.chunks]
+        index = Index(chunks, budget)
+        return Built(index, Folders(chunks), coverage(self._notes, cuts, budget, index.version), self._graph)

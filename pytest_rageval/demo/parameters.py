@@ -1,0 +1,204 @@
+"""What may a request say? Checks the bodies of `ask` and `index`, and says all that is wrong with one at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_rageval.demo.chunking import Budget
+
+BODY_BYTES = 1024 * 1024
+MIN_SCORE = 0.35
+"""Default threshold on `score_final`: tuned so that questions from elsewhere find nothing; see the module `answer`."""
+
+FOLDER_MODES = ("off", "on", "on_with_fallback")
+
+
+class BadRequest(Exception):
+    """The request cannot be served; `problems` holds one line each, made for the sender to read."""
+
+    def __init__(self, *problems: str, status: int = 400) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A checked question. A budget part that is None is the one the index was built with.
+
+    The weights are accepted for the sake of the contract: without embeddings the lexical one counts as 1.
+    """
+
+    question: str
+    k: int = 5
+    min_score: float = MIN_SCORE
+    folder_mode: str = "on_with_fallback"
+    vaults: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    history: tuple[tuple[str, str], ...] = ()
+    rerank_vector_weight: float = 0.7
+    rerank_lexical_weight: float = 0.3
+    chunk_max_tokens: int | None = None
+    chunk_overlap: int | None = None
+
+
+def parse_ask(body: bytes) -> Ask:
+    """The question in this JSON body; null equals absent. Raises `BadRequest` with all problems."""
+    given = _checked(_object(body), _ASK)
+    if "question" not in given:
+        raise BadRequest("question is missing, expected a string")
+    return Ask(**given)
+
+
+def parse_index(body: bytes) -> dict[str, int]:
+    """The indexing parameters in this JSON body; an empty body sets none."""
+    return _checked(_object(body), _INDEX) if body.strip() else {}
+
+
+def merged_budget(current: Budget, chunk_max_tokens: int | None, chunk_overlap: int | None) -> Budget:
+    """The current budget with the given parts replaced. Raises `BadRequest` where they do not fit together."""
+    budget = Budget(
+        current.chunk_max_tokens if chunk_max_tokens is None else chunk_max_tokens,
+        current.chunk_overlap if chunk_overlap is None else chunk_overlap,
+    )
+    if budget.chunk_overlap > budget.chunk_max_tokens // 2:
+        raise BadRequest(
+            f"chunk_overlap is {budget.chunk_overlap}, expected at most half of chunk_max_tokens"
+            f" ({budget.chunk_max_tokens // 2})"
+        )
+    return budget
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the body is not UTF-8 (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise BadRequest(f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise BadRequest("the body is nested too deeply") from None
+    except ValueError:  # int() refuses numbers of more than 4,300 digits
+        raise BadRequest("the body holds a number that is too long") from None
+    if not isinstance(value, dict):
+        raise BadRequest(f"the body is {_shown(value)}, expected a JSON object")
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise BadRequest(f"the body holds {name}, which is not JSON")
+
+
+def _checked(given: Mapping[str, Any], known: Mapping[str, _Check]) -> dict[str, Any]:
+    problems: list[str] = []
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in known:
+            problems.append(f"unknown parameter {_shown(name)}; known are {', '.join(known)}")
+        elif value is not None:
+            try:
+                values[name] = known[name](value)
+            except _Unfit as unfit:
+                problems.append(f"{name}{unfit.where} is {_shown(unfit.value)}, expected {unfit.expected}")
+    if problems:
+        raise BadRequest(*problems)
+    return values
+
+
+def _shown(value: object) -> str:
+    """A value as JSON for a message, bounded, whatever it holds."""
+    text = json.dumps(value, ensure_ascii=True)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# ── the checks ────────────────────────────────────────────────────────────────────────────────────────────────
+
+_Check = Callable[[Any], Any]
+
+
+class _Unfit(Exception):
+    def __init__(self, value: object, expected: str, where: str = "") -> None:
+        super().__init__(expected)
+        self.value = value
+        self.expected = expected
+        self.where = where
+
+
+def _text(value: Any, where: str = "") -> str:
+    if not isinstance(value, str):
+        raise _Unfit(value, "a string", where)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _Unfit(value, "text without lone surrogates", where) from None
+    return value
+
+
+def _whole(least: int, most: int) -> _Check:
+    def check(value: Any) -> int:
+        is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        if isinstance(value, bool) or not is_whole or not least <= value <= most:
+            raise _Unfit(value, f"a whole number from {least} to {most:,}")
+        return int(value)
+
+    return check
+
+
+def _share(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise _Unfit(value, "a number from 0 to 1")
+    return float(value)
+
+
+def _one_of(names: Iterable[str]) -> _Check:
+    def check(value: Any) -> str:
+        if value not in names:
+            raise _Unfit(value, f"one of {', '.join(names)}")
+        return str(value)
+
+    return check
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _Unfit(value, "a list")
+    return value
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(_text(name, f"[{at}]") for at, name in enumerate(_list(value)))
+
+
+def _folders(value: Any) -> tuple[str, ...]:
+    """Folder paths without the slashes at their ends; `.` and `/` name the root."""
+    return tuple("" if name in (".", "./") else name.strip("/").removeprefix("./") for name in _names(value))
+
+
+def _history(value: Any) -> tuple[tuple[str, str], ...]:
+    turns: list[tuple[str, str]] = []
+    for at, turn in enumerate(_list(value)):
+        if not isinstance(turn, dict) or not {"role", "text"} <= turn.keys():
+            raise _Unfit(turn, "an object with role and text", f"[{at}]")
+        turns.append((_text(turn["role"], f"[{at}].role"), _text(turn["text"], f"[{at}].text")))
+    return tuple(turns)
+
+
+_INDEX: dict[str, _Check] = {"chunk_max_tokens": _whole(16, 4000), "chunk_overlap": _whole(0, 2000)}
+_ASK: dict[str, _Check] = {
+    "question": _text,
+    "k": _whole(1, 1000),
+    "min_score": _share,
+    "folder_mode": _one_of(FOLDER_MODES),
+    "vaults": _names,
+    "folders": _folders,
+    "history": _history,
+    "rerank_vector_weight": _share,
+    "rerank_lexical_weight": _share,
+    **_INDEX,
+}

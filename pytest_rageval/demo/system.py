@@ -1,0 +1,112 @@
+"""What does the demo answer, and how does it say where the answer comes from? The response of the native contract."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.demo.answer import PROMPT, write
+from pytest_rageval.demo.chunking import CHUNKER, Chunk
+from pytest_rageval.demo.folders import Folders
+from pytest_rageval.demo.index import Hit
+from pytest_rageval.demo.library import Built, Library
+from pytest_rageval.demo.parameters import Ask, BadRequest
+from pytest_rageval.demo.retrieval import Retrieved, milliseconds_since, retrieve
+
+HERE = Path(__file__).parent
+
+
+class System:
+    """The demo over a corpus, its own by default; see `create_app`. May be used from any thread."""
+
+    def __init__(self, corpus: Path | None = None, graph: Path | None = None) -> None:
+        if corpus is None:
+            corpus, graph = HERE / "corpus", graph or HERE / "knowledge" / "graph.toml"
+        self.library = Library(corpus, graph)
+
+    def ask(self, ask: Ask, *, debug: bool) -> dict[str, Any]:
+        """The response to a question, ready for JSON; the same for the same question, apart from `debug.latency`."""
+        built = self.library.index_for(ask)
+        _check_scope(ask, built.folders)
+        found = retrieve(ask, built.index, built.folders)
+        began = time.perf_counter()
+        written = write(ask.question, found.terms, found.hits, built.index.rarity)
+        generation_ms = milliseconds_since(began)
+        response: dict[str, Any] = {
+            "answer": written.text,
+            "references": [_place(chunk) for chunk in written.cited],
+            "abstained": written.abstain_reason is not None,
+            "abstain_reason": written.abstain_reason,
+        }
+        if debug:
+            response["debug"] = _debug(ask, built, found, generation_ms)
+        return response
+
+
+def _check_scope(ask: Ask, folders: Folders) -> None:
+    """Refuses a vault or a folder that no chunk is in: it would silently answer nothing."""
+    problems = [
+        f"unknown vault {name!a}; known are {', '.join(folders.vaults)}"
+        for name in ask.vaults
+        if name not in folders.vaults
+    ]
+    problems += [
+        f"unknown folder {name!a}; known are {', '.join(folders.names)}"
+        for name in ask.folders
+        if not folders.has(name)
+    ]
+    if problems:
+        raise BadRequest(*problems)
+
+
+def _debug(ask: Ask, built: Built, found: Retrieved, generation_ms: float) -> dict[str, Any]:
+    debug: dict[str, Any] = {
+        "retrieved_chunks": [_retrieved_chunk(rank, hit) for rank, hit in enumerate(found.hits, start=1)],
+        "folder_selection": {
+            "mode": ask.folder_mode,
+            "folders": list(found.selection.folders) if found.selection else [],
+            "reasoning": found.selection.reasoning if found.selection else "folder selection is off",
+            "fallback": found.fallback,
+        },
+        "latency": {
+            "folder_selection_ms": found.folder_selection_ms,
+            "retrieval_ms": found.retrieval_ms,
+            "generation_ms": generation_ms,
+        },
+        "indexing_coverage": built.coverage,
+        "versions": {
+            "llm": "extractive",
+            "embedding": None,
+            "prompt": PROMPT,
+            "chunker": CHUNKER,
+            "index": built.index.version,
+        },
+    }
+    if built.graph is not None:
+        debug["trace"] = built.graph.understand(ask.question).trace()
+    return debug
+
+
+def _retrieved_chunk(rank: int, hit: Hit) -> dict[str, Any]:
+    return _place(hit.chunk) | {
+        "start_line": hit.chunk.start_line,
+        "end_line": hit.chunk.end_line,
+        "score_lexical": hit.score,
+        # Without embeddings the lexical weight counts as 1, whatever weights are asked for.
+        "score_final": hit.score,
+        "text": hit.chunk.text,
+        "rank": rank,
+        "token_count": hit.chunk.token_count,
+    }
+
+
+def _place(chunk: Chunk) -> dict[str, Any]:
+    """Where a chunk stands: what references and retrieved chunks both say of it."""
+    place = {
+        "chunk_id": chunk.chunk_id,
+        "vault": chunk.vault,
+        "rel_path": chunk.rel_path,
+        "heading_path": chunk.heading_path,
+    }
+    return place | {key: chunk.meta[key] for key in ("doc_id", "date", "author") if chunk.meta.get(key)}

@@ -1,0 +1,214 @@
+"""What must hold: `[run] METRIC OP LIMIT[%] [when FIELD=VALUE[,…]] [tag NAME]`, read, resolved and checked."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.metrics.registry import Measure, Registry
+from pytest_rageval.model import EvalCase, GateFailed, Observation
+
+HOLDS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    ">": operator.gt,
+    "<=": operator.le,
+    "<": operator.lt,
+}
+FIELDS = ("category", "difficulty", "domain", "tag", "answerable", "requires_kg", "gold", "groups")
+Conditions = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One limit on one metric. `when`: all fields must hold, each by any of its values. `off`: no gate at all."""
+
+    metric: str
+    op: str = ">="
+    limit: float = 0.0
+    percent: bool = False
+    when: Conditions = ()
+    tag: str | None = None
+    scope: Literal["case", "run"] = "case"
+    off: bool = False
+    measure: Measure | None = field(default=None, compare=False)
+    is_default: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.measure.name if self.measure else self.metric
+
+    @property
+    def threshold(self) -> float:
+        """The limit on the metric's own scale."""
+        if not self.percent or self.measure is None:
+            return self.limit
+        low, high = self.measure.metric.scale
+        return low + (high - low) * self.limit / 100
+
+    @property
+    def condition(self) -> str:
+        return ",".join(f"{name}={'|'.join(values)}" for name, values in self.when)
+
+    def holds(self, value: float) -> bool:
+        return HOLDS[self.op](value, self.threshold)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.op} {self.limit:g}{'%' if self.percent else ''}"
+
+
+_GATE = re.compile(
+    r"(?P<run>run\s+)?(?P<metric>[a-z][a-z0-9_]*(?:@\w+)?)\s*"
+    r"(?:(?P<off>\boff)|(?P<op>>=|<=|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?P<percent>%)?)"
+    r"(?:\s+when\s+(?P<when>\S.*?))?(?:\s+tag\s+(?P<tag>\S+))?"
+)
+
+
+def parse_gate(written: str, place: str, scope: Literal["case", "run"] = "case") -> Gate:
+    """Read one gate; `place` says where it was written. Anything else is a SettingsError with the grammar."""
+    found = _GATE.fullmatch(written.strip())
+    if found is None:
+        raise SettingsError(
+            f"{place}: gate {written!r} cannot be read; write METRIC OP LIMIT[%] [when FIELD=VALUE] [tag NAME], "
+            "as in 'recall_any@5 >= 0.8 when category=multi_hop'"
+        )
+    is_run = scope == "run" or found["run"] is not None
+    if is_run and found["when"]:
+        raise SettingsError(f"{place}: gate {written!r}: a run gate takes no 'when'; it covers the whole run")
+    return Gate(
+        metric=found["metric"],
+        op=found["op"] or ">=",
+        limit=float(found["limit"] or 0),
+        percent=found["percent"] is not None,
+        when=_conditions(found["when"], place, written),
+        tag=found["tag"],
+        scope="run" if is_run else "case",
+        off=found["off"] is not None,
+    )
+
+
+def _conditions(written: str | None, place: str, gate: str) -> Conditions:
+    """`a=1,2,b=3` → a is 1 or 2, and b is 3."""
+    fields: list[tuple[str, list[str]]] = []
+    for part in (written or "").split(",") if written else ():
+        name, equals, value = part.strip().rpartition("=")
+        if equals:
+            fields.append((name.strip(), [value.strip()]))
+        elif fields:
+            fields[-1][1].append(value.strip())
+        else:
+            raise SettingsError(f"{place}: gate {gate!r}: {part!r} is not FIELD=VALUE; fields: {', '.join(FIELDS)}")
+    for name, _ in fields:
+        if name not in FIELDS:
+            raise SettingsError(f"{place}: gate {gate!r}: {name!r} is not a field; fields: {', '.join(FIELDS)}")
+    return tuple((name, tuple(values)) for name, values in fields)
+
+
+def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
+    """The gate with its metric looked up; an unknown name is a SettingsError."""
+    return replace(gate, measure=registry.measure(gate.metric, k))
+
+
+def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Iterable[Gate]) -> tuple[Gate, ...]:
+    """All resolved gates of one scope in force: those of a later source replace an earlier one's of the same metric."""
+    in_force: dict[str, list[Gate]] = {}
+    for source in (default, table, options):
+        by_metric: dict[str, list[Gate]] = {}
+        for gate in source:
+            assert gate.measure is not None
+            by_metric.setdefault(gate.measure.metric.name, []).append(gate)
+        in_force |= by_metric
+    return tuple(gate for gates in in_force.values() if not any(g.off for g in gates) for gate in gates)
+
+
+def default_gates(registry: Registry) -> Iterator[Gate]:
+    """The gates that metrics declare themselves."""
+    for metric in registry:
+        for written in metric.gates:
+            yield replace(parse_gate(written, f"metric {metric.name}"), is_default=True)
+
+
+def applies(gate: Gate, obs: Observation) -> bool:
+    """Do the gate's conditions hold for this case, and may it gate what judged it?"""
+    if not all(_facts(obs.case, obs, name) & set(values) for name, values in gate.when):
+        return False
+    if not gate.is_default or gate.measure is None:
+        return True
+    # A heuristic's score gates only where the user wrote the gate.
+    judgement = obs.judged(gate.measure.metric.name)
+    return judgement is None or not judgement.heuristic
+
+
+def _facts(case: EvalCase, obs: Observation, name: str) -> set[str]:
+    if name == "tag":
+        return set(case.tags)
+    if name == "gold":
+        return {obs.matching.kind}
+    if name == "groups":
+        return {"true" if case.gold.support_groups else "false"}
+    value = getattr(case, name)
+    return {str(value).lower()} if isinstance(value, bool) else {value or "uncategorised"}
+
+
+def check(gates: Iterable[Gate], obs: Observation, scores: Mapping[str, float]) -> tuple[int, tuple[GateFailed, ...]]:
+    """How many gates hold for this observation, and those that do not. A metric without a score is not examined."""
+    held, failed = 0, {}
+    for gate in gates:
+        value = scores.get(gate.name)
+        if value is None or not applies(gate, obs):
+            continue
+        if gate.holds(value):
+            held += 1
+        else:
+            threshold = f"{gate.op} {gate.limit:g}{'%' if gate.percent else ''}"
+            failed[gate.name, threshold] = GateFailed(gate.name, value, threshold, gate.tag)
+    return held, tuple(failed.values())
+
+
+# ── against the baseline ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionGate:
+    """How far a metric may get worse, on its own scale."""
+
+    measure: Measure
+    tolerance: float
+    is_default: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.measure.name
+
+    @property
+    def word(self) -> str:
+        return "drop" if self.measure.metric.better == "higher" else "rise"
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.word} <= {self.tolerance:g}"
+
+
+DEFAULT_REGRESSIONS = ("recall_any@k drop 0.05", "groundedness drop 0.5")
+_REGRESSION = re.compile(r"([a-z][a-z0-9_]*(?:@\w+)?)\s+(drop|rise)\s+(\d+\.?\d*|\.\d+)\s*(%)?")
+
+
+def parse_regression(
+    written: str, place: str, registry: Registry, k: int, *, is_default: bool = False
+) -> RegressionGate:
+    """Read `METRIC drop|rise NUMBER[%]`; a direction in which the metric gets better is a SettingsError."""
+    found = _REGRESSION.fullmatch(written.strip())
+    if found is None:
+        raise SettingsError(f"{place}: {written!r} cannot be read; write METRIC drop NUMBER (or rise)")
+    measure = registry.measure(found[1], k)
+    low, high = measure.metric.scale
+    tolerance = float(found[3]) * ((high - low) / 100 if found[4] else 1)
+    gate = RegressionGate(measure, tolerance, is_default)
+    if gate.word != found[2]:
+        raise SettingsError(
+            f"{place}: {written!r}: for {measure.metric.name} {measure.metric.better} is better, so only a "
+            f"{gate.word} can be a regression"
+        )
+    return gate

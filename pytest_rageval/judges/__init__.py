@@ -1,0 +1,8 @@
+"""Stage 3: an answer is judged where no formula can score it."""
+
+from __future__ import annotations
+
+from pytest_rageval.judges.choice import judge_from_object, judge_from_spec
+from pytest_rageval.judges.request import requests_for
+
+__all__ = ["judge_from_object", "judge_from_spec", "requests_for"]

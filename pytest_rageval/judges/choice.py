@@ -1,0 +1,131 @@
+"""Which judge is meant? By a written spec (`lexical`, `stub:4`, `package.module:object`) or by what a fixture gives."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.judges.base import Judge
+from pytest_rageval.text import printable
+
+GROUP = "rageval.judges"
+"""Entry points: `NAME = "package:factory"` makes the spec `NAME:REST` call `factory(REST)`."""
+
+_SPELLINGS = ("lexical", "none", "stub:SCORE")
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+
+def judge_from_spec(spec: str, *, base_url: str | None = None, root: Path | None = None) -> Judge | None:
+    """The judge that a spec names; None for `none`. Anything that names no judge is a SettingsError.
+
+    `package.module:object` is a judge, or a class or function without arguments that gives one; `root` is put on the
+    import path for it. `base_url` only tells what to say of an unknown name.
+    """
+    name, colon, rest = spec.strip().partition(":")
+    if name == "none" and not colon:
+        return None
+    if name == "lexical" and not colon:
+        from pytest_rageval.judges.lexical import LexicalJudge
+
+        return LexicalJudge()
+    if name == "stub":
+        return _stub(spec, rest)
+    for entry_point in entry_points(group=GROUP):
+        if entry_point.name == name:
+            return _from_entry_point(spec, entry_point, rest)
+    if colon and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(rest):
+        return _from_dotted_path(spec, name, rest, root)
+    raise _unknown(spec, base_url)
+
+
+def judge_from_object(given: object) -> Judge | None:
+    """The judge that a fixture gives: a Judge as it is, a plain object through an adapter, None for none."""
+    if given is None or (isinstance(given, Judge) and not inspect.isclass(given)):
+        return given
+    if not inspect.isclass(given):
+        from pytest_rageval.judges.adapter import METHODS, PlainJudge
+
+        if any(callable(getattr(given, method, None)) for method in METHODS.values()):
+            return PlainJudge(given)
+    raise SettingsError(f"rag_judge gives {_described(given)}; {_WANTED}{_lacking(given)}")
+
+
+_WANTED = (
+    "expected a Judge (model, heuristic, rubrics, judge, aclose), an object with coroutines "
+    "score_groundedness(answer, context) and score_relevance(answer, question), or None"
+)
+
+
+def _lacking(given: object) -> str:
+    if not hasattr(given, "judge") or inspect.isclass(given):
+        return ""
+    lacking = [name for name in ("model", "heuristic", "rubrics", "aclose") if not hasattr(given, name)]
+    return f"; it has judge but lacks {', '.join(lacking)}" if lacking else ""
+
+
+def _described(given: object) -> str:
+    if inspect.isclass(given):
+        return f"the class {given.__qualname__}, not an instance of it"
+    return printable(f"{type(given).__qualname__} {given!r}"[:120])
+
+
+def _stub(spec: str, written: str) -> Judge:
+    from pytest_rageval.judges.stub import StubJudge
+
+    try:
+        score = float(written)
+    except ValueError:
+        raise SettingsError(f"judge {spec!r}: the score is a number from 0 to 5, as in stub:4") from None
+    return StubJudge(score)
+
+
+def _from_entry_point(spec: str, entry_point: EntryPoint, rest: str) -> Judge | None:
+    try:
+        made = entry_point.load()(rest)
+    except SettingsError:
+        raise
+    except Exception as error:  # another package's code may raise anything; the user gets one line
+        raise SettingsError(f"judge {spec!r}: entry point {entry_point.value!r} {_failed(error)}") from error
+    return _checked(spec, made)
+
+
+def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> Judge | None:
+    if root is not None and str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        made = found() if inspect.isclass(found) or inspect.isroutine(found) else found
+    except SettingsError:
+        raise
+    except Exception as error:  # a user's own module may raise anything; the user gets one line
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            raise _unknown(spec) from None
+        raise SettingsError(f"judge {spec!r} {_failed(error)}") from error
+    return _checked(spec, made)
+
+
+def _checked(spec: str, made: object) -> Judge | None:
+    try:
+        return judge_from_object(made)
+    except SettingsError as error:
+        raise SettingsError(str(error).replace("rag_judge", f"judge {spec!r}", 1)) from None
+
+
+def _failed(error: Exception) -> str:
+    return f"cannot be loaded: {type(error).__name__}: {printable(' '.join(str(error).split()))[:200]}"
+
+
+def _unknown(spec: str, base_url: str | None = None) -> SettingsError:
+    spellings = sorted({*_SPELLINGS, *(f"{one.name}:…" for one in entry_points(group=GROUP))})
+    asks_server = "; a judge base URL is set, but none of these asks a server" if base_url else ""
+    return SettingsError(
+        f"unknown judge {printable(spec)!r}; known: {', '.join(spellings)}, package.module:object{asks_server}"
+    )

@@ -1,0 +1,246 @@
+"""With which phrases do seven languages decline? Patterns over NFKC, case-folded text (ß is ss, ’ is ').
+
+A phrase speaks of the speaker or of the sources ("I cannot find", "the documents do not say"): a "cannot" about the
+matter itself ("you cannot sort by date") is an answer. All gaps in the patterns are bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+
+class Language:
+    """A sentence declines where a cue and a refusal are found in it; the cue is the quick one."""
+
+    def __init__(self, cue: str, *refusals: str) -> None:
+        self._cue = re.compile(cue)
+        self._refusals = refusals
+
+    @cached_property
+    def _refusal(self) -> re.Pattern[str]:
+        # Compiled on the first cue: all seven together would cost every start 50 ms.
+        return re.compile("|".join(self._refusals))
+
+    def refuses(self, folded: str) -> bool:
+        """Is there a refusal in this sentence, or part of one?"""
+        return self._cue.search(folded) is not None and self._refusal.search(folded) is not None
+
+
+def _gap(most: int) -> str:
+    """Up to so many words, as few as will do, each with the space after it."""
+    return rf"(?:[\w'’-]+,? ){{0,{most}}}?"
+
+
+# ── English ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+_GIVEN = (
+    r"(?:(?:provided|given|available|retrieved|supplied|above|current|existing|these|those|your|our|my|any|of|the|this"
+    r"|search) ){0,4}"
+)
+_SOURCE = (
+    r"(?:contexts?|documents?|documentation|notes?|passages?|sources?|texts?|corpus|materials?|excerpts?|articles?"
+    r"|snippets?|knowledge base|results?|information|vault|chunks?|references?)\b"
+)
+_ANY = (
+    r"(?:(?:any|enough|sufficient|specific|relevant|such|direct|explicit|further|more|the|an?|that|this|clear|detailed"
+    r"|reliable|additional|exact|precise) ){0,3}"
+)
+_INFORMATION = (
+    r"(?:information|info|details?|data|answers?|mention|references?|context|knowledge|records?|documentation)\b"
+)
+_CANNOT = (
+    r"(?:cannot|can't|can not|could not|couldn't|won't be able to"
+    r"|(?:'m|'re|\b(?:am|was|are|were))(?: currently| still)? (?:not able|unable|not in a position) to"
+    r"|(?:wasn't|weren't|aren't|(?:have|has)(?:n't| not) been) able to)"
+)
+_DO_NOT = r"\b(?:do not|does not|don't|doesn't|did not|didn't)"
+_IS_NOT = r"\b(?:isn't|wasn't|aren't|weren't|(?:is|was|are|were) (?:not|nowhere|never)|not)"
+_WH = r"(?:what|when|who|whether|which|where|how|why)"
+
+_ENGLISH = Language(
+    r"\b(?:no|not|none|nothing|neither|nowhere|never|cannot|unable|unknown|unanswerable|insufficient|decline|refuse|n/a"
+    r"|idk|lacks?|only|unclear|impossible|ambiguous|vague|broad|unspecific|more|silent|outside|beyond)\b|n't\b",
+    rf"\bi ?{_CANNOT} {_gap(2)}(?:answer|find|locate|determine|provide|help|assist|confirm|verify|identify|comply"
+    rf"|respond|see any|tell (?:you )?(?:from|{_WH})|say (?:for sure|for certain|from|based|{_WH}))\b",
+    # "We" may be the people whom the sources tell of: "we could not find the cause".
+    rf"\bwe ?{_CANNOT} {_gap(2)}(?:answer|help|assist|provide (?:an? )?{_INFORMATION}|comply|respond"
+    rf"|(?:find|locate) (?:any ?thing|{_ANY}{_INFORMATION}))\b",
+    r"^(?:unable|not able) to (?:answer|find|locate|determine|provide|help|assist)\b",
+    rf"\b(?:i|we) (?:(?:really|simply|currently|just|also|honestly|unfortunately) )?{_DO_NOT} "
+    rf"(?:(?:actually|currently) )?(?:know\b|(?:have|see|find|possess) (?:access\b|anything\b|{_ANY}{_INFORMATION}))",
+    rf"\b(?:i|we) (?:have|had|found|find|see) no {_gap(1)}(?:{_INFORMATION}|idea|way of knowing|access)",
+    rf"\b(?:i'm|i am|we're|we are) not (?:aware of any|familiar with|sure(?: (?:about|{_WH})\b|[.!]*$))",
+    rf"\b{_SOURCE} {_gap(5)}{_DO_NOT} {_gap(2)}(?:mention|say|specify|state|address|discuss|answer|cover"
+    r"|describe|indicate|explain|reveal|disclose"
+    rf"|(?:contain|include|provide|give|offer|have) {_ANY}{_gap(1)}{_INFORMATION})",
+    rf"\b{_SOURCE} {_gap(4)}(?:contains?|provides?|includes?|gives?|offers?|makes?|has|have) no {_gap(2)}"
+    rf"{_INFORMATION}",
+    rf"\bi (?:lack|(?:would )?need more) {_ANY}{_INFORMATION}",
+    rf"\b{_SOURCE} {_gap(3)}(?:(?:says?|contains?|mentions?) nothing|(?:is|are) silent)\b",
+    rf"\b(?:does not|doesn't) (?:appear|occur) {_gap(1)}in {_GIVEN}{_SOURCE}",
+    rf"\b(?:question|topic) (?:falls|is|lies) (?:outside|beyond) {_gap(4)}{_GIVEN}{_SOURCE}",
+    rf"\bthere (?:is|are|was|were) no {_SOURCE} (?:about|on|regarding|concerning)\b",
+    r"\bas an ai(?: language model| assistant)?, i (?:cannot|can't|don't|do not|am not|am unable)\b",
+    r"\bi (?:can|am able to) only (?:answer|help|assist|discuss|respond)\b",
+    rf"\bthere (?:{_IS_NOT}|(?:is|was|are|were) (?:no|insufficient)) {_ANY}(?:{_INFORMATION}|indication) {_gap(3)}"
+    r"(?:about|on|in|for|regarding|concerning|to|of|available|provided|given|that|which|as to)\b",
+    rf"\bthere(?:'s| is| was) (?:no|not|insufficient) {_ANY}{_INFORMATION}[.! ]*$",
+    rf"\b{_SOURCE} {_gap(3)}lacks? {_ANY}{_gap(1)}{_INFORMATION}",
+    rf"\b(?:none|nothing|neither) (?:of|in) {_GIVEN}{_SOURCE} {_gap(3)}(?:mention|say|specif|state|address|discuss"
+    r"|answer|cover|describe|contain|provide|indicate|explain)\w*\b",
+    r"^no (?:documents?|results?|notes?|passages?|records?|matches|matching \w+) "
+    r"(?:match(?:es|ed)?|(?:was |were )?found)\b",
+    rf"\b(?:information|answer) {_gap(6)}{_IS_NOT} {_gap(1)}"
+    r"(?:available|provided|given|included|present|known|specified)\b",
+    rf"\b(?:information|answer|details?|this|that|it) {_IS_NOT} {_gap(1)}(?:in|within|among|part of) "
+    rf"{_GIVEN}{_SOURCE}",
+    r"\bit(?:'s| is| was)(?: not|n't) possible to (?:answer|determine|say|tell)\b",
+    rf"\bit(?:'s| is) (?:unclear|not clear|impossible to (?:say|tell|know|determine)) from {_GIVEN}{_SOURCE}",
+    r"\b(?:the|this|your) question is (?:too |quite |rather )?(?:ambiguous|vague|unclear|broad|unspecific)\b",
+    rf"\b(?:no|not enough|insufficient) {_gap(2)}{_INFORMATION} {_gap(5)}"
+    rf"(?:was|were|is|are|could be|has been|can be) {_gap(1)}(?:found|available|provided|given|located|retrieved)\b",
+    rf"{_IS_NOT} (?:(?:explicitly|directly|specifically|clearly|even) )?(?:mentioned|specified|stated|provided|given"
+    r"|covered|described|discussed|addressed|available|included|documented|found|contained|answered) "
+    rf"{_gap(1)}(?:in|by|within|among) {_GIVEN}{_SOURCE}",
+    rf"\b(?:cannot|can't|can not|could not|couldn't) be {_gap(1)}(?:answered|determined|found|inferred|established"
+    rf"|derived|identified) {_gap(3)}(?:from|on|with|in|using|within) {_GIVEN}{_SOURCE}",
+    r"\b(?:the|this|your) question (?:cannot|can't|could not) be answered\b",
+    r"\bi (?:must |have to |need to )?(?:decline|refuse) to (?:answer|comply|help|respond)\b",
+    r"^(?:n/a|unknown|unanswerable|no answer|no idea|idk|nothing (?:relevant )?(?:was )?found|cannot (?:answer|say)"
+    r"|not (?:found|available|known|specified|mentioned|stated|provided|sure|enough (?:information|context))"
+    r"|(?:no|insufficient|not enough) (?:relevant )?(?:information|context|data|results?|documents?)"
+    r"(?: (?:was |were )?(?:found|available)| to answer.{0,30})?)[.! ]*$",
+)
+
+# ── Korean, Japanese, Chinese ─────────────────────────────────────────────────────────────────────────────────
+
+_KO_INFORMATION = r"(?:정보|내용|자료|문서|노트|답변?|근거|기록|데이터|언급|문맥|컨텍스트|출처)"
+_KO_END = r"(?:습니다|었습니다|네요|어요|음|다|군요|지만)"
+
+_KOREAN = Language(
+    r"[없않못]|모르|모릅|몰라|어렵|불가|부족",
+    rf"{_KO_INFORMATION}[^.]{{0,25}}?"
+    r"(?:찾을 수 없|찾지 못|발견하지 못|발견되지 않|존재하지 않|확인할 수 없|확인되지 않)",
+    rf"{_KO_INFORMATION}[가이는은를을도]? ?(?:전혀 |충분히 )?"
+    rf"(?:없{_KO_END}|부족|포함되어 있지 않|포함되지 않|충분하지 않|제공되지 않|나와 ?있지 않)",
+    r"(?:문서|자료|노트|문맥|컨텍스트|출처|본문|내용)[^.]{0,25}?"
+    r"(?:언급|명시|기재|기록|설명|나와|포함|제공|서술)[^.]{0,6}?[않없못]",
+    rf"(?:^|[,을를은는이가지도] )(?:잘 )?(?:알 수 (?:가 )?없{_KO_END}|모르겠|모릅니다|몰라요)",
+    r"(?:답변?|대답|말씀|도움|안내|제공)[을를해은]? ?(?:드릴|드리기|할|하기) ?(?:수 ?(?:가 )?없|어렵|불가)",
+    rf"(?:정보|내용|답변?|언급|설명|기록)[은는이가도] [^.]{{0,15}}?(?:문서|자료|노트|문맥|컨텍스트|본문|출처)"
+    rf"[^.]{{0,6}}?없{_KO_END}",
+    rf"^찾을 수 없{_KO_END}[.]?$",
+    r"답변?[이은]? (?:불가|어렵)|도와드릴 수 없|판단할 수 없|답할 수 없",
+)
+_JAPANESE = Language(
+    r"ません|ない|かね|不明|不足",
+    r"(?:わかりません|分かりません|分かりかねます|わかりかねます|存じません|判断できません|不明です)",
+    r"(?:情報|記載|資料|文書|回答|内容|ドキュメント|データ|コンテキスト|文脈|ノート|記述)[^。]{0,25}?"
+    r"(?:見つかりません|見つけられません|見つかっていません|見当たりません|ありません|含まれていません|不足して)(?!と)",
+    r"(?:記載|言及|説明|記述|明記|提供)[はが]?されては?(?:いません|おりません|いない)",
+    r"(?:資料|文書|ノート|文脈|本文)には?[^。]{0,12}?(?:書かれて|載って|出て)い(?:ません|ない)",
+    r"(?:お?答え|回答|お伝え|お手伝い|ご案内)(?:する(?:こと)?)?[はがを]?(?:でき(?:ません|かね|ない)|いたしかね)",
+)
+_ZH_INFORMATION = r"(?:信息|資訊|資料|资料|内容|內容|答案|说明|說明|数据|數據|记录|記錄|文档|文件|上下文|依据|依據)"
+_CHINESE = Language(
+    r"[不没沒未无無缺]|有限",
+    r"(?:我|我们|我們)(?:也|并|並|确实|確實|暂时|暫時)?(?:不知道|不清楚|不了解|不确定|不確定)|^(?:不知道|不清楚)",
+    r"(?:无法|無法|不能)(?:为您|為您|给出|給出|直接|[从從][^，。]{0,12}中?)?"
+    r"(?:回答|作答|解答|确定|確定|得知|判断|判斷|确认|確認)",
+    r"(?:找不到|没有|沒有|未能?|无法|無法|缺乏|缺少)"
+    r"(?:找到|提供|包含|提到|提及|足够|足夠|任何|相关|相關|有关|有關|的|该|該|具体|具體){0,4}"
+    rf"[^，。]{{0,10}}?{_ZH_INFORMATION}(?=[，。；,.!！可能来來]|$)",
+    r"(?:文档|文件|资料|資料|上下文|文中|材料|笔记|筆記|信息|內容|内容|原文|来源|來源)[^，。]{0,15}?"
+    r"(?:没有|沒有|并未|並未|未|均未|不)(?:明确|明確|具体|具體|直接)?"
+    r"(?:提到|提及|说明|說明|提供|包含|涉及|记载|記載|指出)",
+    rf"{_ZH_INFORMATION}(?:不足|不够|不夠|有限)(?=[，。；,.!！以]|$)",
+)
+
+# ── German, French, Spanish ───────────────────────────────────────────────────────────────────────────────────
+
+_DE_SOURCE = r"(?:dokument(?:e|en)?|kontext|quellen?|notizen|unterlagen|texte?n?|passagen|materialien|informationen)\b"
+_DE_INFORMATION = r"(?:informationen|angaben?|hinweise?|antwort|daten|zugriff|auskunft)\b"
+
+_GERMAN = Language(
+    r"\bnichts?\b|\bkeine?n?\b",
+    rf"\b(?:ich|wir) (?:weiss|wissen) {_gap(3)}nicht\b|\bweiss ich {_gap(2)}nicht\b",
+    rf"\b(?:(?:ich|wir) (?:kann|können|konnten?)|(?:kann|können|konnten?) (?:ich|wir)) {_gap(8)}(?:nichts?|keine?n?) "
+    rf"{_gap(5)}(?:beantworten|finden|helfen|sagen|ermitteln|bestätigen)\b",
+    rf"\b(?:dazu|hierzu|darüber)\b {_gap(3)}(?:finde ich|steht) {_gap(4)}nichts\b",
+    rf"\bfrage {_gap(4)}(?:kann|konnte|lässt sich) {_gap(6)}nicht {_gap(2)}beantworte[nt]\b",
+    rf"\b(?:ich|wir) (?:habe|haben|finde|finden|fand) {_gap(5)}(?:keine?n?|nicht genug) {_gap(3)}{_DE_INFORMATION}",
+    rf"\b{_DE_SOURCE} {_gap(4)}(?:keine?n?|nichts?) {_gap(5)}"
+    rf"(?:{_DE_INFORMATION}|erwähn\w+|enthalten|hervor|beschrieben|genannt|angegeben)",
+    rf"\b(?:wird|werden|ist|sind) {_gap(3)}(?:in|im|von) {_gap(4)}{_DE_SOURCE} nicht {_gap(1)}"
+    r"(?:erwähnt|angegeben|genannt|beschrieben|enthalten|behandelt)\b",
+    rf"\bkeine {_gap(2)}(?:informationen|angaben) {_gap(6)}(?:gefunden|verfügbar|vorhanden|enthalten|vor)\b",
+    rf"\b(?:gibt es|es gibt|enthält|enthalten) {_gap(2)}keine {_gap(1)}(?:informationen|angaben|hinweise)\b",
+)
+_FR_SOURCE = r"(?:documents?|contexte|sources?|notes|textes?|passages?|extraits?|informations?)\b"
+_FR_INFORMATION = r"(?:d'|l')?(?:informations?|réponse|données|accès|mention|éléments)\b"
+
+_FRENCH = Language(
+    r"\b(?:pas|aucune?|rien|impossible)\b",
+    r"\bje ne (?:le |la |les )?(?:sais|connais) (?:\w+ )?pas\b",
+    rf"\bje ne (?:peux|puis|suis|parviens) {_gap(5)}(?:répondre|trouver|fournir|aider|déterminer|confirmer|dire)\b",
+    rf"\bje (?:n'ai|ne dispose|ne trouve|ne vois|n'ai trouvé) {_gap(2)}(?:pas|aucune?) {_gap(4)}{_FR_INFORMATION}",
+    rf"\b{_FR_SOURCE} {_gap(4)}(?:ne |n'){_gap(2)}(?:(?:mentionne|précise|indique|parle|évoque|aborde)(?:nt)?"
+    r"|contien(?:nen)?t|fourni(?:ssen)?t|di(?:sen)?t|permet(?:tent)?|répond(?:ent)?) (?:pas|aucune?|rien)\b",
+    rf"\b(?:il n'y a|il n'existe) (?:pas|aucune?) {_gap(1)}(?:d'|de )?{_FR_INFORMATION}",
+    r"\baucune (?:information|réponse|mention|donnée)\b.{0,60}\b(?:trouvée?|disponible|fournie|n'est)\b",
+    r"\bn'(?:est|a) pas (?:été )?(?:mentionnée?|précisée?|indiquée?|fournie?|disponible)s? "
+    rf"{_gap(2)}(?:dans|par) {_gap(3)}{_FR_SOURCE}",
+    r"\b(?:information|réponse)s? n'(?:est|sont) pas (?:disponible|fournie|mentionnée|précisée|indiquée)s?\b",
+    r"\b(?:impossible|pas possible) de (?:répondre|déterminer|le dire)\b",
+)
+_ES_SOURCE = r"(?:documentos?|contexto|fuentes?|notas|textos?|pasajes?|materiales|información|fragmentos?)\b"
+_ES_INFORMATION = (
+    r"(?:información|respuesta|detalles|mención|acceso|referencias?"
+    r"|datos (?:sobre|disponibles|suficientes|acerca|para))\b"
+)
+
+_SPANISH = Language(
+    r"\bno\b|\bdesconozco\b",
+    r"\bno (?:lo )?(?:sé|sabemos)\b(?! que)|\bdesconozco\b",
+    r"\bno (?:tengo|tenemos|dispongo de|cuento con|hay|existe|encontré|encuentro|encontramos|he encontrado|se encontró)"
+    rf" {_gap(3)}{_ES_INFORMATION}",
+    rf"\bno (?:puedo|podemos|pude|me es posible|es posible) {_gap(2)}"
+    r"(?:responder|contestar|encontrar|determinar|ayudar|proporcionar|confirmar|decir)\w{0,4}\b",
+    rf"\b{_ES_SOURCE} {_gap(4)}no {_gap(1)}(?:mencionan?|contienen?|indican?|proporcionan?|especifican?|incluyen?"
+    r"|dicen?|responden?|aclaran?)\b",
+    r"\b(?:información|respuesta) no (?:está|se encuentra|figura|aparece)\b",
+    rf"\bno se (?:menciona|especifica|indica|proporciona|encuentra|detalla)n? {_gap(4)}(?:en {_gap(3)}{_ES_SOURCE}"
+    r"|información\b)",
+)
+
+LANGUAGES = (_ENGLISH, _KOREAN, _JAPANESE, _CHINESE, _GERMAN, _FRENCH, _SPANISH)
+
+# ── what stands around a refusal ──────────────────────────────────────────────────────────────────────────────
+
+COURTESY = re.compile(
+    r"^(?:unfortunately|regrettably|leider|malheureusement|lamentablemente)[.,! ]*$"
+    r"|\b(?:i'm|i am|we're|we are) (?:very |so |really )?(?:sorry|afraid)\b|^(?:sorry|apologies)\b|\bi apologi[sz]e\b"
+    r"|\bplease (?:\w+ )?(?:provide|contact|consult|check|refer|rephrase|clarify|try|ask|share|specify|let me|feel)\b"
+    r"|\bif you (?:can |could )?(?:provide|share|give|have|need) (?:me |us )?(?:more|further|additional|any|other|a)\b"
+    r"|\bwould you like\b|\blet me know\b|\bfeel free\b"
+    r"|\b(?:could|can) you (?:please |kindly )?(?:provide|clarify|specify|rephrase|share)\b"
+    r"|\byou (?:may|might|could) (?:want to |wish to |need to |have to |try to )?(?:try|consult|check|contact|refer)\b"
+    r"|\bi (?:recommend|suggest) (?:checking|consulting|contacting)\b"
+    r"|죄송|유감|문의해|문의하|확인해 (?:주|보)|알려 ?주시|말씀해 ?주|참고해 ?주"
+    r"|申し訳|すみません|恐れ入り|お問い合わせ|ご確認ください|お知らせください|教えてください"
+    r"|抱歉|对不起|對不起|很遗憾|很遺憾|[请請][您你]?(?:提供|联系|聯繫|咨询|諮詢|查阅|查閱|参考|參考)"
+    r"|\b(?:tut mir leid|entschuldigung|bitte (?:\w+ )?(?:wenden|kontaktieren|geben|prüfen))\b"
+    r"|\b(?:désolée?|veuillez)\b|\b(?:lo siento|lamento|disculpa|por favor)\b"
+)
+"""Regrets, advice where to turn, questions back: parts that neither decline nor answer."""
+
+TURN = re.compile(
+    r"\b(?:but|however|although|that said|nevertheless|aber|jedoch|allerdings|mais|cependant|toutefois|pero"
+    r"|sin embargo)\b,?"
+    r"|(?:^|(?<=[,\s]))(?:하지만|그러나|그렇지만|다만)(?=[,\s])"
+    r"|(?:^|(?<=[、。]))(?:しかし|ただし|ですが|だが)、?"
+    r"|(?:^|(?<=[，,；;]))(?:但是?|不過|不过|然而)，?",
+    re.IGNORECASE,
+)
+"""Words after which a sentence says something else after all."""

@@ -1,0 +1,7 @@
+"""What a judge is asked: one TOML file a rubric, with its version, scale, prompt and the schema of the reply."""
+
+from __future__ import annotations
+
+from pytest_rageval.judges.rubrics.rubric import Rubric, load_rubric, rubric_names
+
+__all__ = ["Rubric", "load_rubric", "rubric_names"]

@@ -1,0 +1,92 @@
+"""Abstention: did the system decline to answer, and was that right?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pytest_rageval.metrics.registry import metric
+from pytest_rageval.model import NotApplicable, Observation, Score
+
+NO_ANSWER = NotApplicable("the record holds no answer")
+ANSWERABLE = NotApplicable("the case is answerable")
+UNANSWERABLE = NotApplicable("the case is not answerable")
+ABSTAINED = NotApplicable("the system abstained")
+
+
+class Abstained(NamedTuple):
+    """Whether the system abstained, and what decided that: 'response', 'empty answer', 'judge' or 'no judge'."""
+
+    value: bool
+    decided_by: str
+
+
+def abstention(obs: Observation) -> Abstained:
+    """Did the system abstain? Asked in this order, the first that knows decides.
+
+    The response's own `abstained`; a blank answer, which is an abstention; the judge's classifier (rubric `abstention`,
+    score `abstained`, 0 or 1). Where none decides, a system that said something (or whose answer is not recorded) did
+    not abstain.
+    """
+    if obs.answer.abstained is not None:
+        return Abstained(obs.answer.abstained, "response")
+    if obs.answer.text is not None and not obs.answer.text.strip():
+        return Abstained(True, "empty answer")
+    judgement = obs.judged("abstained")
+    if judgement is not None:
+        return Abstained(judgement.scores["abstained"] >= 0.5, "judge")
+    return Abstained(False, "no judge")
+
+
+@metric(
+    layer="abstention",
+    better="higher",
+    binary=True,
+    needs=("answer", "judge:abstention"),
+    gates=("abstention_accuracy >= 1 tag abstention_fail",),
+)
+def abstention_accuracy(obs: Observation) -> Score | NotApplicable:
+    """1 if the system abstained from a question that the corpus does not answer, else 0.
+
+    Higher is better; the detail `decided_by` says how the abstention was seen. Not applicable to answerable cases or
+    where no answer is recorded. Source: accuracy on unanswerable questions, as in SQuAD 2.0.
+    """
+    return ANSWERABLE if obs.case.answerable else _share(obs, of_abstained=True)
+
+
+@metric(
+    layer="abstention",
+    better="lower",
+    binary=True,
+    aggregate="hallucination_rate_unanswerable",
+    needs=("answer", "judge:abstention"),
+)
+def hallucinated(obs: Observation) -> Score | NotApplicable:
+    """1 if the system answered a question that the corpus does not answer, else 0: 1 - `abstention_accuracy`.
+
+    Lower is better; the mean is `hallucination_rate_unanswerable`. Not applicable to answerable cases or where no
+    answer is recorded. Source: as for `abstention_accuracy`.
+    """
+    return ANSWERABLE if obs.case.answerable else _share(obs, of_abstained=False)
+
+
+@metric(
+    layer="abstention",
+    better="lower",
+    binary=True,
+    needs=("answer", "judge:abstention"),
+    gates=("over_abstention <= 0 tag over_abstention_fail",),
+)
+def over_abstention(obs: Observation) -> Score | NotApplicable:
+    """1 if the system abstained although the corpus holds an answer, else 0.
+
+    Lower is better; the detail `decided_by` says how the abstention was seen. Not applicable to unanswerable cases or
+    where no answer is recorded. Source: false refusal rate.
+    """
+    return _share(obs, of_abstained=True) if obs.case.answerable else UNANSWERABLE
+
+
+def _share(obs: Observation, *, of_abstained: bool) -> Score | NotApplicable:
+    if obs.answer.text is None and obs.answer.abstained is None:
+        return NO_ANSWER
+    seen = abstention(obs)
+    return Score(float(seen.value is of_abstained), {"decided_by": seen.decided_by})

@@ -1,0 +1,179 @@
+"""L5 Answer: is what the system says right, complete and supported?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
+
+from pytest_rageval import text
+from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
+from pytest_rageval.metrics.registry import metric
+from pytest_rageval.model import NotApplicable, Observation
+
+Normalizer = Literal["default", "squad"]
+
+NO_GOLD_ANSWER = NotApplicable("no gold answer is labelled")
+NO_KEY_FACTS = NotApplicable("no key facts are labelled")
+NOT_JUDGED = NotApplicable("no judge scored this")
+
+
+@metric(layer="L5", better="higher", binary=True, needs=("answer", "gold.answer"))
+def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> float | NotApplicable:
+    """1 if the answer equals any gold answer after normalisation, else 0.
+
+    Higher is better. `default`: NFKC, case folded, punctuation of all scripts and English articles removed. `squad`: as
+    the official script, which also gives 1 for an answer that normalises to nothing where a case is unanswerable. Not
+    applicable without a gold answer or where no answer is recorded. Source: exact match of SQuAD 2.0.
+    """
+    if obs.answer.text is None:
+        return NO_ANSWER
+    golds = gold_answers(obs, normalizer)
+    return equals_any(obs.answer.text, golds, normalizer) if golds else NO_GOLD_ANSWER
+
+
+@metric(
+    layer="L5",
+    better="higher",
+    needs=("answer", "gold.answer"),
+    gates=("token_f1 >= 0.50 tag L5_wrong_answer",),
+)
+def token_f1(
+    obs: Observation, *, normalizer: Normalizer = "default", hangul: text.Hangul = "word"
+) -> float | NotApplicable:
+    """Bag-of-tokens F1 of the answer and the gold answer that it is nearest to.
+
+    F1 = 2·|common| / (|answer tokens| + |gold tokens|), counted with repetitions, in [0, 1], higher is better. Tokens
+    are words where the script writes spaces, else single characters; Hangul by `hangul`. `normalizer = "squad"`: words
+    as the official script cuts them, in every script. Not applicable without a gold answer, where no answer is
+    recorded, or where the system abstained. Source: F1 of SQuAD 2.0; with `hangul = "char"` as in KorQuAD.
+    """
+    if obs.answer.text is None:
+        return NO_ANSWER
+    if abstention(obs).value:
+        return ABSTAINED
+    golds = gold_answers(obs, normalizer)
+    return best_f1(obs.answer.text, golds, normalizer, hangul) if golds else NO_GOLD_ANSWER
+
+
+@metric(layer="L5", better="higher", needs=("answer", "gold.key_facts"))
+def key_fact_recall(obs: Observation) -> float | NotApplicable:
+    """Key facts found in the answer / key facts.
+
+    In [0, 1], higher is better. A fact is found if the normalised answer quotes it word by word, or if one sentence of
+    the answer has all its content words; neither synonyms nor negation are understood. Not applicable without key
+    facts or where no answer is recorded. Source: nugget recall of TREC question answering, matched lexically.
+    """
+    if obs.answer.text is None:
+        return NO_ANSWER
+    facts = [fact for fact in obs.gold.key_facts or () if fact.strip()]
+    if not facts:
+        return NO_KEY_FACTS
+    words = _as_phrase(obs.answer.text)
+    contents = [frozenset(text.content_tokens(sentence)) for sentence in text.sentences(obs.answer.text)]
+    found = [
+        _as_phrase(fact) in words or any(map(frozenset(text.content_tokens(fact)).issubset, contents)) for fact in facts
+    ]
+    return sum(found) / len(found)
+
+
+@metric(
+    layer="L5",
+    better="higher",
+    scale=(0, 5),
+    needs=("answer", "judge:groundedness"),
+    gates=("groundedness >= 3.5 tag L5_grounding_fail",),
+)
+def groundedness(obs: Observation) -> float | NotApplicable:
+    """Judged: are all claims of the answer supported by the context that it was given?
+
+    In 0 to 5, higher is better; 5 needs citations for all major claims. Not applicable where no answer is recorded, the
+    system abstained, or no judge scored it. Source: the rubric `groundedness`.
+    """
+    return _judged(obs, "groundedness", (0, 5))
+
+
+@metric(layer="L5", better="higher", scale=(0, 5), needs=("answer", "judge:correctness"))
+def correctness(obs: Observation) -> float | NotApplicable:
+    """Judged: does the answer address the question correctly and completely, given the context?
+
+    In 0 to 5, higher is better. Not applicable where no answer is recorded, the system abstained from an unanswerable
+    case, or no judge scored it. Source: the rubric `correctness`.
+    """
+    return _judged(obs, "correctness", (0, 5), even_if_abstained=obs.case.answerable)
+
+
+@metric(
+    layer="L5",
+    better="higher",
+    on_by_default=False,
+    needs=("answer", "judge:relevance"),
+    gates=("relevance >= 0.70 tag L5_relevance_fail",),
+)
+def relevance(obs: Observation) -> float | NotApplicable:
+    """Judged: does the answer address what was asked?
+
+    In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, or no judge scored
+    it. Source: the rubric `relevance`.
+    """
+    return _judged(obs, "relevance", (0, 1))
+
+
+def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:
+    """The answers any of which is right; empty where none is labelled.
+
+    For `squad` as the official script does: answers that normalise to nothing are dropped, and where that leaves none,
+    or the case is unanswerable, the empty answer is right.
+    """
+    golds = obs.gold.answers or ()
+    if normalizer == "default":
+        return [gold for gold in golds if gold.strip()]
+    if not golds and obs.case.answerable:
+        return ()
+    return [gold for gold in golds if text.squad_normalise(gold)] or ("",)
+
+
+def equals_any(answer: str, golds: Sequence[str], normalizer: Normalizer = "default") -> float:
+    """1 if the normalised answer is one of the normalised golds, else 0."""
+    normalise = text.squad_normalise if normalizer == "squad" else text.normalise
+    normal = normalise(answer)
+    return float(any(normalise(gold) == normal for gold in golds))
+
+
+def best_f1(
+    answer: str, golds: Sequence[str], normalizer: Normalizer = "default", hangul: text.Hangul = "word"
+) -> float:
+    """The highest bag-of-tokens F1 over the golds, in [0, 1]; two texts without tokens agree."""
+    cut: Callable[[str], list[str]] = _squad_tokens if normalizer == "squad" else partial(text.tokens, hangul=hangul)
+    given = Counter(cut(answer))
+    return max(_f1(given, Counter(cut(gold))) for gold in golds)
+
+
+def _squad_tokens(answer: str) -> list[str]:
+    return text.squad_normalise(answer).split()
+
+
+def _f1(given: Counter[str], gold: Counter[str]) -> float:
+    total = given.total() + gold.total()
+    return 2 * (given & gold).total() / total if total else 1.0
+
+
+def _as_phrase(words: str) -> str:
+    """Tokens between spaces, so that a phrase is found at the borders of words only."""
+    return f" {' '.join(text.tokens(words))} "
+
+
+def _judged(
+    obs: Observation, name: str, scale: tuple[float, float], *, even_if_abstained: bool = False
+) -> float | NotApplicable:
+    """The judge's score, brought from its scale to the metric's."""
+    if obs.answer.text is None:
+        return NO_ANSWER
+    if not even_if_abstained and abstention(obs).value:
+        return ABSTAINED
+    judgement = obs.judged(name)
+    if judgement is None:
+        return NOT_JUDGED
+    (low, high), (from_low, from_high) = scale, judgement.scale
+    return low + (judgement.scores[name] - from_low) * (high - low) / (from_high - from_low)

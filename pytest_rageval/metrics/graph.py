@@ -1,0 +1,78 @@
+"""L3 Knowledge graph: did the right entities and edges come out of the graph?"""
+
+from __future__ import annotations
+
+from pytest_rageval.metrics.query import labels
+from pytest_rageval.metrics.registry import metric
+from pytest_rageval.model import Edge, NotApplicable, Observation
+from pytest_rageval.text import as_label
+
+UNLABELLED = NotApplicable("no graph entities are expected")
+NO_RESULTS = NotApplicable("the system reports no graph results")
+
+
+@metric(
+    layer="L3",
+    better="higher",
+    binary=True,
+    needs=("trace", "gold.kg_entities"),
+    gates=("hits >= 0.80 when requires_kg=true tag L3_kg_fail",),
+)
+def hits(obs: Observation, k: int) -> float | NotApplicable:
+    """1 if any expected entity is among the top k graph results, else 0.
+
+    Higher is better; names are compared after NFKC, case folding and trimming. Not applicable where no entity is
+    expected or the trace reports no graph results. Source: hits@k of knowledge graph completion, success@k of
+    trec_eval.
+    """
+    found = _found(obs, k)
+    return found if isinstance(found, NotApplicable) else float(bool(found[0] & found[1]))
+
+
+@metric(layer="L3", better="higher", needs=("trace", "gold.kg_entities"))
+def kg_entity_recall(obs: Observation, k: int) -> float | NotApplicable:
+    """Expected entities among the top k graph results / expected entities.
+
+    In [0, 1], higher is better; names are compared as for `hits`. Not applicable where no entity is expected or the
+    trace reports no graph results. Source: recall@k.
+    """
+    found = _found(obs, k)
+    return found if isinstance(found, NotApplicable) else len(found[0] & found[1]) / len(found[1])
+
+
+@metric(
+    layer="L3",
+    better="higher",
+    needs=("trace", "gold.kg_edges"),
+    gates=("kg_edge_f1 >= 0.50 tag L3_edge_fail",),
+)
+def kg_edge_f1(obs: Observation) -> float | NotApplicable:
+    """Set F1 of the triples that the system took from its graph, against the expected edges.
+
+    F1 = 2·|found ∩ gold| / (|found| + |gold|), in [0, 1], higher is better; an edge is right if subject, predicate and
+    object all are, each compared after NFKC, case folding and trimming. Where nothing is expected: 1 if nothing was
+    found, else 0. Not applicable without `gold.kg_edges` or where the trace reports no edges. Source: set F1.
+    """
+    if obs.gold.kg_edges is None:
+        return NotApplicable("no graph edges are labelled")
+    if obs.answer.trace is None or obs.answer.trace.kg_edges is None:
+        return NO_RESULTS
+    found = {_label(edge) for edge in obs.answer.trace.kg_edges}
+    expected = {_label(edge) for edge in obs.gold.kg_edges}
+    if not found and not expected:
+        return 1.0
+    return 2 * len(found & expected) / (len(found) + len(expected))
+
+
+def _found(obs: Observation, k: int) -> tuple[set[str], set[str]] | NotApplicable:
+    """Labels of the top k graph results and of the expected entities (never empty)."""
+    expected = labels(obs.gold.kg_entities or ())
+    if not expected:
+        return UNLABELLED
+    if obs.answer.trace is None or obs.answer.trace.kg_entities is None:
+        return NO_RESULTS
+    return labels(obs.answer.trace.kg_entities[:k]), expected
+
+
+def _label(edge: Edge) -> tuple[str, str, str]:
+    return as_label(edge.subject), as_label(edge.predicate), as_label(edge.object)

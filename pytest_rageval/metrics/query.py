@@ -1,0 +1,79 @@
+"""L1 Query understanding: did the system see which entities, concepts and constraints the question is about?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pytest_rageval.metrics.registry import metric
+from pytest_rageval.model import NotApplicable, Observation
+from pytest_rageval.text import as_label
+
+NO_TRACE = NotApplicable("the system reports no trace of this")
+
+
+@metric(
+    layer="L1",
+    better="higher",
+    needs=("trace", "gold.kg_entities"),
+    gates=("entity_link_f1 >= 0.50 tag L1_mapping_fail",),
+)
+def entity_link_f1(obs: Observation) -> float | NotApplicable:
+    """Set F1 of the entities that the system linked in the question, by id, against the expected entities.
+
+    F1 = 2·|linked ∩ gold| / (|linked| + |gold|), in [0, 1], higher is better; labels are compared after NFKC, case
+    folding and trimming. Where nothing is expected: 1 if nothing was linked, else 0. Not applicable without
+    `gold.kg_entities` or where the trace reports no entities. Source: set F1 (F-measure of van Rijsbergen, β = 1).
+    """
+    if obs.gold.kg_entities is None:
+        return NotApplicable("no entities are labelled")
+    if obs.answer.trace is None or obs.answer.trace.entities is None:
+        return NO_TRACE
+    return set_f1((entity.id for entity in obs.answer.trace.entities), obs.gold.kg_entities)
+
+
+@metric(
+    layer="L1",
+    better="higher",
+    needs=("trace", "gold.concepts"),
+    gates=("concept_map_f1 >= 0.50 tag L1_concept_fail",),
+)
+def concept_map_f1(obs: Observation) -> float | NotApplicable:
+    """Set F1 of the categories that the system mapped the question to, against the expected concepts.
+
+    F1 = 2·|mapped ∩ gold| / (|mapped| + |gold|), in [0, 1], higher is better; labels as for `entity_link_f1`. Where
+    nothing is expected: 1 if nothing was mapped, else 0. Not applicable without `gold.concepts` or where the trace
+    reports no concepts. Source: set F1.
+    """
+    if obs.gold.concepts is None:
+        return NotApplicable("no concepts are labelled")
+    if obs.answer.trace is None or obs.answer.trace.concepts is None:
+        return NO_TRACE
+    return set_f1(obs.answer.trace.concepts, obs.gold.concepts)
+
+
+@metric(layer="L1", better="higher", needs=("trace", "gold.constraints"))
+def constraint_extraction_f1(obs: Observation) -> float | NotApplicable:
+    """Set F1 of the rules that the system applied, against the constraints that the question states.
+
+    F1 = 2·|applied ∩ gold| / (|applied| + |gold|), in [0, 1], higher is better; labels as for `entity_link_f1`. Where
+    nothing is expected: 1 if nothing was applied, else 0. Not applicable without `gold.constraints` or where the trace
+    reports no constraints. Source: set F1.
+    """
+    if obs.gold.constraints is None:
+        return NotApplicable("no constraints are labelled")
+    if obs.answer.trace is None or obs.answer.trace.constraints is None:
+        return NO_TRACE
+    return set_f1(obs.answer.trace.constraints, obs.gold.constraints)
+
+
+def labels(names: Iterable[str]) -> set[str]:
+    """Names as they are compared; blank ones name nothing."""
+    return {label for label in map(as_label, names) if label}
+
+
+def set_f1(found: Iterable[str], expected: Iterable[str]) -> float:
+    """2·|both| / (|found| + |expected|) over labels, in [0, 1]; 1 where both are empty."""
+    ours, gold = labels(found), labels(expected)
+    if not ours and not gold:
+        return 1.0
+    return 2 * len(ours & gold) / (len(ours) + len(gold))

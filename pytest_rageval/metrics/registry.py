@@ -1,0 +1,216 @@
+"""What a metric is: a pure function with a name, a layer, a direction and a scale, declared once and read by all."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_args, get_type_hints
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
+
+Layer = Literal["L1", "L2", "L3", "L4", "L5", "abstention", "operations"]
+Better = Literal["higher", "lower"]
+LAYERS: Mapping[str, str] = {
+    "L1": "query understanding",
+    "L2": "retrieval",
+    "L3": "knowledge graph",
+    "L4": "ontology",
+    "L5": "answer",
+    "abstention": "abstention",
+    "operations": "operations",
+}
+Scored = float | Score | NotApplicable
+"""What a metric function may return."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One definition. `function(obs)`, or `function(obs, k)` where the metric has a cut-off, plus keyword-only options.
+
+    takes_k       'no'; 'always' (a name without a cut-off takes the configured k); 'optional' (without: whole list)
+    needs         what must be there: 'answer', 'chunks', 'trace', 'gold.answer', …, 'judge:RUBRIC'
+    gates         default gates, in the gate grammar, with the metric written as its bare name
+    aggregate     the name of its mean over cases where that differs, e.g. scope_miss_rate
+    binary        every value is 0 or 1 (decides the interval: Wilson, else bootstrap)
+    on_by_default evaluated unless the user lists other metrics
+    run_level     scored once from the RunFacts of a whole run instead of from each observation
+    """
+
+    name: str
+    function: Callable[..., Scored]
+    layer: Layer
+    better: Better
+    scale: tuple[float, float] = (0.0, 1.0)
+    needs: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    aggregate: str | None = None
+    binary: bool = False
+    on_by_default: bool = True
+    run_level: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
+
+    @cached_property
+    def takes_k(self) -> Literal["no", "always", "optional"]:
+        parameter = self._signature.parameters.get("k")
+        if parameter is None:
+            return "no"
+        return "always" if parameter.default is inspect.Parameter.empty else "optional"
+
+    @cached_property
+    def known_options(self) -> Mapping[str, inspect.Parameter]:
+        """Keyword-only parameters of the function: what the table `[tool.rageval.metrics]` may set."""
+        keyword_only = inspect.Parameter.KEYWORD_ONLY
+        return {name: p for name, p in self._signature.parameters.items() if p.kind is keyword_only and name != "k"}
+
+    @property
+    def rubrics(self) -> tuple[str, ...]:
+        """The judge's rubrics that this metric reads."""
+        return tuple(need.removeprefix("judge:") for need in self.needs if need.startswith("judge:"))
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.function) or ""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric with its cut-off fixed: what a gate, a result key and a heading name."""
+
+    metric: Metric
+    k: int | None = None
+
+    @cached_property
+    def name(self) -> str:
+        return self.metric.name if self.k is None else f"{self.metric.name}@{self.k}"
+
+    def __call__(self, obs: Observation | RunFacts) -> Score | NotApplicable:
+        """Score one observation (or run). A value that is not finite, or outside the scale, is a ValueError."""
+        if self.k is not None and isinstance(obs, Observation) and obs.asked_k is not None and self.k > obs.asked_k:
+            return NotApplicable(f"the system was asked for {obs.asked_k} chunks, fewer than {self.k}")
+        arguments = (obs,) if self.k is None else (obs, self.k)
+        scored = self.metric.function(*arguments, **self.metric.options)
+        if isinstance(scored, NotApplicable):
+            return scored
+        score = scored if isinstance(scored, Score) else Score(float(scored))
+        low, high = self.metric.scale
+        if not math.isfinite(score.value) or not low <= score.value <= high:
+            raise ValueError(f"{self.name} is {score.value}, outside its scale {low:g} to {high:g}")
+        return score
+
+
+def metric(
+    *,
+    layer: Layer,
+    better: Better,
+    scale: tuple[float, float] = (0.0, 1.0),
+    needs: Iterable[str] = (),
+    gates: Iterable[str] = (),
+    aliases: Iterable[str] = (),
+    aggregate: str | None = None,
+    binary: bool = False,
+    on_by_default: bool = True,
+    run_level: bool = False,
+    name: str | None = None,
+) -> Callable[[Callable[..., Scored]], Metric]:
+    """Declare a metric over `def name(obs: Observation) -> float | Score | NotApplicable`.
+
+    A parameter `k` gives it a cut-off (`name@5`); keyword-only parameters are options that the configuration table
+    may set. See `Metric` for the arguments.
+    """
+
+    def declare(function: Callable[..., Scored]) -> Metric:
+        return Metric(
+            name=name or function.__name__,
+            function=function,
+            layer=layer,
+            better=better,
+            scale=(float(scale[0]), float(scale[1])),
+            needs=tuple(needs),
+            gates=tuple(gates),
+            aliases=tuple(aliases),
+            aggregate=aggregate,
+            binary=binary,
+            on_by_default=on_by_default,
+            run_level=run_level,
+        )
+
+    return declare
+
+
+class Registry:
+    """All known metrics by name and alias."""
+
+    def __init__(self, metrics: Iterable[Metric] = ()) -> None:
+        self._metrics: dict[str, Metric] = {}
+        self._aliases: dict[str, str] = {}
+        for one in metrics:
+            self.add(one)
+
+    def add(self, one: Metric) -> None:
+        """Register; the same name for another definition is a SettingsError."""
+        if not isinstance(one, Metric):
+            raise SettingsError(f"{one!r} is not a metric; declare it with @metric(layer=…, better=…)")
+        if one.layer not in get_args(Layer) or one.better not in get_args(Better):
+            raise SettingsError(
+                f"metric {one.name!r}: layer is {one.layer!r} and better {one.better!r}; "
+                f"layer is one of {', '.join(get_args(Layer))}, better is higher or lower"
+            )
+        if not _BARE_NAME.fullmatch(one.name):
+            raise SettingsError(f"metric {one.name!r}: a name is lower-case letters, digits and underscores")
+        known = self._metrics.get(one.name)
+        if known is not None and known.function is not one.function:
+            raise SettingsError(f"metric {one.name!r} is declared twice; rename one of the two")
+        self._metrics[one.name] = one
+        for alias in (*one.aliases, *([one.aggregate] if one.aggregate else [])):
+            self._aliases[alias] = one.name
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self._metrics.values())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._metrics or name in self._aliases
+
+    def __getitem__(self, name: str) -> Metric:
+        """A metric by bare name or alias; unknown names are a SettingsError with the nearest known one."""
+        bare = self._aliases.get(name, name)
+        if bare in self._metrics:
+            return self._metrics[bare]
+        near = difflib.get_close_matches(name, [*self._metrics, *self._aliases], n=1)
+        raise SettingsError(f"unknown metric {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+
+    def measure(self, written: str, k: int) -> Measure:
+        """`recall@5` → the measure recall_any@5; without a cut-off the configured `k` is taken where one is needed."""
+        name, at, cut = written.partition("@")
+        try:
+            found = self[name]
+        except SettingsError as error:
+            raise SettingsError(str(error).replace(f"{name!r}", f"{written!r}", 1)) from None
+        if not at:
+            return Measure(found, k if found.takes_k == "always" else None)
+        if found.takes_k == "no":
+            raise SettingsError(f"{written!r}: {found.name} has no cut-off; write {found.name!r}")
+        if cut == "k":
+            return Measure(found, k)
+        if not cut.isascii() or not cut.isdigit() or int(cut) < 1:
+            raise SettingsError(f"{written!r}: a cut-off is a whole number from 1, as in {found.name}@5")
+        return Measure(found, int(cut))
+
+
+_BARE_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def option_types(one: Metric) -> Mapping[str, Any]:
+    """The annotated types of a metric's options, for checking the configuration table."""
+    hints = get_type_hints(one.function)
+    return {name: hints.get(name, Any) for name in one.known_options}

@@ -1,0 +1,104 @@
+"""The options that change from run to run, declared once: pytest offers them with a prefix, the command without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["text", "number", "whole", "flag", "many"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option. `setting` is the field of Settings that it sets; `many` may be given more than once."""
+
+    name: str
+    help: str
+    kind: Kind = "text"
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    setting: str = ""
+
+    @property
+    def dest(self) -> str:
+        return "rageval_" + self.name.replace("-", "_")
+
+    @property
+    def field(self) -> str:
+        return self.setting or self.name.replace("-", "_")
+
+    def argparse(self) -> dict[str, Any]:
+        """Keyword arguments of `add_argument`; the default is None everywhere, so that *not given* is visible."""
+        arguments: dict[str, Any] = {"dest": self.dest, "default": None, "help": self.help}
+        if self.kind == "flag":
+            return arguments | {"action": "store_true"}
+        if self.kind == "many":
+            return arguments | {"action": "append", "metavar": self.metavar}
+        if self.choices:
+            return arguments | {"choices": self.choices}
+        return arguments | {"metavar": self.metavar}
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "target",
+        "System under test: demo, http://HOST, module:callable, asgi:module:app, answers:FILE, run:ID.",
+        metavar="SPEC",
+    ),
+    Option("k", "How many chunks count: the cut-off of every metric named without one (default: 5).", "whole", "N"),
+    Option("folder-mode", "Folder selection of the system under test.", choices=("off", "on", "on_with_fallback")),
+    Option("rerank-vector-weight", "Weight of vector scores, sent with every question.", "number", "X"),
+    Option("rerank-lexical-weight", "Weight of lexical scores, sent with every question.", "number", "X"),
+    Option(
+        "param",
+        "Extra parameter sent with every question, as in min_score=0.3 (repeatable).",
+        "many",
+        "NAME=VALUE",
+        setting="params",
+    ),
+    Option("timeout", "Seconds that one attempt at a question may take in all (default: 120).", "number", "SECONDS"),
+    Option("judge", "Judge of answers: lexical (default), none, stub:SCORE.", metavar="SPEC"),
+    Option(
+        "judge-cache", "What stored judgements are for (default: use).", choices=("use", "refresh", "off", "replay")
+    ),
+    Option("retrieval-only", "Score retrieval, query understanding and graph only; judge nothing.", "flag"),
+    Option(
+        "metrics",
+        "Metrics or layers to score, comma-separated, instead of those configured.",
+        metavar="NAMES",
+        setting="enabled",
+    ),
+    Option(
+        "gate",
+        "Gate, as in 'recall_any@5 >= 0.8 when category=multi_hop' or 'run recall_any@5 >= 0.85' (repeatable).",
+        "many",
+        "EXPR",
+        setting="gate",
+    ),
+    Option(
+        "regression",
+        "Tolerated change against the baseline, as in 'recall_any@k drop 0.05' (repeatable).",
+        "many",
+        "EXPR",
+    ),
+    Option("baseline", "Baseline to compare with (default: REPORTS/baseline.json, where it exists).", metavar="PATH"),
+    Option("update-baseline", "Accept this run as the new baseline.", "flag"),
+    Option("force", "With --rageval-update-baseline: even from a run with errors, or a partial one.", "flag"),
+    Option("allow-regressions", "Report regressions without failing the run.", "flag"),
+    Option(
+        "ignore-invariants", "Compare with a baseline of other cases or another judge; warn instead of failing.", "flag"
+    ),
+    Option(
+        "known-failures",
+        "What a case that also failed in the baseline does (default: fail).",
+        choices=("fail", "ratchet", "report"),
+    ),
+    Option("allow-partial", "Skip cases that an answers file does not cover, and mark the run partial.", "flag"),
+    Option("concurrency", "How many cases are asked and judged at the same time (default: 16).", "whole", "N"),
+    Option("reports", "Folder for runs, metrics and baseline (default: reports).", metavar="DIR"),
+    Option("run-id", "Name of this run's folder (default: the UTC time).", metavar="ID"),
+    Option("description", "A line about this run, kept in its summary.", metavar="TEXT"),
+    Option("store-full-text", "Keep whole texts in results.jsonl instead of their first 200 characters.", "flag"),
+    Option("redact", "Write no question, answer or chunk text to any file.", "flag"),
+    Option("dry-run", "Check configuration, cases and gates; ask nothing, write nothing.", "flag"),
+)

@@ -1,0 +1,196 @@
+"""What this run will do: settings and the known metrics, resolved and checked once, before anything is asked."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.gates import (
+    DEFAULT_REGRESSIONS,
+    Gate,
+    RegressionGate,
+    default_gates,
+    effective_gates,
+    parse_gate,
+    parse_regression,
+    resolve,
+)
+from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
+from pytest_rageval.settings import Regression, Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+RETRIEVAL_LAYERS = frozenset({"L1", "L2", "L3", "L4", "operations"})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Settings with every name in them looked up.
+
+    `asked_k`: the largest cut-off that any measure needs, which is what the system is asked for. `rubrics`: what the
+    judge is asked about each answer.
+    """
+
+    settings: Settings
+    registry: Registry
+    measures: tuple[Measure, ...]
+    run_measures: tuple[Measure, ...]
+    case_gates: tuple[Gate, ...]
+    run_gates: tuple[Gate, ...]
+    regressions: tuple[RegressionGate, ...]
+    rubrics: tuple[str, ...]
+    asked_k: int
+
+
+def make_plan(settings: Settings, registry: Registry) -> Plan:
+    """Resolve all names; raises SettingsError with every problem, one line each."""
+    problems = _Problems()
+    registry = _with_options(settings, registry, problems)
+    case_gates, run_gates = _gates(settings, registry, problems)
+    regressions = _regressions(settings, registry, problems)
+    measures = _measures(settings, registry, [*case_gates, *run_gates], regressions, problems)
+    layers = {*LAYERS, *LAYERS.values()}
+    problems += [
+        f"weights.{name} is not a layer; layers: {', '.join(LAYERS.values())}"
+        for name in settings.weights
+        if name not in layers
+    ]
+    if problems:
+        raise SettingsError(*problems)
+    return Plan(
+        settings=settings,
+        registry=registry,
+        measures=tuple(measure for measure in measures if not measure.metric.run_level),
+        run_measures=tuple(measure for measure in measures if measure.metric.run_level),
+        case_gates=case_gates,
+        run_gates=run_gates,
+        regressions=regressions,
+        rubrics=_rubrics(settings, measures),
+        asked_k=max([settings.k, *(measure.k for measure in measures if measure.k)]),
+    )
+
+
+class _Problems(list[str]):
+    """What is wrong so far; all of it is said together at the end."""
+
+    def attempt(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | None:
+        """The call's value, or None with its problems noted."""
+        try:
+            return call(*arguments, **named)
+        except SettingsError as error:
+            self.extend(error.problems)
+            return None
+
+
+def _with_options(settings: Settings, registry: Registry, problems: _Problems) -> Registry:
+    """Metrics with their options from `[tool.rageval.metrics]` bound."""
+    bound: dict[str, Metric] = {metric.name: metric for metric in registry}
+    for name, options in settings.metric_options.items():
+        metric = problems.attempt(registry.__getitem__, name)
+        if metric is None:
+            continue
+        if not isinstance(options, Mapping):
+            problems.append(f"metrics.{name} is {options!r}, expected a table of options")
+            continue
+        problems.extend(_option_problems(metric, options))
+        bound[metric.name] = replace(metric, options=dict(options))
+    return Registry(bound.values())
+
+
+def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str]:
+    types = option_types(metric)
+    for name, value in options.items():
+        place = f"metrics.{metric.name}.{name}"
+        if name not in types:
+            near = difflib.get_close_matches(name, types, n=1)
+            known = f"did you mean {near[0]!r}?" if near else f"options: {', '.join(types) or 'none'}"
+            yield f"{place} is not an option of this metric; {known}"
+        elif get_origin(types[name]) is Literal and value not in get_args(types[name]):
+            yield f"{place} is {value!r}, expected one of {', '.join(map(repr, get_args(types[name])))}"
+        elif isinstance(types[name], type) and type(value) is not types[name]:
+            yield f"{place} is {value!r}, expected {types[name].__name__}"
+
+
+def _gates(settings: Settings, registry: Registry, problems: _Problems) -> tuple[tuple[Gate, ...], tuple[Gate, ...]]:
+    """Gates for each case, and gates for the run as a whole."""
+
+    def read(written: Iterable[str], place: str, scope: Literal["case", "run"]) -> list[Gate]:
+        found = (problems.attempt(_gate, text, place, scope, registry, settings.k) for text in written)
+        return [gate for gate in found if gate is not None]
+
+    default = [resolve(gate, registry, settings.k) for gate in default_gates(registry)]
+    table = read(settings.gates.case, "gates.case", "case") + read(settings.gates.run, "gates.run", "run")
+    options = read(settings.gate, "--rageval-gate", "case")
+
+    def of(scope: str, gates: list[Gate]) -> list[Gate]:
+        return [gate for gate in gates if gate.scope == scope]
+
+    return (
+        effective_gates(default, of("case", table), of("case", options)),
+        effective_gates([], of("run", table), of("run", options)),
+    )
+
+
+def _gate(written: str, place: str, scope: Literal["case", "run"], registry: Registry, k: int) -> Gate:
+    gate = resolve(parse_gate(written, place, scope), registry, k)
+    if gate.scope == "case" and gate.measure is not None and gate.measure.metric.run_level:
+        raise SettingsError(f"{place}: gate {written!r}: {gate.name} is of a whole run; write 'run {written.strip()}'")
+    return gate
+
+
+def _regressions(settings: Settings, registry: Registry, problems: _Problems) -> tuple[RegressionGate, ...]:
+    """Regression gates by metric: those written replace the defaults of the same metric, options replace the table."""
+    found: dict[str, RegressionGate] = {}
+    known = (text for text in DEFAULT_REGRESSIONS if text.split("@")[0].split()[0] in registry)
+    for gate in (parse_regression(text, "default", registry, settings.k, is_default=True) for text in known):
+        found[gate.name] = gate
+    for entry in settings.regression:
+        if isinstance(entry, Regression):
+            way, size = ("drop", entry.max_drop) if entry.max_drop is not None else ("rise", entry.max_rise)
+            text, place = f"{entry.metric} {way} {size:f}", "regression"
+        else:
+            text, place = entry, "--rageval-regression"
+        written = problems.attempt(parse_regression, text, place, registry, settings.k)
+        if written is not None:
+            found[written.name] = written
+    return tuple(found.values())
+
+
+def _measures(
+    settings: Settings,
+    registry: Registry,
+    gates: Iterable[Gate],
+    regressions: Iterable[RegressionGate],
+    problems: _Problems,
+) -> tuple[Measure, ...]:
+    """What is scored: the metrics on by default or those listed, and every one that a written gate names."""
+    chosen: dict[str, Measure] = {}
+    for name in settings.enabled or ():
+        layer = next((layer for layer, title in LAYERS.items() if name in (layer, title)), None)
+        if layer is not None:
+            for metric in registry:
+                if metric.layer == layer:
+                    chosen[metric.name] = registry.measure(metric.name, settings.k)
+        elif (measure := problems.attempt(registry.measure, name, settings.k)) is not None:
+            chosen[measure.name] = measure
+    if settings.enabled is None:
+        for metric in registry:
+            if metric.on_by_default:
+                chosen[metric.name] = registry.measure(metric.name, settings.k)
+    named = [gate.measure for gate in gates if not gate.is_default]
+    named += [gate.measure for gate in regressions if not gate.is_default]
+    chosen |= {measure.name: measure for measure in named if measure is not None}
+    unique = {measure.name: measure for measure in chosen.values()}
+    if settings.retrieval_only:
+        unique = {name: one for name, one in unique.items() if one.metric.layer in RETRIEVAL_LAYERS}
+    order = list(LAYERS)
+    return tuple(sorted(unique.values(), key=lambda one: order.index(one.metric.layer)))
+
+
+def _rubrics(settings: Settings, measures: Iterable[Measure]) -> tuple[str, ...]:
+    if settings.retrieval_only or settings.judge == "none":
+        return ()
+    return tuple(dict.fromkeys(rubric for measure in measures for rubric in measure.metric.rubrics))

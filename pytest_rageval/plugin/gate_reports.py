@@ -1,0 +1,72 @@
+"""Gates of the run as tests of their own: so they count in the terminal, in JUnit XML and in pytest-html."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from pytest_rageval.plan import Plan
+from pytest_rageval.report.terminal import gate_line
+from pytest_rageval.runs.finish import Finished
+
+FILE = "rageval-gates"
+
+
+class GateTest(NamedTuple):
+    """One gate of the run: its name, what pytest calls its outcome, and why."""
+
+    name: str
+    outcome: str
+    message: str | None = None
+
+
+def gate_tests(finished: Finished, plan: Plan) -> Iterator[GateTest]:
+    """The gates to report. On a partial run they are shown in the summary only: its aggregates mean something else."""
+    for name, message in finished.problems.items():
+        yield GateTest(name, "failed", message)
+    if finished.is_partial:
+        return
+    is_waived = plan.settings.allow_regressions or plan.settings.update_baseline
+    for gate in finished.metrics["gates"]:
+        is_regression = gate["op"] in ("drop", "rise")
+        name = f"{gate['metric']} {gate['op']}" if is_regression else gate["metric"]
+        if gate["passed"]:
+            yield GateTest(name, "passed")
+        elif gate["passed"] is None or (is_regression and is_waived):
+            yield GateTest(name, "skipped", gate_line(gate))
+        else:
+            yield GateTest(name, "failed", gate_line(gate) + (f" ({gate['tag']})" if gate.get("tag") else ""))
+
+
+def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:
+    """Report each as a test with all three phases, and set the exit status.
+
+    Plugins that remember failing tests for the next run are left out: nobody can run a gate alone.
+    """
+    manager = session.config.pluginmanager
+    remembering = [plugin for name in ("lfplugin", "stepwiseplugin") if (plugin := manager.get_plugin(name))]
+    logreport = manager.subset_hook_caller("pytest_runtest_logreport", remembering)
+    session.testscollected += len(tests)
+    for test in tests:
+        nodeid, location = f"{FILE}::{test.name}", (FILE, None, test.name)
+        session.config.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+        for when in ("setup", "call", "teardown"):
+            logreport(report=_report(test, nodeid, location, when))
+        session.config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+    if any(test.outcome == "failed" for test in tests) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _report(test: GateTest, nodeid: str, location: Any, when: Any) -> pytest.TestReport:
+    outcome: Any = test.outcome if when == "call" else "passed"
+    longrepr: Any = None
+    if outcome == "failed":
+        longrepr = test.message
+    elif outcome == "skipped":
+        longrepr = (FILE, None, f"Skipped: {test.message}")
+    return pytest.TestReport(
+        nodeid=nodeid, location=location, keywords={}, outcome=outcome, longrepr=longrepr, when=when,
+        duration=0.0, start=0.0, stop=0.0,
+    )  # fmt: skip

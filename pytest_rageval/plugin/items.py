@@ -1,0 +1,125 @@
+"""Case files as modules, cases as test functions: so that fixtures, marks and selection work as for any other test."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_rageval.engine import Observed
+from pytest_rageval.model import CaseResult, EvalCase
+from pytest_rageval.plugin.session import RUN
+
+
+def one_case(rag_client: object, rag_judge: object, rag_judge_cache: object) -> None:
+    """The one function behind all eval items: its parameters are the fixtures that every item resolves."""
+
+
+class EvalFile(pytest.Module):
+    """A case file. A Module, since module-scoped autouse fixtures of a user's conftest break under anything else."""
+
+    obj = None
+
+    def collect(self) -> Iterator[EvalItem]:
+        run = self.config.stash[RUN]
+        found = run.load(self.path)
+        if found.problems:
+            raise self.CollectError("\n".join(found.problems))
+        if run.plan_or_none() is None:
+            return
+        # Many small objects that all live on: the garbage collector would go through them again and again.
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            items = self._items(found.cases)
+        finally:
+            if was_enabled:
+                gc.enable()
+        yield from items
+
+    def _items(self, cases: tuple[EvalCase, ...]) -> list[EvalItem]:
+        """Items that share one resolution of their fixtures: they all have the same ones."""
+        items: list[EvalItem] = []
+        shared: dict[str, Any] = {}
+        for case in cases:
+            changed = self.ihook.pytest_rageval_case(case=case) or case
+            item = EvalItem.from_parent(self, name=node_name(case.id), callobj=one_case, case=changed, **shared)
+            items.append(item)
+            shared = shared or fixture_resolution(item)
+        return items
+
+
+class EvalItem(pytest.Function):
+    """One case. Asking, judging and scoring happen in setup, so their failures are errors; a gate is a failure."""
+
+    def __init__(self, *, case: EvalCase, **function: Any) -> None:
+        super().__init__(**function)
+        self.case = case
+        self.attempts = 0
+        self.result: CaseResult | None = None
+        self.observed: Observed | None = None
+        self.add_marker(
+            pytest.mark.rageval(
+                id=case.id, category=case.category, difficulty=case.difficulty, domain=case.domain,
+                answerable=case.answerable, requires_kg=case.requires_kg,
+            )
+        )  # fmt: skip
+        self.extra_keyword_matches.update(keywords(case))
+
+    def setup(self) -> None:
+        run = self.config.stash[RUN]
+        run.check_asking_allowed()
+        self.attempts += 1
+        self.result = None
+        super().setup()
+        self.result = run.evaluate(self)
+
+    def runtest(self) -> None:
+        self.config.stash[RUN].assert_gates(self)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, max(0, self.case.source.line - 1), self.name
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override] # because Function narrows Node alike
+        from pytest_rageval.errors import GateFailure
+
+        if isinstance(excinfo.value, GateFailure):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
+
+
+def fixture_resolution(item: pytest.Function) -> dict[str, Any]:
+    """What a sibling item needs to skip resolving the same fixtures again; nothing where pytest keeps it elsewhere.
+
+    The one place that reads a private attribute: it saves more than half of the cost of collecting an item.
+    """
+    info = getattr(item, "_fixtureinfo", None)
+    return {} if info is None else {"fixtureinfo": info}
+
+
+def fixture_definition(item: pytest.Item, name: str) -> Any:
+    """The definition that a fixture name of this item resolves to, None where that cannot be known."""
+    info = fixture_resolution(item).get("fixtureinfo") if isinstance(item, pytest.Function) else None
+    definitions = getattr(info, "name2fixturedefs", {}).get(name)
+    return definitions[-1] if definitions else None
+
+
+def keywords(case: EvalCase) -> Iterator[str]:
+    yield case.id
+    yield from case.tags
+    yield from filter(None, (case.category, case.difficulty, case.domain))
+    if not case.answerable:
+        yield "unanswerable"
+
+
+# pytest splits node ids at `::`, and JUnit at `[`; control characters and lone surrogates cannot be printed.
+_ODD = re.compile(r"\\(?=[xu][0-9a-f])|:(?=:)|(?<=:):|\[|[\x00-\x1f\x7f-\x9f]|[\ud800-\udfff]")
+
+
+def node_name(case_id: str) -> str:
+    """A case's id as the last part of a node id: unchanged, but for what pytest cannot carry, as `\\x5b`."""
+    return _ODD.sub(lambda found: f"\\{'u%04x' if ord(found[0]) > 255 else 'x%02x'}" % ord(found[0]), case_id)

@@ -1,0 +1,298 @@
+"""One test session with cases in it: what is ours, with which settings, how a case is evaluated and recorded.
+
+Lives in every process: alone, on the controller of xdist, on each worker. Imports what is heavy when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_rageval.errors import RagevalError
+from pytest_rageval.options import OPTIONS
+
+if TYPE_CHECKING:
+    from pytest_rageval.ahead import Ahead
+    from pytest_rageval.cases import CaseFile
+    from pytest_rageval.judges.base import Judge, JudgementCache
+    from pytest_rageval.model import CaseResult, EvalCase
+    from pytest_rageval.plan import Plan
+    from pytest_rageval.plugin.evaluated import Evaluator
+    from pytest_rageval.plugin.items import EvalItem
+    from pytest_rageval.plugin.stretches import Stretches
+    from pytest_rageval.runs.baseline import Baseline
+    from pytest_rageval.settings import Settings
+    from pytest_rageval.targets.base import Target
+
+
+class EvalSession:
+    """The state of a session, by what the hooks ask of it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.root = config.rootpath
+        self.is_worker = hasattr(config, "workerinput")
+        self.is_used = False
+        """Has a case file been collected, or a case evaluated?"""
+        self._files: dict[Path, CaseFile] = {}
+        self._problem: RagevalError | None = None
+
+    # ── what is ours ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def globs(self) -> tuple[str, ...]:
+        from pytest_rageval.table import case_globs
+
+        return case_globs(self.root)
+
+    def owns(self, path: Path) -> bool:
+        """Is this a case file: found by the globs, or named on the command line with a case as its first record?"""
+        if path.suffix not in (".jsonl", ".csv"):
+            return False
+        from pytest_rageval.cases.discovery import is_case_file
+
+        if is_case_file(path, self.root, self.globs):
+            return True
+        if path not in self.named_files:
+            return False
+        from pytest_rageval.cases import looks_like_cases
+
+        return looks_like_cases(path)
+
+    @cached_property
+    def named_files(self) -> frozenset[Path]:
+        """Files named on the command line."""
+        named = (self.config.invocation_params.dir / argument.split("::")[0] for argument in self.config.args)
+        return frozenset(path.resolve() for path in named if path.is_file())
+
+    def collector(self, path: Path, parent: pytest.Collector) -> pytest.Collector:
+        from pytest_rageval.plugin.items import EvalFile
+
+        self.is_used = True
+        return EvalFile.from_parent(parent, path=path)
+
+    def load(self, path: Path) -> CaseFile:
+        """A case file, read once however often it is asked for."""
+        from pytest_rageval.cases import load_file
+
+        if path not in self._files:
+            plan = self.plan_or_none()
+            limit = {"max_line_bytes": plan.settings.max_line_bytes} if plan else {}
+            self._files[path] = load_file(path, self.root, **limit)
+        return self._files[path]
+
+    @cached_property
+    def found_files(self) -> tuple[Path, ...]:
+        """All case files that the globs find, whatever was selected."""
+        from pytest_rageval.cases.discovery import find_case_files
+
+        return tuple(find_case_files(self.root, self.globs))
+
+    def all_cases(self) -> list[EvalCase]:
+        """The cases of all files that the globs find and of all files collected; files with problems give none."""
+        paths = dict.fromkeys([*self.found_files, *self._files])
+        return [case for path in paths for case in self.load(path).cases]
+
+    def parametrize(self, metafunc: pytest.Metafunc) -> None:
+        """Run a test of the user's own for each case of the file that its mark names."""
+        from pytest_rageval.plugin.marked import marked_cases
+
+        self.is_used = True
+        cases = marked_cases(metafunc, self)
+        metafunc.parametrize("eval_case", cases, ids=[case.id for case in cases])
+
+    # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def given_options(self) -> dict[str, Any]:
+        """Options of ours on the command line, by the setting they stand for."""
+        given = {option.field: self.config.getoption(option.dest, None) for option in OPTIONS}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The resolved settings; a SettingsError names everything that is wrong with them."""
+        from pytest_rageval.metrics import load_registry
+        from pytest_rageval.plan import make_plan
+        from pytest_rageval.runs.store import check_reports, check_run_id
+
+        settings = self.settings
+        own = self.config.hook.pytest_rageval_metrics(config=self.config)
+        registry = load_registry([metric for metrics in own if metrics for metric in metrics])
+        plan = make_plan(settings, registry)
+        check_reports(self.root / settings.reports)
+        check_run_id(self.root / settings.reports, settings.run_id)
+        # Wrong settings too, and said before anything runs: a judge or a baseline that does not exist.
+        self.described_judge, self.baseline  # noqa: B018 because what they raise is what is wanted
+        return plan
+
+    @cached_property
+    def described_judge(self) -> dict[str, Any] | None:
+        """The configured judge as config.json names it; None where nothing is judged."""
+        from pytest_rageval.judges import judge_from_spec
+
+        judge = judge_from_spec(self.settings.judge, root=self.root)
+        if judge is None or self.settings.retrieval_only:
+            return None
+        return {"model": judge.model, "heuristic": judge.heuristic}
+
+    def plan_or_none(self) -> Plan | None:
+        """The plan, or None where settings are wrong: said once, before anything runs."""
+        if self._problem is None:
+            try:
+                return self.plan
+            except RagevalError as problem:
+                self._problem = problem
+        return None
+
+    @cached_property
+    def settings(self) -> Settings:
+        from pytest_rageval.settings import load_settings
+
+        return load_settings(self.root, self.given_options)
+
+    @property
+    def reports(self) -> Path:
+        return self.root / self.settings.reports
+
+    def raise_problem(self) -> None:
+        """Stop with exit code 4 and one line a problem, if the settings are wrong."""
+        if self.plan_or_none() is None and self._problem is not None:
+            raise pytest.UsageError(*self._problem.problems) from None
+
+    @property
+    def baseline_file(self) -> Path:
+        written = self.settings.baseline
+        return self.root / written if written is not None else self.reports / "baseline.json"
+
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        """The baseline to compare with; one that was named must exist, unless this run is to become it."""
+        from pytest_rageval.runs.baseline import read_baseline
+
+        is_named = self.settings.baseline is not None and not self.settings.update_baseline
+        return read_baseline(self.baseline_file, is_required=is_named)
+
+    @cached_property
+    def run_config(self) -> dict[str, Any]:
+        """The content of config.json; made on the controlling process only."""
+        from pytest_rageval.runs.config import run_config
+
+        target = self.settings.target or "rag_client fixture"
+        files = [*dict.fromkeys([*self.found_files, *self._files])]
+        content = run_config(self.plan, self.all_cases(), files, self.root, target, self.described_judge)
+        self.config.hook.pytest_rageval_run_config(config=self.config, run_config=content)
+        return content
+
+    @property
+    def config_hash(self) -> str:
+        """The hash of config.json, on every process."""
+        if self.is_worker:
+            told: dict[str, Any] = self.config.workerinput  # type: ignore[attr-defined] # because xdist adds it
+            return str(told.get("rageval_config_hash"))
+        return str(self.run_config["config_hash"])
+
+    # ── evaluating ────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def ahead(self) -> Ahead:
+        from pytest_rageval.ahead import Ahead
+
+        return Ahead(self.plan)
+
+    @cached_property
+    def stretches(self) -> Stretches:
+        from pytest_rageval.plugin.stretches import Stretches
+
+        return Stretches(self)
+
+    def configured_target(self) -> Iterator[Target]:
+        from pytest_rageval.targets import target_from_spec
+
+        settings = self.settings
+        if settings.target is None:
+            pytest.fail(NO_TARGET, pytrace=False)
+        target = self._configured(
+            target_from_spec, settings.target, root=self.root, timeout=settings.timeout, retries=settings.retries,
+            concurrency=settings.concurrency, headers=dict(settings.headers), reports=self.reports,
+        )  # fmt: skip
+        yield target
+        self.ahead.run(target.aclose())
+
+    def configured_judge(self) -> Iterator[Judge | None]:
+        from pytest_rageval.judges import judge_from_spec
+
+        judge = self._configured(judge_from_spec, self.settings.judge, root=self.root)
+        yield judge
+        if judge is not None:
+            self.ahead.run(judge.aclose())
+
+    def configured_cache(self) -> Iterator[JudgementCache | None]:
+        if self.settings.judge_cache == "off":
+            yield None
+            return
+        from pytest_rageval.judges.cache import SqliteCache
+
+        yield SqliteCache(self.reports / "cache" / "judge_cache.sqlite")
+
+    def _configured(self, make: Any, *arguments: Any, **named: Any) -> Any:
+        """What a setting stands for; a wrong one that only shows now is an error of each case, in one line."""
+        try:
+            return make(*arguments, **named)
+        except RagevalError as error:
+            pytest.fail("; ".join(error.problems), pytrace=False)
+
+    def check_asking_allowed(self) -> None:
+        if self.settings.dry_run:
+            pytest.skip("dry run: not asked")
+
+    def evaluate(self, item: EvalItem) -> CaseResult:
+        """The item's result; what could not be asked, judged or scored is raised as an error in one line."""
+        from dataclasses import replace
+
+        from pytest_rageval.engine import score_case
+        from pytest_rageval.text import printable
+
+        observed = self.stretches.observed(item)
+        result = replace(score_case(item.case, observed, self.plan), attempts=item.attempts)
+        item.result = result
+        if result.error is not None:
+            if result.error.kind == "missing" and self.settings.allow_partial:
+                pytest.skip(printable(result.error.message))
+            pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
+        return result
+
+    def assert_gates(self, item: EvalItem) -> None:
+        from pytest_rageval.plugin.verdict import assert_gates
+
+        assert item.result is not None
+        assert_gates(item.result, self)
+
+    def evaluator(self, node: pytest.Item, target: object, judge: object, cache: object) -> Evaluator:
+        from pytest_rageval.plugin.evaluated import Evaluator
+
+        self.is_used = True
+        self.raise_problem()
+        return Evaluator(self, node, target, judge, cache)
+
+    def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Put the records of an item on its report."""
+        if self.is_used:
+            from pytest_rageval.plugin.payload import attach
+
+            attach(item, report, self)
+
+    def close(self) -> None:
+        if "ahead" in self.__dict__:
+            self.ahead.close()
+
+
+RUN = pytest.StashKey[EvalSession]()
+NO_TARGET = (
+    "no target: say which system to ask with --rageval-target, e.g. --rageval-target demo, "
+    'or target = "http://localhost:8080" in [tool.rageval], or override the rag_client fixture'
+)

@@ -1,0 +1,79 @@
+"""A failing case as its reader sees it: which gate, what was asked, what was expected, what came. No traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_rageval.model import Answer, CaseResult, EvalCase, GateFailed, Gold, Observation
+from pytest_rageval.report.numbers import short
+from pytest_rageval.text import printable
+
+WIDTH = 160
+"""Characters of a question or an answer that are shown."""
+CHUNKS = 8
+
+
+def gate_message(gate: GateFailed) -> str:
+    """`recall_all@5 is 0, gate >= 1 (L2_multi_hop_fail)`."""
+    return f"{gate.metric} is {short(gate.value)}, gate {gate.threshold}" + (f" ({gate.tag})" if gate.tag else "")
+
+
+def failure_text(result: CaseResult) -> str:
+    """The message of a case whose gates do not hold; the first line names all of them."""
+    lines = ["; ".join(gate_message(gate) for gate in result.failed_gates)]
+    if result.observation is not None:
+        lines += [f"  {name:<10} {printable(text)}" for name, text in _facts(result.case, result.observation)]
+    lines.append(f"  case       {result.case.source}")
+    return "\n".join(lines)
+
+
+def _facts(case: EvalCase, obs: Observation) -> Iterator[tuple[str, str]]:
+    yield "question", _cut(case.question)
+    if expected := "  ·  ".join(_expected(case)):
+        yield "expected", expected
+    if obs.answer.chunks is not None:
+        yield "came", _came(obs) or "no chunk"
+    if obs.answer.text is not None:
+        yield "answer", _answer(obs.answer)
+
+
+def _expected(case: EvalCase) -> Iterator[str]:
+    gold = case.gold
+    if not case.answerable:
+        yield "an abstention: the documents hold no answer"
+    if gold.answers:
+        yield f'"{_cut(gold.answers[0])}"'
+    if gold.supports:
+        yield _groups(gold, [str(anchor) for anchor in gold.supports])
+    elif gold.chunk_ids:
+        yield "any of " + ", ".join(gold.chunk_ids[:CHUNKS]) if len(gold.chunk_ids) > 1 else gold.chunk_ids[0]
+    if gold.kg_entities and not gold.supports:
+        yield "entities " + ", ".join(gold.kg_entities[:CHUNKS])
+
+
+def _groups(gold: Gold, names: list[str]) -> str:
+    if not gold.support_groups:
+        return ("any of  " if len(names) > 1 else "") + "  ·  ".join(names)
+    alternatives = [" and ".join(names[index] for index in group) for group in gold.support_groups]
+    return "all of  " + "  or  ".join(alternatives)
+
+
+def _came(obs: Observation) -> str:
+    shown = []
+    for rank, chunk in enumerate((obs.answer.chunks or ())[:CHUNKS], start=1):
+        place = " > ".join(part for part in (chunk.rel_path, chunk.heading_path) if part)
+        is_hit = rank <= len(obs.hits) and bool(obs.hits[rank - 1])
+        shown.append(f"{rank} {place or chunk.chunk_id or chunk.doc_id or '?'}{' ✓' if is_hit else ''}")
+    return "   ".join(shown)
+
+
+def _answer(answer: Answer) -> str:
+    if answer.abstained:
+        reason = f" ({answer.abstain_reason})" if answer.abstain_reason else ""
+        return f"abstained{reason}" + (f': "{_cut(answer.text)}"' if answer.text else "")
+    return f'"{_cut(answer.text or "")}"'
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"

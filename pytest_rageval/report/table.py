@@ -1,0 +1,37 @@
+"""Aligned columns for a terminal: by the width that characters take there, not by their number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+
+def aligned(rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:
+    """Rows as lines: the first column to the left, the others to the right, two spaces between."""
+    widths = [max((cell_len(row[column]) for row in rows), default=0) for column in range(len(rows[0]) if rows else 0)]
+    return [
+        (indent + "  ".join(_cell(text, widths[column], column > 0) for column, text in enumerate(row))).rstrip()
+        for row in rows
+    ]
+
+
+def _cell(text: str, width: int, to_the_right: bool) -> str:
+    fill = " " * (width - cell_len(text))
+    return fill + text if to_the_right else text + fill
+
+
+def shortened(text: str, width: int) -> str:
+    """The text on one line within a width, with … where it was cut."""
+    line = " ".join(text.split())
+    return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
+
+
+def fitting(columns: Sequence[str], width: int, *, least: int = 6) -> int:
+    """How many columns, each at least `least` wide, fit into a width with two spaces between."""
+    used = 0
+    for number, column in enumerate(columns):
+        used += max(cell_len(column), least) + 2
+        if used > width:
+            return number
+    return len(columns)

@@ -1,0 +1,188 @@
+"""The end of a run on the terminal: layers by category, what changed, which gates failed and for which cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pytest_rageval.report.numbers import change, duration, score, short
+from pytest_rageval.report.table import aligned, fitting, shortened
+from pytest_rageval.runs.aggregate import mean, normalised
+from pytest_rageval.runs.rows import Row
+
+Style = Literal["plain", "bold", "green", "red", "yellow"]
+SHOWN_CASES = 5
+SLOWEST = 3
+
+
+class Line(NamedTuple):
+    """A line and how it is meant: the face that prints it decides about colour."""
+
+    text: str
+    style: Style = "plain"
+
+
+def summary(metrics: Mapping[str, Any], rows: Sequence[Row], *, width: int, verbose: bool) -> Iterator[Line]:
+    """The lines of the summary for a terminal of this width."""
+    yield Line(_head(metrics))
+    yield Line("")
+    yield from _table(metrics, width, verbose)
+    yield from _gates(metrics)
+    yield from _failures(metrics, rows, width)
+    yield from _flips(metrics, width)
+    yield from _slowest(rows)
+    yield from _notes(metrics, rows)
+
+
+def _head(metrics: Mapping[str, Any]) -> str:
+    outcomes = metrics["outcomes"]
+    named = {
+        "passed": "passed",
+        "failed": "failed",
+        "error": "errors",
+        "xfailed": "known failures",
+        "skipped": "skipped",
+    }
+    counts = ", ".join(f"{outcomes[name]} {title}" for name, title in named.items() if outcomes[name])
+    partial = " · partial run" if metrics["partial"] else ""
+    return (
+        f"{metrics['total_tests']} cases: {counts or 'none ran'} · overall {score(metrics['overall_score'])}{partial}"
+    )
+
+
+def _table(metrics: Mapping[str, Any], width: int, verbose: bool) -> Iterator[Line]:
+    """Layers (with `verbose` metrics too) by category. Layer rows are means of metrics as 0 to 1, higher better."""
+    categories = list(metrics["by_category"])
+    shown = categories[: fitting(categories, width - 42)]
+    rows = [["", "all", "change", *shown]]
+    styles: list[Style] = ["bold"]
+    for layer, one in metrics["by_layer"].items():
+        deltas = [_gain(name, metrics) for name in one["metrics"]]
+        known = [delta for delta in deltas if delta is not None]
+        rows.append(
+            [f"{layer} {one['title']}" if layer != one["title"] else layer, score(one["score"]), change(mean(known))]
+            + [score(_layer_score(metrics["by_category"][name], one["metrics"], metrics)) for name in shown]
+        )
+        styles.append("bold" if verbose else "plain")
+        for name in one["metrics"] if verbose else ():
+            if metrics["metrics"][name]["mean"] is not None:
+                rows.append(_metric_row(name, metrics, shown))
+                styles.append("plain")
+    yield from map(Line, aligned(rows), styles)
+    if len(shown) < len(categories):
+        yield Line(f"and {len(categories) - len(shown)} more categories: see summary.md")
+    if not metrics.get("comparison"):
+        yield Line("no baseline to compare with yet: accept this run as one with --rageval-update-baseline")
+
+
+def _metric_row(name: str, metrics: Mapping[str, Any], categories: Sequence[str]) -> list[str]:
+    compared = _compared(name, metrics)
+    cells = [metrics["by_category"][category]["metrics"].get(name) for category in categories]
+    return [
+        f"  {name}",
+        score(metrics["metrics"][name]["mean"]),
+        change(compared["delta"] if compared else None),
+        *(score(cell["mean"] if cell else None) for cell in cells),
+    ]
+
+
+def _compared(name: str, metrics: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    comparison = metrics.get("comparison") or {}
+    found: Mapping[str, Any] | None = comparison.get("metrics", {}).get(name)
+    return found
+
+
+def _gain(name: str, metrics: Mapping[str, Any]) -> float | None:
+    """A metric's change as a share of its scale, positive where it got better."""
+    compared = _compared(name, metrics)
+    if compared is None or compared["delta"] is None:
+        return None
+    low, high = metrics["metrics"][name]["scale"]
+    share: float = compared["delta"] / (high - low)
+    return share if metrics["metrics"][name]["better"] == "higher" else -share
+
+
+def _layer_score(group: Mapping[str, Any], names: Sequence[str], metrics: Mapping[str, Any]) -> float | None:
+    described = metrics["metrics"]
+    return mean(
+        [
+            normalised(group["metrics"][name]["mean"], described[name]["scale"], described[name]["better"])
+            for name in names
+            if name in group["metrics"]
+        ]
+    )
+
+
+def _gates(metrics: Mapping[str, Any]) -> Iterator[Line]:
+    for gate in metrics["gates"]:
+        if gate["passed"] is not True:
+            yield Line("")
+            yield Line(gate_line(gate), "red" if gate["passed"] is False else "yellow")
+
+
+def gate_line(gate: Mapping[str, Any]) -> str:
+    """A gate of the run in a sentence: `recall_any@5 is 0.61, gate >= 0.85`."""
+    if gate["op"] in ("drop", "rise"):
+        if gate["value"] is None:
+            return f"{gate['metric']} could not be compared with the baseline: it was not measured on both sides"
+        return (
+            f"{gate['metric']} went from {short(gate['before'])} to {short(gate['after'])} against the baseline, "
+            f"tolerated {gate['op']} {short(gate['limit'])}"
+        )
+    if gate["value"] is None:
+        return f"{gate['metric']} has no value in this run, gate {gate['op']} {short(gate['limit'])}"
+    return f"{gate['metric']} is {short(gate['value'])}, gate {gate['op']} {short(gate['limit'])}"
+
+
+def _failures(metrics: Mapping[str, Any], rows: Sequence[Row], width: int) -> Iterator[Line]:
+    """Failed gates by tag with the cases behind them; known failures are counted, not listed."""
+    failed = {row.key for row in rows if row.outcome == "failed"}
+    shown = {tag: [key for key in keys if key in failed] for tag, keys in metrics["failure_tags"].items()}
+    shown = {tag: keys for tag, keys in shown.items() if keys}
+    if shown:
+        yield Line("")
+        yield Line("failed gates", "bold")
+    for tag, keys in sorted(shown.items(), key=lambda one: -len(one[1])):
+        yield Line(shortened(f"{tag}  {len(keys)}: {_listed(keys)}", width), "red")
+
+
+def _listed(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - SHOWN_CASES} more" if len(keys) > SHOWN_CASES else ""
+    return ", ".join(keys[:SHOWN_CASES]) + more
+
+
+def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[Line]:
+    comparison = metrics.get("comparison") or {}
+    titles: tuple[tuple[str, str, Style], ...] = (
+        ("flipped_to_fail", "failed now, passed in the baseline", "red"),
+        ("flipped_to_pass", "passes now, failed in the baseline (tighten it with --rageval-update-baseline)", "green"),
+    )
+    for name, title, style in titles:
+        if keys := comparison.get(name):
+            yield Line("")
+            yield Line(shortened(f"{title}: {_listed(keys)}", width * 2), style)
+
+
+def _slowest(rows: Sequence[Row]) -> Iterator[Line]:
+    timed = [(row.latency["total_ms"], row.key) for row in rows if row.latency.get("total_ms") is not None]
+    if timed:
+        slowest = sorted(timed, key=lambda one: (-(one[0] or 0), one[1]))[:SLOWEST]
+        yield Line("")
+        yield Line("slowest calls: " + ", ".join(f"{key} {duration(ms or 0)}" for ms, key in slowest))
+
+
+def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Line]:
+    if metrics["without_gate"]:
+        yield Line(f"{metrics['without_gate']} cases were examined by no gate", "yellow")
+    judge = metrics.get("judge")
+    if judge and judge["heuristic"]:
+        yield Line(
+            f"judge: {judge['model']}, a heuristic without a model; its scores gate only where you wrote the gate"
+        )
+    tokens = metrics["volatile"]["cost"]["judge_total_tokens"]
+    if tokens:
+        dollars = metrics["volatile"]["cost"]["judge_total_usd"]
+        yield Line(f"judging took {tokens} tokens" + (f", ${dollars:.2f}" if dollars is not None else ", cost unknown"))
+    errors = {row.message for row in rows if row.outcome == "error" and row.message}
+    if len(errors) > 1:
+        yield Line(f"{len(errors)} different errors: see run.log", "yellow")

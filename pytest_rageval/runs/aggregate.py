@@ -1,0 +1,254 @@
+"""Rows → metrics.json: means with their denominators, breakdowns, gates of the run. Exact in any order of the rows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_rageval.metrics.operations import percentile
+from pytest_rageval.metrics.registry import LAYERS, Measure
+from pytest_rageval.model import NotApplicable, RunFacts
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.records import legacy_names
+from pytest_rageval.runs.rows import ASK_FAILED, Row, in_order
+
+BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
+OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What metrics.json says of the run beside what follows from its rows."""
+
+    config_hash: str
+    dataset_version: str | None
+    expected: int
+    is_partial: bool
+    coverage: Mapping[str, Any] | None
+    volatile: Mapping[str, Any]
+
+
+def aggregate(rows: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any]:
+    """The content of metrics.json, without its comparison."""
+    rows = in_order(rows)
+    metrics = {measure.name: _metric(measure, rows, info.expected) for measure in plan.measures}
+    layers = _layers(metrics)
+    facts = _facts(rows, info, _overall(layers, plan))
+    metrics |= {measure.name: _run_metric(measure, facts, info.expected) for measure in plan.run_measures}
+    outcomes = Counter(row.outcome for row in rows)
+    return {
+        "schema": 1,
+        "config_hash": info.config_hash,
+        "eval_set_commit_hash": info.dataset_version,
+        "description": plan.settings.description,
+        "partial": info.is_partial,
+        "total_tests": len(rows),
+        "answerable_tests": sum("answerable" in row.groups["answerable"] for row in rows),
+        "unanswerable_tests": sum("unanswerable" in row.groups["answerable"] for row in rows),
+        "outcomes": {name: outcomes[name] for name in OUTCOMES},
+        "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
+        "judge": _judge(rows),
+        "metrics": metrics,
+        "overall_score": facts.overall,
+        "by_layer": layers,
+        **{f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS},
+        "failure_tags": _failure_tags(rows),
+        "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
+        "aggregate_metrics": _aggregate_metrics(metrics, info, plan.settings.k),
+        "volatile": dict(info.volatile) | {"latency": _latency(rows), "cost": _cost(rows),
+                                           "cache_hit_rate": _cache_hit_rate(rows)},
+    }  # fmt: skip
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """The mean, the same to the last digit in any order; None of nothing."""
+    return math.fsum(values) / len(values) if values else None
+
+
+def _metric(measure: Measure, rows: Sequence[Row], expected: int) -> dict[str, Any]:
+    values = [row.scores[measure.name] for row in rows if measure.name in row.scores]
+    not_applicable = sum(measure.name in row.not_applicable for row in rows)
+    n_error = sum(
+        row.outcome == "error" and measure.name not in row.scores and measure.name not in row.not_applicable
+        for row in rows
+    )
+    return _described(measure) | {
+        "mean": mean(values),
+        "n_scored": len(values),
+        "n_not_applicable": not_applicable,
+        "n_error": n_error,
+        "n_expected": expected,
+    }
+
+
+def _described(measure: Measure) -> dict[str, Any]:
+    metric = measure.metric
+    return {
+        "ci": None,
+        "layer": metric.layer,
+        "scale": list(metric.scale),
+        "better": metric.better,
+        "aggregate": metric.aggregate or measure.name,
+    }
+
+
+def _run_metric(measure: Measure, facts: RunFacts, expected: int) -> dict[str, Any]:
+    scored = measure(facts)
+    is_scored = not isinstance(scored, NotApplicable)
+    return _described(measure) | {
+        "mean": None if isinstance(scored, NotApplicable) else scored.value,
+        "n_scored": facts.asked if is_scored else 0,
+        "n_not_applicable": 0 if is_scored else facts.asked,
+        "n_error": 0,
+        "n_expected": expected,
+    }
+
+
+def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None) -> RunFacts:
+    asked = [row for row in rows if row.outcome != "skipped" or row.not_applicable]
+    return RunFacts(
+        asked=len(asked),
+        failed=sum(row.error_kind in ASK_FAILED for row in asked),
+        timed_out=sum(row.error_kind == "timeout" for row in asked),
+        blank=sum(row.is_blank for row in asked),
+        coverage=info.coverage,
+        overall=overall,
+    )
+
+
+def normalised(value: float, scale: Sequence[float], better: str) -> float:
+    """A value on its scale as 0 to 1 with higher better."""
+    low, high = scale
+    share = (value - low) / (high - low)
+    return share if better == "higher" else 1 - share
+
+
+def _layers(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """By layer: the mean of its metrics' means, normalised, and which they are."""
+    found: dict[str, Any] = {}
+    for layer, title in LAYERS.items():
+        names = [name for name, one in metrics.items() if one["layer"] == layer]
+        values = [
+            normalised(one["mean"], one["scale"], one["better"])
+            for one in (metrics[name] for name in names)
+            if one["mean"] is not None
+        ]
+        if values:
+            found[layer] = {"title": title, "score": mean(values), "metrics": sorted(names)}
+    return found
+
+
+def _overall(layers: Mapping[str, Any], plan: Plan) -> float | None:
+    weights = {
+        layer: plan.settings.weights.get(layer, plan.settings.weights.get(LAYERS[layer], 1.0)) for layer in layers
+    }
+    total = math.fsum(weights.values())
+    return math.fsum(weights[layer] * layers[layer]["score"] for layer in layers) / total if total else None
+
+
+def _judge(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """Who judged: the model (all of them, where cases differ), the versions of its prompts, and whether it is one."""
+    judges = [row.judge for row in rows if row.judge]
+    if not judges:
+        return None
+    prompts = {name: version for judge in judges for name, version in judge["prompt_versions"].items()}
+    return {
+        "model": ", ".join(sorted({judge["model"] for judge in judges})),
+        "heuristic": any(judge["heuristic"] for judge in judges),
+        "prompt_versions": dict(sorted(prompts.items())),
+    }
+
+
+def _breakdown(rows: Sequence[Row], name: str, plan: Plan) -> dict[str, Any]:
+    grouped: dict[str, list[Row]] = {}
+    for row in rows:
+        for value in row.groups[name]:
+            grouped.setdefault(value, []).append(row)
+    return {value: _group(grouped[value], plan) for value in sorted(grouped)}
+
+
+def _group(rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
+    metrics = {}
+    for measure in plan.measures:
+        values = [row.scores[measure.name] for row in rows if measure.name in row.scores]
+        if values:
+            metrics[measure.name] = {"mean": mean(values), "n_scored": len(values)}
+    outcomes = Counter(row.outcome for row in rows)
+    return {"tests": len(rows), "outcomes": {name: outcomes[name] for name in OUTCOMES}, "metrics": metrics}
+
+
+def _failure_tags(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """By tag: the cases that failed with it."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for tag in dict.fromkeys(tag for _, tag in row.failed):
+            found.setdefault(tag, []).append(row.key)
+    return dict(sorted(found.items()))
+
+
+def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """A gate on an aggregate; without a value it does not hold: what was not measured was not shown."""
+    value = metrics[gate.name]["mean"]
+    return {
+        "metric": gate.name,
+        "op": gate.op,
+        "limit": gate.threshold,
+        "value": value,
+        "when": None,
+        "tag": gate.tag,
+        "passed": value is not None and gate.holds(value),
+    }
+
+
+def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, k: int) -> dict[str, Any]:
+    """The flat names that other tools read: aliases of what stands under `metrics`, null where it has no value."""
+    means = {name: one["mean"] for name, one in metrics.items()}
+    named = {one["aggregate"]: one["mean"] for one in metrics.values()}
+    averages = {f"{legacy}_avg": value for legacy, value in legacy_names(means, k).items() if legacy != "scope_miss"}
+    return {
+        **averages,
+        **{f"{name}_avg": means.get(name) for name in ("groundedness", "correctness")},
+        **{name: named.get(name) for name in
+           ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")},
+        "attribution_hit_rate": means.get("attribution_hit"),
+        "judge_reliability": None,
+        "indexing_coverage": info.coverage,
+        "operational_metrics": {
+            **{name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")},
+            "coverage_by_doc_type": (info.coverage or {}).get("coverage_by_doc_type"),
+        },
+    }  # fmt: skip
+
+
+def _latency(rows: Sequence[Row]) -> dict[str, Any]:
+    """Milliseconds over the cases that were asked; phases where the system reports them."""
+    totals = [value for row in rows if (value := row.latency.get("total_ms")) is not None]
+    phases = {}
+    for phase in ("folder_selection_ms", "retrieval_ms", "generation_ms", "judge_ms", "queue_ms"):
+        values = [value for row in rows if (value := row.latency.get(phase)) is not None]
+        if values:
+            phases[phase] = {"p50": percentile(values, 0.5), "p95": percentile(values, 0.95)}
+    return {
+        "p50_ms": percentile(totals, 0.5),
+        "p95_ms": percentile(totals, 0.95),
+        "p99_ms": percentile(totals, 0.99),
+        "total_ms": math.fsum(totals) if totals else None,
+        "phases": phases,
+    }
+
+
+def _cost(rows: Sequence[Row]) -> dict[str, Any]:
+    tokens = [value for row in rows if (value := row.cost["judge_tokens"]) is not None]
+    dollars = [value for row in rows if (value := row.cost["judge_cost_usd"]) is not None]
+    return {
+        "judge_total_tokens": sum(tokens) if tokens else None,
+        "judge_total_usd": math.fsum(dollars) if dollars else None,
+    }
+
+
+def _cache_hit_rate(rows: Sequence[Row]) -> float | None:
+    judged = sum(row.cost["judgements"] for row in rows)
+    return sum(row.cost["judgements_cached"] for row in rows) / judged if judged else None

@@ -1,0 +1,73 @@
+"""The committed reference: a run's metrics and, by case key, its content hash, outcome and scores. No texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.rows import Row, in_order
+from pytest_rageval.runs.store import read_json, write_text
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineCase:
+    """One case as it was in the baseline."""
+
+    content_hash: str
+    outcome: str
+    scores: Mapping[str, float]
+
+    @property
+    def is_bad(self) -> bool:
+        return self.outcome in ("failed", "xfailed")
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A baseline file, read. `metrics` is what metrics.json of that run held."""
+
+    path: Path
+    metrics: Mapping[str, Any]
+    cases: Mapping[str, BaselineCase]
+
+    @property
+    def run_id(self) -> str | None:
+        run_id: str | None = self.metrics.get("volatile", {}).get("run_id")
+        return run_id
+
+
+def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
+    """The baseline, None where there is none; a required one that is missing, or a broken one, is a SettingsError."""
+    if not path.exists() and not is_required:
+        return None
+    content = read_json(path, "baseline")
+    try:
+        cases = {
+            key: BaselineCase(case["content_hash"], case["outcome"], dict(case["scores"]))
+            for key, case in content.pop("cases").items()
+        }
+        content["metrics"], content["volatile"]
+    except (KeyError, TypeError, AttributeError):
+        raise SettingsError(f"baseline: {path} is not a baseline; write one with --rageval-update-baseline") from None
+    return Baseline(path, content, cases)
+
+
+def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row]) -> None:
+    """Replace the baseline. One case a line, so that a change of it can be read as a diff."""
+    kept = {name: value for name, value in metrics.items() if name != "comparison"}
+    head = json.dumps(kept, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True)
+    cases = ",\n".join(
+        f"  {json.dumps(row.key, ensure_ascii=False)}: "
+        + json.dumps(
+            {"content_hash": row.content_hash, "outcome": row.outcome, "scores": dict(row.scores)},
+            ensure_ascii=False,
+            allow_nan=False,
+            sort_keys=True,
+        )
+        for row in in_order(rows)
+    )
+    write_text(path, f'{head[:-2]},\n "cases": {{\n{cases}\n }}\n}}\n')

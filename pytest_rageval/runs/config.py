@@ -1,0 +1,146 @@
+"""What was run, and with what: config.json, with a hash over all that can change results."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.cases import content_hash
+from pytest_rageval.model import EvalCase
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.store import without_credentials
+
+LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "pydantic")
+CANNOT_CHANGE_RESULTS = frozenset(
+    {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
+     "store_full_text", "redact", "save_traces", "known_failures", "allow_regressions", "ignore_invariants", "retries",
+     "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "cases",
+     "allow_partial"}
+)  # fmt: skip
+
+
+def run_config(
+    plan: Plan,
+    cases: Iterable[EvalCase],
+    files: Iterable[Path],
+    root: Path,
+    target: str,
+    judge: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The content of config.json, fixed before the first case. `target` and `judge` are what the run really uses."""
+    settings = plan.settings
+    asked_for = {
+        "k": settings.k,
+        "asked_k": plan.asked_k,
+        "folder_mode": settings.folder_mode or "server default",
+        "rerank_weights": {
+            "vector": _or_default(settings.rerank_vector_weight),
+            "lexical": _or_default(settings.rerank_lexical_weight),
+        },
+        "params": dict(settings.params),
+        "target": without_credentials(target),
+        "judge": judge,
+        "metrics": [measure.name for measure in (*plan.measures, *plan.run_measures)],
+        "gates": {
+            "case": [_gate(gate) for gate in plan.case_gates],
+            "run": [_gate(gate) for gate in plan.run_gates],
+            "regression": [str(gate) for gate in plan.regressions],
+        },
+    }
+    told = {
+        name: value for name, value in settings.model_dump(mode="json").items() if name not in CANNOT_CHANGE_RESULTS
+    }
+    told["target"] = without_credentials(told["target"] or target)
+    versions = {
+        "dataset_version": dataset_version(cases, files, root),
+        "index_build_version": None,
+        "retriever_version": _hash(
+            [settings.k, settings.folder_mode, asked_for["rerank_weights"], dict(sorted(settings.params.items()))]
+        ),
+        "answerer_version": None,
+    }
+    return {
+        "schema": 1,
+        **asked_for,
+        "settings": told,
+        **versions,
+        "observed": {},
+        "hardware": hardware(),
+        "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
+        "config_hash": _hash([told, asked_for, versions["dataset_version"]]),
+    }
+
+
+def observed(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Versions that the system reported, for the `observed` part and the two versions that rest on them."""
+    if not versions:
+        return {}
+    index = {name: versions[name] for name in ("chunker", "embedding", "index") if name in versions}
+    answerer = {name: versions[name] for name in ("llm", "prompt") if name in versions}
+    return {
+        "index_build_version": _hash([index, (coverage or {}).get("index_version")]) if index else None,
+        "answerer_version": _hash(answerer) if answerer else None,
+        "observed": dict(versions),
+    }
+
+
+def dataset_version(cases: Iterable[EvalCase], files: Iterable[Path], root: Path) -> str:
+    """The git commit that last touched the case files where they are clean, else a hash of the cases' content."""
+    paths = [os.path.relpath(path, root) for path in files]
+    if paths:
+        status = _git(root, "status", "--porcelain", "--", *paths)
+        tracked = _git(root, "ls-files", "--error-unmatch", "--", *paths)
+        if status == "" and tracked is not None:
+            commit = _git(root, "log", "-1", "--format=%H", "--", *paths)
+            if commit:
+                return commit
+    return "content:" + _hash(sorted((case.key, content_hash(case)) for case in cases))
+
+
+def hardware() -> dict[str, Any]:
+    """CPU count and model, memory in MiB; null where the system does not say."""
+    memory = None
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return {"cpus": os.cpu_count(), "machine": platform.machine(), "memory_mib": memory, "system": platform.system()}
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """What git prints; None where there is no git, no repository, or it fails."""
+    try:
+        done = subprocess.run(  # noqa: S603 because the arguments are ours and no shell reads them
+            ["git", "-C", str(root), *arguments],  # noqa: S607 because git is where the user's PATH has it
+            capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _gate(gate: Any) -> str:
+    when = f" when {gate.condition}" if gate.when else ""
+    return f"{gate}{when}" + (f" tag {gate.tag}" if gate.tag else "")
+
+
+def _or_default(value: float | None) -> float | str:
+    return "server default" if value is None else value
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _hash(value: Any) -> str:
+    """SHA-256 of the canonical JSON."""
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,245 @@
+"""What is kept of each case: a line of results.jsonl (texts cut) and a line of observations.jsonl (everything)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pytest_rageval.cases import case_to_mapping, content_hash
+from pytest_rageval.metrics.abstention import abstention
+from pytest_rageval.metrics.registry import LAYERS, Registry
+from pytest_rageval.model import Answer, CaseResult, Judgement, Observation
+from pytest_rageval.settings import Settings
+from pytest_rageval.targets.contract import answer_to_response
+
+SCHEMA = 1
+CUT = 200
+"""Characters of a text that results.jsonl keeps."""
+PHASES = ("folder_selection_ms", "retrieval_ms", "generation_ms")
+
+
+def result_record(result: CaseResult, settings: Settings, registry: Registry, config_hash: str) -> dict[str, Any]:
+    """One line of results.jsonl; see docs/runs.md for every field."""
+    case, obs = result.case, result.observation
+    text = _Texts(settings)
+    answer = obs.answer if obs else Answer()
+    return {
+        "schema": SCHEMA,
+        "case_key": result.key,
+        "test_case_id": case.id,
+        "content_hash": content_hash(case),
+        "answerable": case.answerable,
+        "category": case.category,
+        "difficulty": case.difficulty,
+        "domain": case.domain,
+        "tags": list(case.tags),
+        "requires_kg": case.requires_kg,
+        "gold": obs.matching.kind if obs else None,
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "question": text(case.question),
+        "answer": text(answer.text),
+        "references": [
+            {"chunk_id": one.chunk_id, "rel_path": one.rel_path, "heading_path": one.heading_path}
+            for one in answer.references or ()
+        ],
+        "retrieved_chunks": [
+            {
+                "chunk_id": chunk.chunk_id,
+                "rel_path": chunk.rel_path,
+                "heading_path": chunk.heading_path,
+                "rank": rank,
+                "score_vector": chunk.score_vector,
+                "score_lexical": chunk.score_lexical,
+                "score_final": chunk.score_final,
+                "text": text(chunk.text),
+                "token_count": chunk.token_count,
+                "matches": sorted(obs.hits[rank - 1]) if obs and rank <= len(obs.hits) else [],
+            }
+            for rank, chunk in enumerate(answer.chunks or (), start=1)
+        ],
+        "folder_selection": asdict(answer.folder_selection) if answer.folder_selection else None,
+        "config": config_hash,
+        "indexing_coverage": answer.indexing_coverage,
+        "latency": _latency(result, answer),
+        "retrieval_metrics": _retrieval_metrics(result, settings.k),
+        "groundedness": _judged(obs, "groundedness", text),
+        "correctness": _judged(obs, "correctness", text),
+        "judge": _judge(obs),
+        "abstention": _abstention(obs, result.scores),
+        "layers": _layers(result.scores, registry),
+        "scores": dict(result.scores),
+        "score_details": {name: dict(detail) for name, detail in result.details.items()},
+        "trace": text.trace(answer),
+        "judge_input": _judge_input(obs, settings.k, text) if obs and obs.judgements else None,
+        "cost": _cost(obs),
+        "verdict": {
+            "passed": not result.failed_gates and result.error is None,
+            "gates_held": result.passed_gates,
+            "failed_gates": [asdict(gate) for gate in result.failed_gates],
+        },
+        "error": asdict(result.error) if result.error else None,
+        "skipped_metrics": dict(result.skipped_metrics),
+        "flags": list(obs.matching.flags) if obs else [],
+        "versions": dict(answer.versions) or None,
+        "trial": result.trial,
+        "attempts": result.attempts,
+        "source": {"file": case.source.file, "line": case.source.line},
+    }
+
+
+def observation_record(result: CaseResult) -> dict[str, Any]:
+    """One line of observations.jsonl: all that scoring and judging need to be done again."""
+    case, obs = result.case, result.observation
+    return {
+        "schema": SCHEMA,
+        "case_key": result.key,
+        "trial": result.trial,
+        "case": case_to_mapping(case) | {"source": list(case.source)},
+        "answer": answer_to_response(obs.answer) if obs else None,
+        "judgements": {name: _judgement(one) for name, one in obs.judgements.items()} if obs else {},
+        "asked_k": obs.asked_k if obs else None,
+        "k": obs.k if obs else None,
+        "timings": asdict(result.timings),
+        "error": asdict(result.error) if result.error else None,
+    }
+
+
+def to_line(record: Mapping[str, Any]) -> str:
+    """The record as strict JSON on one line; a value that has no such form is a ValueError or TypeError.
+
+    Encoded once here, on the side that made it: what gets out of this function can neither break the channel
+    between processes nor a file.
+    """
+    line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    line.encode("utf-8")
+    return line
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """What of a text may be written: all of it, its beginning, or nothing."""
+
+    settings: Settings
+
+    def __call__(self, text: str | None) -> str | None:
+        if text is None or self.settings.redact:
+            return None
+        if self.settings.store_full_text or len(text) <= CUT:
+            return text
+        return text[:CUT] + "…"
+
+    def trace(self, answer: Answer) -> dict[str, Any] | None:
+        if answer.trace is None or self.settings.redact or not self.settings.save_traces:
+            return None
+        trace: dict[str, Any] = answer_to_response(Answer(trace=answer.trace))["debug"]["trace"]
+        return trace
+
+
+def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
+    """Milliseconds. `total_ms` is what asking took as we measured it; phases are the system's own."""
+    return {
+        "total_ms": result.timings.ask_ms,
+        "queue_ms": result.timings.queue_ms,
+        **{phase: answer.latency.get(phase) for phase in PHASES},
+        "judge_ms": result.timings.judge_ms,
+    }
+
+
+LEGACY = {"recall_any": "recall_at_k", "recall_all": "recall_all_at_k", "precision": "precision_at_k",
+          "mrr": "mrr", "scope_miss": "scope_miss", "attribution_hit": "attribution_hit"}  # fmt: skip
+"""Flat names that other tools know, for the metrics at the configured cut-off."""
+
+
+def legacy_names(scores: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """The values of `scores` that have a flat legacy name, by that name."""
+    found = {}
+    for name, legacy in LEGACY.items():
+        for measure in (f"{name}@{k}", name):
+            if measure in scores:
+                found[legacy] = scores[measure]
+                break
+    return found
+
+
+def _retrieval_metrics(result: CaseResult, k: int) -> dict[str, float]:
+    return legacy_names(result.scores, k)
+
+
+def _judged(obs: Observation | None, metric: str, text: _Texts) -> dict[str, Any] | None:
+    judgement = obs.judged(metric) if obs else None
+    if judgement is None:
+        return None
+    return {
+        "score": judgement.scores[metric],
+        "reasoning": text(judgement.reasoning),
+        "supported_claims": [text(claim) for claim in judgement.supported_claims],
+        "unsupported_claims": [text(claim) for claim in judgement.unsupported_claims],
+        "model": judgement.model,
+        "heuristic": judgement.heuristic,
+    }
+
+
+def _judge(obs: Observation | None) -> dict[str, Any] | None:
+    judgements = list(obs.judgements.values()) if obs else []
+    if not judgements:
+        return None
+    return {
+        "model": judgements[0].model,
+        "heuristic": judgements[0].heuristic,
+        "prompt_versions": {one.rubric: one.prompt_version for one in judgements},
+    }
+
+
+def _abstention(obs: Observation | None, scores: Mapping[str, float]) -> dict[str, Any] | None:
+    if obs is None or obs.answer.text is None:
+        return None
+    found = abstention(obs)
+    hallucinated = scores.get("hallucinated")
+    return {
+        "abstained": found.value,
+        "hallucinated": None if hallucinated is None else hallucinated > 0,
+        "decided_by": found.decided_by,
+        "reason": obs.answer.abstain_reason,
+    }
+
+
+def _layers(scores: Mapping[str, float], registry: Registry) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for name, value in scores.items():
+        found.setdefault(registry[name.partition("@")[0]].layer, {})[name] = value
+    return {layer: found[layer] for layer in LAYERS if layer in found}
+
+
+def _judge_input(obs: Observation, k: int, text: _Texts) -> dict[str, Any]:
+    top = (obs.answer.chunks or ())[:k]
+    return {
+        "question": text(obs.case.question),
+        "answer": text(obs.answer.text),
+        "context_chunk_ids": [chunk.chunk_id for chunk in top],
+        "context_chunks_truncated": [text(chunk.text) for chunk in top],
+    }
+
+
+def _cost(obs: Observation | None) -> dict[str, Any]:
+    judgements = list(obs.judgements.values()) if obs else []
+    usage = dict(obs.answer.usage) if obs else {}
+    return {
+        "judge_tokens": _sum(t for j in judgements for t in (j.tokens_in, j.tokens_out)),
+        "judge_cost_usd": _sum(judgement.cost_usd for judgement in judgements),
+        "judgements": len(judgements),
+        "judgements_cached": sum(judgement.cached for judgement in judgements),
+        "target_usage": usage or None,
+    }
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """The sum of what is known; None where nothing is: an unknown cost is not a cost of 0."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    return {name: value for name, value in asdict(judgement).items() if value not in (None, "", (), {})}

@@ -1,0 +1,76 @@
+"""What aggregation and comparison need of each record: a small fraction of it, kept in memory for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ASK_FAILED = frozenset(
+    {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
+     "invalid_response", "empty", "missing", "exception"}
+)  # fmt: skip
+"""Kinds of error that mean: the system under test gave no usable answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case and trial. Sorted by key and trial, so that nothing computed from rows depends on their order."""
+
+    key: str
+    trial: int
+    outcome: str
+    content_hash: str
+    groups: Mapping[str, tuple[str, ...]]
+    """Breakdowns: 'category', 'tag', 'difficulty', 'domain', 'answerable' → the values of this case."""
+    scores: Mapping[str, float]
+    not_applicable: frozenset[str]
+    failed: tuple[tuple[str, str], ...]
+    """Failed gates as (metric, tag)."""
+    gates_examined: int
+    error_kind: str | None
+    message: str | None
+    is_blank: bool
+    latency: Mapping[str, float | None]
+    cost: Mapping[str, Any]
+    judge: Mapping[str, Any] | None
+
+    @property
+    def is_bad(self) -> bool:
+        """Did a gate fail, known or not?"""
+        return self.outcome in ("failed", "xfailed")
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Row:
+        """The row of one line of results.jsonl."""
+        error = record["error"] or {}
+        abstained = record["abstention"] or {}
+        return cls(
+            key=record["case_key"],
+            trial=record["trial"],
+            outcome=record["outcome"],
+            content_hash=record["content_hash"],
+            groups={
+                "category": (record["category"] or "uncategorised",),
+                "tag": tuple(dict.fromkeys(record["tags"])),
+                "difficulty": (record["difficulty"],) if record["difficulty"] else (),
+                "domain": (record["domain"],) if record["domain"] else (),
+                "answerable": ("answerable" if record["answerable"] else "unanswerable",),
+            },
+            scores=record["scores"],
+            not_applicable=frozenset(record["skipped_metrics"]),
+            failed=tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]),
+            gates_examined=record["verdict"]["gates_held"] + len(record["verdict"]["failed_gates"]),
+            error_kind=error.get("kind"),
+            message=error.get("message") or record["reason"],
+            is_blank=abstained.get("decided_by") == "empty answer",
+            latency=record["latency"],
+            cost=record["cost"],
+            judge=record["judge"],
+        )
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Rows by case key and trial; of one that was recorded twice (a retried case) the last counts."""
+    latest = {(row.key, row.trial): row for row in rows}
+    return [latest[key] for key in sorted(latest)]

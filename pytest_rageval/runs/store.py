@@ -1,0 +1,128 @@
+"""A run on disk: one folder, lines appended as cases end, JSON files replaced in one step."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+
+GITIGNORE = """\
+# Written once by rageval; yours to change. Kept: metrics.json, summary.md, baseline.json and each run's config.json.
+results.jsonl
+observations.jsonl
+*.log
+report.html
+cache/
+"""
+
+
+def check_reports(reports: Path) -> None:
+    """SettingsError unless a run could be written below this folder."""
+    existing = reports
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        raise SettingsError(f"reports: {reports} cannot be a folder: {existing} is a file; set another with reports")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise SettingsError(f"reports: {existing} cannot be written to; set another folder with reports")
+
+
+def check_run_id(reports: Path, wanted: str | None) -> None:
+    """SettingsError if a run of this name is there already."""
+    if wanted is not None and (reports / "runs" / wanted).exists():
+        raise SettingsError(f"--rageval-run-id: a run {wanted!r} is in {reports / 'runs'} already; choose another name")
+
+
+class RunFolder:
+    """`reports/runs/<run_id>/`, open for writing. Only the controlling process has one."""
+
+    def __init__(self, reports: Path, wanted: str | None = None) -> None:
+        """Make the folder: of the wanted name, else of the UTC time; with a suffix where that is taken."""
+        self.reports = reports
+        run_id = wanted or datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
+        for suffix in ("", *(f"_{n}" for n in range(2, 10_000))):
+            self.path = reports / "runs" / (run_id + suffix)
+            try:
+                self.path.mkdir(parents=True)
+                break
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise SettingsError(f"reports: {self.path} cannot be made: {error.strerror}") from None
+        ignore = reports / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text(GITIGNORE, encoding="utf-8")
+        self._files: dict[str, int] = {}
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    def append(self, name: str, line: str) -> None:
+        """Add one line to a file of the run; it is with the operating system when this returns."""
+        if name not in self._files:
+            self._files[name] = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        data = memoryview((line + "\n").encode("utf-8"))
+        while data:
+            data = data[os.write(self._files[name], data) :]
+
+    def log(self, message: str) -> None:
+        """Add a line with the time to run.log; line breaks in the message are shown, not written."""
+        shown = message.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+        self.append("run.log", f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {shown}")
+
+    def close(self) -> None:
+        for descriptor in self._files.values():
+            os.close(descriptor)
+        self._files.clear()
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Replace a JSON file in one step: sorted keys, so that equal values are equal bytes."""
+    write_text(path, json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file in one step: a reader sees the old or the new one, never half of either."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """A JSON file of ours; SettingsError where it is missing, cannot be read or is something else."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SettingsError(f"{what}: {path} does not exist") from None
+    except OSError as error:
+        raise SettingsError(f"{what}: {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"{what}: {path} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise SettingsError(f"{what}: {path} holds no JSON object")
+    return value
+
+
+_CREDENTIALS = re.compile(r"(?<=//)[^/@\s]+@|([?&](?:[^=&\s]*(?:key|token|secret|password|sig)[^=&\s]*)=)[^&\s]+", re.I)
+
+
+def without_credentials(spec: str) -> str:
+    """A target or judge as it may be written to a file: no user, password or key of a URL."""
+    return _CREDENTIALS.sub(lambda found: f"{found[1]}***" if found[1] else "", spec)

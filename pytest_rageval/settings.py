@@ -1,0 +1,227 @@
+"""What a run is told: options over environment over `[tool.rageval]` over defaults, as one frozen value."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.options import OPTIONS, Option
+from pytest_rageval.table import DEFAULT_CASES, read_table
+
+RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's", "vaults": "it is the case's",
+                   "folders": "it is the case's", "k": "set k", "folder_mode": "set folder_mode",
+                   "rerank_vector_weight": "set rerank_vector_weight",
+                   "rerank_lexical_weight": "set rerank_lexical_weight"}  # fmt: skip
+ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Gates(_Frozen):
+    """Gate expressions by where they apply."""
+
+    case: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+
+
+class Regression(_Frozen):
+    """How far a metric may get worse against the baseline."""
+
+    metric: str
+    max_drop: Weight | None = None
+    max_rise: Weight | None = None
+
+
+class Settings(_Frozen):
+    """Everything a run is told. Field names are the keys of `[tool.rageval]`; see docs/configuration.md."""
+
+    target: str | None = None
+    judge: str = "lexical"
+    judge_cache: Literal["use", "refresh", "off", "replay"] = "use"
+    reports: str = "reports"
+    cases: tuple[str, ...] = DEFAULT_CASES
+    k: int = Field(5, ge=1, le=10_000)
+    folder_mode: Literal["off", "on", "on_with_fallback"] | None = None
+    rerank_vector_weight: Weight | None = None
+    rerank_lexical_weight: Weight | None = None
+    params: Mapping[str, Any] = Field(default_factory=dict)
+    headers: Mapping[str, str] = Field(default_factory=dict)
+    timeout: Positive = 120.0
+    retries: int = Field(2, ge=0, le=20)
+    concurrency: int = Field(16, ge=1, le=1000)
+    look_ahead: int | None = Field(None, ge=1)
+    max_line_bytes: int = Field(4 * 2**20, ge=1024)
+    max_response_bytes: int = Field(16 * 2**20, ge=1024)
+    known_failures: Literal["fail", "ratchet", "report"] = "fail"
+    gold_by: Literal["anchors", "ids"] = "anchors"
+    save_traces: bool = True
+    enabled: tuple[str, ...] | None = None
+    metric_options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    gates: Gates = Gates()
+    gate: tuple[str, ...] = ()
+    """Gates of the command line: they replace the table's gates of the same metric."""
+    regression: tuple[Regression | str, ...] = ()
+    weights: Mapping[str, Weight] = Field(default_factory=dict)
+    baseline: str | None = None
+    update_baseline: bool = False
+    force: bool = False
+    allow_regressions: bool = False
+    ignore_invariants: bool = False
+    retrieval_only: bool = False
+    allow_partial: bool = False
+    run_id: str | None = None
+    description: str | None = None
+    store_full_text: bool = False
+    redact: bool = False
+    dry_run: bool = False
+
+    @property
+    def ask_params(self) -> dict[str, Any]:
+        """What goes out with every question beside the question: only what was set."""
+        named = {name: getattr(self, name) for name in
+                 ("folder_mode", "rerank_vector_weight", "rerank_lexical_weight")}  # fmt: skip
+        return {name: value for name, value in named.items() if value is not None} | dict(self.params)
+
+    @property
+    def window(self) -> int:
+        """How many cases may be asked before they are needed; four times what is in flight unless set."""
+        return self.look_ahead or 4 * self.concurrency
+
+
+def load_settings(
+    root: Path,
+    options: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """Settings of the project at `root`; `options` by name of Settings field, absent or None where not given.
+
+    Raises SettingsError with every problem found, one line each.
+    """
+    place, table = read_table(root)
+    told, problems = _from_table(place, table)
+    for variable, name in ENVIRONMENT.items():
+        if value := (os.environ if environment is None else environment).get(variable):
+            told[name] = value
+    given = {option.field: option for option in OPTIONS}
+    for name, value in (options or {}).items():
+        if value is not None:
+            told[name] = _from_option(given[name], value, told, problems)
+    try:
+        settings = Settings.model_validate(told)
+    except ValidationError as invalid:
+        problems += [_said(error, place, given, options or {}) for error in invalid.errors()]
+        raise SettingsError(*problems) from None
+    problems += list(_contradictions(settings, place))
+    if problems:
+        raise SettingsError(*problems)
+    return settings
+
+
+TABLE_ONLY_AS_OPTION = {"update_baseline", "force", "run_id", "dry_run", "gate", "enabled", "metric_options",
+                        "retrieval_only", "description"}  # fmt: skip
+
+
+def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The table as fields of Settings, and what is wrong with its keys."""
+    told: dict[str, Any] = {}
+    problems: list[str] = []
+    known = [name for name in Settings.model_fields if name not in TABLE_ONLY_AS_OPTION] + ["metrics"]
+    for key, value in table.items():
+        if key not in known:
+            problems.append(f"{place}: {key} is not a known key{_nearest(key, known)}")
+        elif key == "metrics":
+            if not isinstance(value, dict):
+                problems.append(f"{place}: metrics is {_short(value)}, expected a table, as in [tool.rageval.metrics]")
+                continue
+            enabled = value.get("enabled")
+            told["enabled"] = tuple(enabled) if isinstance(enabled, list) else enabled
+            told["metric_options"] = {name: options for name, options in value.items() if name != "enabled"}
+        else:
+            told[key] = _tuples(value)
+    return told, problems
+
+
+def _tuples(value: Any) -> Any:
+    """TOML arrays as tuples where Settings holds tuples; tables below are handled by their own models."""
+    if isinstance(value, list):
+        return tuple(_tuples(one) for one in value)
+    if isinstance(value, dict) and set(value) <= {"case", "run"}:
+        return {key: _tuples(one) for key, one in value.items()}
+    return value
+
+
+def _from_option(option: Option, value: Any, told: dict[str, Any], problems: list[str]) -> Any:
+    """An option's text as the setting it stands for."""
+    if option.name == "param":
+        return dict(told.get("params", {})) | dict(_pairs(value, problems))
+    if option.name == "metrics":
+        return tuple(name.strip() for name in value.split(",") if name.strip())
+    if option.kind == "many":
+        return tuple(value)
+    if option.kind in ("whole", "number") and isinstance(value, str):
+        try:
+            return int(value) if option.kind == "whole" else float(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _pairs(written: Sequence[str], problems: list[str]) -> Iterator[tuple[str, Any]]:
+    for pair in written:
+        name, equals, text = pair.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z_][\w.-]*", name.strip()):
+            problems.append(f"--rageval-param: {pair!r} is not NAME=VALUE, as in min_score=0.3")
+            continue
+        try:
+            value = json.loads(text, parse_constant=lambda constant: constant)
+        except ValueError:
+            value = text
+        yield name.strip(), value
+
+
+def _contradictions(settings: Settings, place: str) -> Iterator[str]:
+    for name in settings.params:
+        if name in RESERVED_PARAMS:
+            yield f"{place}: params.{name} cannot be set: {RESERVED_PARAMS[name]}"
+    if settings.force and not settings.update_baseline:
+        yield "--rageval-force: nothing to force; it goes with --rageval-update-baseline"
+    if settings.run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", settings.run_id):
+        yield f"--rageval-run-id: {settings.run_id!r} is not a folder name; use letters, digits, '.', '_' and '-'"
+    for number, gate in enumerate(settings.regression):
+        if isinstance(gate, Regression) and (gate.max_drop is None) == (gate.max_rise is None):
+            yield f"{place}: regression[{number}] needs one of max_drop and max_rise"
+
+
+def _said(error: Any, place: str, given: Mapping[str, Option], options: Mapping[str, Any]) -> str:
+    """One problem of pydantic's, in our words: place, name, value, remedy."""
+    field, *rest = error["loc"]
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest if step != "Regression")
+    as_option = options.get(str(field)) is not None
+    name = f"--rageval-{given[str(field)].name}" if as_option else f"{place}: {field}{path}"
+    if error["type"] == "extra_forbidden":
+        return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), list(Regression.model_fields))}"
+    message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"{name} is {_short(error['input'])}, expected {message}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _nearest(key: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(sorted(known))}"

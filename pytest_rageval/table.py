@@ -1,0 +1,59 @@
+"""Where a project's configuration is written, and what it says of case files. Standard library only."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+
+DEFAULT_CASES = ("evalcases/**/*.jsonl", "evalcases/**/*.csv", "*.eval.jsonl")
+
+
+def case_globs(root: Path) -> tuple[str, ...]:
+    """The globs that say which files hold cases; the defaults where the table is silent or broken (said later)."""
+    if not has_table(root):
+        return DEFAULT_CASES
+    try:
+        globs = read_table(root)[1].get("cases", DEFAULT_CASES)
+    except SettingsError:
+        return DEFAULT_CASES
+    is_list = isinstance(globs, list | tuple) and all(isinstance(one, str) for one in globs)
+    return tuple(globs) if is_list else DEFAULT_CASES
+
+
+def has_table(root: Path) -> bool:
+    """Does this project configure us at all? Cheap: no TOML is parsed where the words do not occur."""
+    if (root / "rageval.toml").is_file():
+        return True
+    try:
+        return b"tool.rageval" in (root / "pyproject.toml").read_bytes()
+    except OSError:
+        return False
+
+
+def read_table(root: Path) -> tuple[str, dict[str, Any]]:
+    """The place and content of the configuration table; both files holding one is a SettingsError."""
+    own, shared = root / "rageval.toml", root / "pyproject.toml"
+    found = {}
+    for path in (own, shared):
+        if path.is_file():
+            try:
+                content = tomllib.loads(path.read_text(encoding="utf-8"))
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise SettingsError(f"{path.name}: not valid TOML: {error}") from None
+            except OSError as error:
+                raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
+            tool = content.get("tool", {})
+            if path is own and "tool" not in content:
+                found[path.name] = content
+            elif isinstance(tool, dict) and "rageval" in tool:
+                found[path.name] = tool["rageval"]
+    if len(found) == 2:
+        raise SettingsError("rageval.toml and pyproject.toml [tool.rageval] both configure this; keep one of them")
+    for name, table in found.items():
+        if not isinstance(table, dict):
+            raise SettingsError(f"{name}: [tool.rageval] is {table!r}, expected a table")
+        return (name if name == "rageval.toml" else f"{name} [tool.rageval]"), table
+    return "pyproject.toml [tool.rageval]", {}

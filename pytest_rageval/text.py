@@ -1,0 +1,316 @@
+"""What counts as the same text, a word, a sentence? One answer for metrics, judges and the demo.
+
+Comparing: `normalise`, `squad_normalise`, `fold`, `as_label`. Cutting: `tokens`, `content_tokens`, `index_terms`,
+`sentences`. Showing: `printable`. All are pure, linear in the length of the text, and have a short way for ASCII.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Literal
+
+Hangul = Literal["word", "char"]
+
+# ── comparing ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def normalise(text: str) -> str:
+    """The form in which two answers are compared: what differs only in typing becomes equal.
+
+    NFKC, case folded, punctuation of all scripts removed, English articles removed, white space collapsed: the SQuAD
+    normalisation, opened to other scripts. Beyond it, a point inside a number and a sign before one stay (3.5 is not
+    35, -3 is not 3), and a step that would leave nothing is not taken ("A." is "a", "%" stays).
+    """
+    if text.isascii():
+        folded = text.lower()
+        bare = _ASCII_PUNCTUATION.sub("", folded)
+    else:
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        bare = _ASCII_PUNCTUATION.sub("", folded.translate(_FOREIGN_PUNCTUATION))
+    return " ".join(_ARTICLE.sub(" ", bare).split()) or " ".join(bare.split()) or " ".join(folded.split())
+
+
+def squad_normalise(text: str) -> str:
+    """`normalize_answer` of the official SQuAD script: lower case, ASCII punctuation and English articles removed.
+
+    Source: evaluate-v2.0.py of rajpurkar/SQuAD-explorer. An answer of articles and punctuation alone becomes "".
+    """
+    return " ".join(_SQUAD_ARTICLE.sub(" ", text.lower().translate(_SQUAD_PUNCTUATION)).split())
+
+
+def fold(text: str) -> str:
+    """NFC, case folded, white space collapsed; punctuation stays. For finding a quotation in a passage."""
+    if text.isascii():
+        return " ".join(text.lower().split())
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return " ".join(unicodedata.normalize("NFC", folded).split())
+
+
+def as_label(text: str) -> str:
+    """NFKC, case folded, trimmed: the form in which names of entities, concepts and rules are compared."""
+    if text.isascii():
+        return text.lower().strip()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+class _Characters(dict[int, "int | str | None"]):
+    """A table for `str.translate` that classifies characters as they come; its size is bounded by the basic plane."""
+
+    def __init__(self, given: dict[int, int | str | None], classify: Callable[[str, str], str | None]) -> None:
+        super().__init__(given)
+        self._classify = classify
+
+    def __missing__(self, codepoint: int) -> int | str | None:
+        character = chr(codepoint)
+        found = self._classify(character, unicodedata.category(character))
+        if codepoint <= 0xFFFF:
+            self[codepoint] = found
+        return found
+
+
+def _without_punctuation(character: str, category: str) -> str | None:
+    # Cf: zero-width and direction marks are invisible; two answers cannot differ by them.
+    return None if category[0] == "P" or category == "Cf" else character
+
+
+_SPECIAL: dict[int, int | str | None] = dict(zip(range(128), range(128), strict=True))
+_SPECIAL.update({ord(dash): "-" for dash in "‐‑‒–−"})
+_SPECIAL.update({ord(separator): " " for separator in "—―·•"})
+_FOREIGN_PUNCTUATION = _Characters(_SPECIAL, _without_punctuation)
+# A point stays between or before digits, a minus before a digit at the start of a word.
+_ASCII_PUNCTUATION = re.compile(r"""[!"#$%&'()*+,/:;<=>?@\[\\\]^_`{|}~]|\.(?!\d)|(?<=[^\d\s])\.|-(?!\d)|(?<=\S)-""")
+_ARTICLE = re.compile(r"(?<!\S)(?:an?|the)(?!\S)")
+_SQUAD_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_SQUAD_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_HAN = r"\u3005\u3006\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+_HIRAGANA = r"\u3041-\u309f"
+_KATAKANA = r"\u30a0-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"
+_BRAHMIC = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9ff\uaa60-\uaa7f"
+"""Thai, Lao, Burmese and Khmer: written without spaces between words."""
+# Patterns of these ranges take milliseconds to compile: only where a text outside ASCII comes.
+_UNSPACED = _HAN + _HIRAGANA + _KATAKANA + _BRAHMIC
+_HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
+
+
+@cache
+def _token(hangul: Hangul) -> re.Pattern[str]:
+    single = _UNSPACED + _HANGUL if hangul == "char" else _UNSPACED
+    # A combining mark (not a word character to `re`) belongs to the character that it stands on.
+    return re.compile(rf"[{single}](?:(?!\w)[{single}])*|[^{single}\s]+")
+
+
+@cache
+def _run() -> re.Pattern[str]:
+    return re.compile(rf"(?P<unspaced>[{_UNSPACED}]+)|(?P<hangul>[{_HANGUL}]+)|[^{_UNSPACED}{_HANGUL}\s]+")
+
+
+@cache
+def _content_run() -> re.Pattern[str]:
+    return re.compile(rf"[{_HAN}]+|[{_KATAKANA}]+|[{_BRAHMIC}]+")
+
+
+def tokens(text: str, hangul: Hangul = "word") -> list[str]:
+    """The normalised text as tokens: words where the script writes spaces, else single characters.
+
+    Single characters (with their combining marks): Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese; and Hangul
+    where `hangul` is "char". English articles are no tokens, as in SQuAD's F1; punctuation joins (`well-known` is one).
+    """
+    normal = normalise(text)
+    return normal.split() if normal.isascii() else _token(hangul).findall(normal)
+
+
+def index_terms(text: str) -> list[str]:
+    """Terms for a search index: case-folded words, and overlapping pairs of characters where words cannot be seen.
+
+    Pairs are made of each run of Hangul (particles hang on its words) and of each run of a script without spaces. A
+    term holds letters, digits and marks only. The number of terms serves as a text's size in tokens.
+    """
+    if text.isascii():
+        return _ASCII_TERM.findall(text.lower())
+    found: list[str] = []
+    for script, run in _runs(text, _TERM_CHARACTERS):
+        found.extend(_pairs(run) if script else (run,))
+    return found
+
+
+def content_tokens(text: str) -> list[str]:
+    """The words that carry meaning, for comparing what two texts are about; never empty where `tokens` is not.
+
+    English stop words are left out (negations are not stop words), Korean particles are cut off, numbers lose their
+    thousands commas and keep decimals and sign. Han, Katakana and the scripts of South East Asia come as pairs of
+    characters; Hiragana, mostly grammar, is left out.
+    """
+    text = _CLITIC.sub("", _NUMBER_COMMA.sub("", text.replace("−", "-")))
+    if text.isascii():
+        found = [word for word in _ASCII_CONTENT.findall(text.lower()) if word not in _STOP_WORDS]
+        return found or tokens(text)
+    found = []
+    for script, run in _runs(_NOT_OF_A_NUMBER.sub(" ", text), _CONTENT_CHARACTERS):
+        if script == "unspaced":
+            for content in _content_run().findall(run):
+                found.extend(_pairs(content))
+        elif script == "hangul":
+            if run not in _PARTICLES:
+                found.append(_without_particle(run))
+        elif run not in _STOP_WORDS:
+            found.append(run)
+    return found or tokens(text)
+
+
+def _runs(text: str, characters: _Characters) -> Iterator[tuple[str | None, str]]:
+    """The words of a text, cut where Hangul or a script without spaces begins or ends: 'hangul', 'unspaced' or None."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return ((found.lastgroup, found.group()) for found in _run().finditer(folded.translate(characters)))
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+
+
+def _without_particle(word: str) -> str:
+    """A Korean word without its last particle, where the two fit together: 점유율은 → 점유율, but 가을 stays."""
+    for particle in _PARTICLES:
+        stem = word.removesuffix(particle)
+        if stem == word or len(stem) < (1 if particle in _SURE_PARTICLES else 2):
+            continue
+        # Syllables are laid out as 28 finals for each initial and vowel; the first of the 28 is the open syllable.
+        closed = (ord(stem[-1]) - 0xAC00) % 28 != 0
+        if (particle in _AFTER_CLOSED and not closed) or (particle in _AFTER_OPEN and closed):
+            continue
+        return stem
+    return word
+
+
+def _words(written: str) -> frozenset[str]:
+    return frozenset(written.split())
+
+
+def _letters_digits_marks(character: str, category: str) -> str:
+    return character if category[0] in "LNM" else " "
+
+
+_TERM_CHARACTERS = _Characters({}, _letters_digits_marks)
+_CONTENT_CHARACTERS = _Characters({ord("."): ".", ord("-"): "-"}, _letters_digits_marks)
+_ASCII_TERM = re.compile(r"[a-z0-9]+")
+_ASCII_CONTENT = re.compile(r"(?:(?<!\S)-(?=\d))?[a-z0-9]+(?:(?<=\d)\.(?=\d)[a-z0-9]+)*")
+_NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_NOT_OF_A_NUMBER = re.compile(r"(?<!\d)\.|\.(?!\d)|-(?!\d)|(?<=\S)-")
+_CLITIC = re.compile(r"['’](?:s\b)?")
+"""An apostrophe joins (`don't` is `dont`); a possessive `'s` goes."""
+
+_STOP_WORDS = _words(
+    """
+    a about above after again all also am an and any are as at be because been before being below between both
+    but by can could did do does doing down during each few for from further had has have having he her here
+    hers him his how i if in into is it its itself just me more most my of off on once only or other our ours
+    out over own same she should so some such than that the their theirs them themselves then there these they
+    this those through to too under until up very was we were what when where which while who whom why will with
+    would you your yours
+    """
+)
+_AFTER_CLOSED = frozenset(("은", "을", "이", "과", "으로", "이나", "이라고", "이라는", "이며", "이다", "입니다"))
+_AFTER_OPEN = frozenset(("는", "를", "가", "와", "나", "라고", "라는"))
+_SURE_PARTICLES = frozenset(("은", "는", "을", "를"))
+"""Taken off a single syllable too: few nouns of two syllables end so."""
+_PARTICLES = sorted(
+    _AFTER_CLOSED
+    | _AFTER_OPEN
+    | _words(
+        """
+    의 에 에서 에게 에게서 께서 로 도 만 부터 까지 보다 처럼 마다 조차 마저 밖에 에는 에서는 에서의 에도
+    으로는 로는 으로의 로의 과의 와의 에게는 까지의 부터의 들은 들이 들을 들의
+    """
+    ),
+    key=lambda particle: (-len(particle), particle),
+)
+
+# ── sentences ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sentences(text: str) -> list[str]:
+    """A text's sentences in order, without surrounding white space, list markers or heading marks; blank ones dropped.
+
+    Borders: the end of a line (so list items and table rows stand alone), CJK, Indic and Arabic full stops, and `.`,
+    `!`, `?`, `…` before white space. A point is no border inside numbers, after abbreviations and initials, or before a
+    lower-case word; nor is a quotation's end before one. Closing quotes and citations such as `[1]` stay with the
+    sentence that they follow.
+    """
+    found: list[str] = []
+    for line in text.splitlines():
+        rest = _LIST_MARKER.sub("", line, count=1).strip()
+        start = 0
+        for end in _SENTENCE_END.finditer(rest):
+            if _is_border(rest, start, end):
+                found.append(rest[start : end.end()].strip())
+                start = end.end()
+        found.append(rest[start:].strip())
+    return [sentence for sentence in found if any(map(str.isalnum, sentence))]
+
+
+def _is_border(line: str, start: int, end: re.Match[str]) -> bool:
+    stop = end["stop"]
+    if stop is None:
+        # A quotation that the sentence goes on after: 「…。」と言った.
+        return not (end["closing"] and line.startswith(("と", "って", "、", "，"), end.end()))
+    following = line[end.end() : end.end() + 1]
+    if following and not following.isspace():
+        # Korean is often typed without a space after the point: 했다.그리고
+        return stop == "." and _is_hangul(following) and _is_hangul(line[end.start() - 1 : end.start()])
+    next_word = line[end.end() : end.end() + 8].lstrip()[:1]
+    if next_word.islower() and (end["closing"] or not stop.strip(".…")):
+        return False
+    if stop != "." or end["closing"]:
+        return True
+    # No abbreviation is longer than 24 characters; the bound keeps a line without spaces linear.
+    before = line[max(start, end.start() - 24) : end.start()].rsplit(maxsplit=1)
+    word = before[-1].lstrip("([\"'“‘") if before else ""
+    if word.casefold() in _NEVER_LAST or _INITIALS.fullmatch(word):
+        return False
+    return not (word.casefold() in _NUMBERED and next_word.isdigit())
+
+
+def _is_hangul(character: str) -> bool:
+    return "가" <= character <= "힣"
+
+
+_SENTENCE_END = re.compile(
+    r"(?:(?P<stop>[.!?…]+)|[。！？｡।॥۔؟።။។]+)"
+    r"(?P<closing>[\"'”’»)\]」』】》]*)(?:\s?\[\d{1,3}(?:[,\s–-]+\d{1,3})*\])*"
+)
+_LIST_MARKER = re.compile(r"\s*(?:>\s*)*(?:#{1,6}\s+|(?:[-*+•◦▪‣·]|\d{1,3}[.)]|\(\d{1,3}\)|[①-⑳])\s+)?")
+_INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
+_NEVER_LAST = _words(
+    """
+    dr mr mrs ms prof st mt vs cf ca approx fig figs eq eqs sec ch vol ed eds dept est gen gov sen rep rev hon
+    capt lt col sgt bzw usw evtl ggf vgl sog inkl zzgl bspw nr tel abs bd hrsg env resp incl esp viz
+    """
+)
+_NUMBERED = _words("no nos p pp art para jan feb mar apr jun jul aug sep sept oct nov dec")
+"""Abbreviations before a number only: No. 5, p. 12, Mar. 3."""
+
+# ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def printable(text: str) -> str:
+    r"""The text as it may go to a terminal, a report or a file: what could steer or break them is escaped, visibly.
+
+    Escaped are control characters other than newline and tab (`\x1b`), lone surrogates (`\ud800`), and the marks that
+    turn the direction of writing around (`\u202e`). The result can always be encoded as UTF-8.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNPRINTABLE.sub(lambda match: _escaped(ord(match.group())), text)
+
+
+def _escaped(codepoint: int) -> str:
+    return f"\\x{codepoint:02x}" if codepoint < 0x100 else f"\\u{codepoint:04x}"
+
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -1,0 +1,112 @@
+"""Questions in one file, references in another: joined on id, and nothing of either is lost in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from case_files import loaded
+
+from pytest_rageval.cases import CaseFile
+
+QUESTIONS = "id,question,tag\nq1,Why?,t\nq2,How?,\n"
+REFERENCES = "id,reference\nq2,So.\nq1,Because.\n"
+
+
+def joined(
+    folder: Path, questions: str = QUESTIONS, references: str = REFERENCES, kinds: tuple[str, str] = ("csv", "csv")
+) -> CaseFile:
+    (folder / f"x.references.{kinds[1]}").write_text(references, encoding="utf-8")
+    return loaded(folder, questions, f"x.questions.{kinds[0]}")
+
+
+def test_questions_get_their_references_by_id(tmp_path: Path):
+    file = joined(tmp_path)
+    assert file.problems == ()
+    assert [(case.id, case.gold.answers) for case in file.cases] == [("q1", ("Because.",)), ("q2", ("So.",))]
+    assert [str(case.source) for case in file.cases] == ["x.questions.csv:2", "x.questions.csv:3"]
+
+
+def test_either_file_may_be_jsonl(tmp_path: Path):
+    questions = '{"id": "q1", "question": "Why?", "gold_supports": [{"rel_path": "a.md"}]}\n'
+    file = joined(tmp_path, questions, "id,reference\nq1,Because.\n", ("jsonl", "csv"))
+    assert (file.problems, file.cases[0].gold.answers) == ((), ("Because.",))
+    file = joined(tmp_path / "", "id,question\nq1,Why?\n", "id,reference\nq1,Because.\n")
+    assert file.problems == ()
+
+
+def test_jsonl_references(tmp_path: Path):
+    references = '{"id": "q1", "reference": "Because."}\n\n{"id": "q2", "reference": ""}\n'
+    file = joined(tmp_path, references=references, kinds=("csv", "jsonl"))
+    assert file.problems == ()
+    assert [case.gold.answers for case in file.cases] == [("Because.",), None]
+
+
+@pytest.mark.parametrize(
+    ("questions", "references", "problems"),
+    [
+        (
+            QUESTIONS,
+            "id,reference\nq1,a\nq3,b\n",
+            [
+                "x.questions.csv:3:1: case 'q2': id has no reference in x.references.csv",
+                "x.references.csv:3:1: case 'q3': no question has this id in x.questions.csv",
+            ],
+        ),
+        (
+            QUESTIONS,
+            REFERENCES + "q1,c\n",
+            ["x.references.csv:4:1: case 'q1': id already used at line 3; ids are unique in a file"],
+        ),
+        (
+            QUESTIONS + "q1,Who?,\n",
+            REFERENCES,
+            ["x.questions.csv:4:1: case 'q1': id already used at line 2; ids are unique in a file"],
+        ),
+        (
+            "id,question\n,Why?\n",
+            REFERENCES,
+            [
+                "x.questions.csv:2:1: id is missing; it joins the question with its reference in x.references.csv",
+                "x.references.csv:2:1: case 'q2': no question has this id in x.questions.csv",
+                "x.references.csv:3:1: case 'q1': no question has this id in x.questions.csv",
+            ],
+        ),
+        (
+            "id,question,reference\nq1,Why?,a\nq2,How?,\n",
+            REFERENCES,
+            ["x.questions.csv:2:1: case 'q1': reference belongs into x.references.csv; leave it out here"],
+        ),
+        (
+            QUESTIONS,
+            "id,answer\nq1,a\n",
+            ["x.references.csv:1:1: 'answer' is not a known column; the first row must name the columns"],
+        ),
+    ],
+    ids=["on one side only", "a reference twice", "a question twice", "no id", "on both sides", "another column"],
+)
+def test_what_does_not_join_is_said_in_the_file_where_it_stands(
+    tmp_path: Path, questions: str, references: str, problems: list[str]
+):
+    found = joined(tmp_path, questions, references).problems
+    assert list(found)[: len(problems)] == problems
+    assert len(found) == len(problems) or "the header" in found[-1]
+
+
+def test_a_line_that_cannot_be_read_makes_no_id_look_missing(tmp_path: Path):
+    file = joined(tmp_path, QUESTIONS, "id,reference\nq1\nq2,So.\n")
+    assert [problem.split(": ")[0] for problem in file.problems] == ["x.references.csv:2:1"]
+    file = joined(tmp_path, "id,question\nq1\nq2,Why?\n", REFERENCES)
+    assert [problem.split(": ")[0] for problem in file.problems] == ["x.questions.csv:2:1"]
+
+
+def test_questions_need_exactly_one_file_of_references(tmp_path: Path):
+    alone = loaded(tmp_path, QUESTIONS, "y.questions.csv")
+    assert alone.problems == (
+        "y.questions.csv: needs its references beside it, in y.references.csv or y.references.jsonl; "
+        "or give the file another name",
+    )
+    (tmp_path / "x.references.jsonl").write_text("")
+    assert joined(tmp_path).problems == (
+        "x.questions.csv: both x.references.csv and x.references.jsonl stand beside it; keep one",
+    )

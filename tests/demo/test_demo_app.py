@@ -1,0 +1,277 @@
+"""The demo speaks the native contract, and says what is wrong with a request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from demo_notes import SHIPPED, ask, chunks, request, write_notes
+
+from pytest_rageval.demo.app import create_app
+
+DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
+
+
+def test_an_answer_cites_the_chunk_that_it_quotes():
+    answer = ask(DRIFT, k=5)
+    assert "6 to 9 micrometres" in answer["answer"]
+    assert answer["answer"].count("[1]") >= 1
+    assert answer["abstained"] is False
+    assert answer["abstain_reason"] is None
+    (reference,) = answer["references"]
+    assert reference["rel_path"] == "imaging/two-photon-drift.md"
+    assert reference["chunk_id"] == chunks(answer)[0]["chunk_id"]
+
+
+def test_debug_has_every_part_of_the_contract():
+    debug = ask("Which products does Laneige have?", k=3)["debug"]
+    assert set(debug) == {
+        "retrieved_chunks",
+        "folder_selection",
+        "latency",
+        "trace",
+        "indexing_coverage",
+        "versions",
+    }
+    assert set(debug["latency"]) == {"folder_selection_ms", "retrieval_ms", "generation_ms"}
+    assert all(phase > 0 for phase in debug["latency"].values())
+    assert debug["versions"]["llm"] == "extractive"
+    assert debug["versions"]["embedding"] is None
+    assert debug["versions"]["index"] == debug["indexing_coverage"]["index_version"]
+
+
+def test_retrieved_chunks_have_every_field_and_no_score_of_embeddings():
+    found = chunks(ask(DRIFT, k=4))
+    assert [chunk["rank"] for chunk in found] == list(range(1, len(found) + 1))
+    assert found[0].keys() >= {
+        *("chunk_id", "doc_id", "rel_path", "heading_path", "start_line", "end_line"),
+        *("score_lexical", "score_final", "text", "rank", "token_count"),
+    }
+    assert "score_vector" not in found[0]
+    assert found[0]["doc_id"] == "t05"
+    scores = [chunk["score_final"] for chunk in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score < 1 for score in scores)
+
+
+def test_debug_comes_only_when_it_is_asked_for():
+    for target in ("/api/v1/ask", "/api/v1/ask?debug=false"):
+        assert "debug" not in request(SHIPPED, "POST", target, json={"question": DRIFT}).json()
+
+
+def test_the_same_question_gives_the_same_bytes_apart_from_latency():
+    first, second = (ask(DRIFT, k=10) for _ in range(2))
+    for answer in (first, second):
+        del answer["debug"]["latency"]
+    assert json.dumps(first) == json.dumps(second)
+
+
+def test_k_bounds_what_is_retrieved_and_not_the_answer():
+    few, many = ask(DRIFT, k=1), ask(DRIFT, k=50)
+    assert len(chunks(few)) == 1
+    assert len(chunks(many)) > 1
+    assert few["references"] == many["references"][:1]
+
+
+def test_a_high_threshold_abstains_everywhere():
+    for question in (DRIFT, "2024년 한국 시장에서 점유율 1위 브랜드는?", "What is the hero product of Laneige?"):
+        answer = ask(question, min_score=0.9)
+        assert answer["abstained"] is True
+        assert answer["abstain_reason"] == "no_relevant_context"
+        assert answer["references"] == []
+        assert chunks(answer) == []
+
+
+def test_questions_from_elsewhere_are_not_answered():
+    for question in (
+        "What is the capital of Australia?",
+        "Flibber wug the snorkelious quandaxle?",
+        "안녕, 너는 누구니?",
+    ):
+        assert ask(question)["abstained"] is True
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        'drift" OR chunk MATCH "frame',
+        "NEAR(frame rate) AND heading:drift*",
+        "'; DROP TABLE chunk; --",
+        "frame^2 -rate {heading body} : x",
+        "\0 \x1b[31m frame rate",
+        "💥" * 1000,
+        "a" * 500_000,
+        "frame rate " * 40_000,
+    ],
+)
+def test_syntax_in_a_question_is_text(question: str):
+    answer = ask(question)
+    assert isinstance(answer["answer"], str)
+    assert chunks(ask(DRIFT))
+
+
+def test_a_scope_of_folders_is_honoured_and_includes_what_is_below():
+    found = chunks(ask("Which brand leads the market?", folders=["catalogue"], k=20, min_score=0.1))
+    assert found
+    assert {chunk["rel_path"].split("/")[0] for chunk in found} == {"catalogue"}
+
+
+def test_a_scope_of_vaults_is_honoured_in_every_folder_mode():
+    for mode in ("off", "on", "on_with_fallback"):
+        found = chunks(ask("frame rate water price", vaults=["desk"], folder_mode=mode, k=50, min_score=0))
+        assert found
+        assert {chunk["vault"] for chunk in found} == {"desk"}
+
+
+def test_the_turn_before_helps_a_question_that_says_little():
+    history = [{"role": "user", "text": DRIFT}, {"role": "assistant", "text": "6 to 9 micrometres."}]
+    assert ask("Why is that?")["abstain_reason"] == "ambiguous_question"
+    assert chunks(ask("Why is that?", history=history))[0]["rel_path"] == "imaging/two-photon-drift.md"
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"{", "the body is not JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
+        (b"[]", "the body is [], expected a JSON object"),
+        (b"\xff{}", "the body is not UTF-8 (byte 0)"),
+        (b'{"question": NaN}', "the body holds NaN, which is not JSON"),
+        (b"[" * 200_000, "the body is nested too deeply"),
+        (b'{"k": %s, "question": "x"}' % (b"9" * 5000), "the body holds a number that is too long"),
+        (b"{}", "question is missing, expected a string"),
+        (b'{"question": 7}', "question is 7, expected a string"),
+        (b'{"question": "\\ud800"}', 'question is "\\ud800", expected text without lone surrogates'),
+        (b'{"question": "x", "k": 0}', "k is 0, expected a whole number from 1 to 1,000"),
+        (b'{"question": "x", "k": true}', "k is true, expected a whole number from 1 to 1,000"),
+        (b'{"question": "x", "k": 1e999}', "k is Infinity, expected a whole number from 1 to 1,000"),
+        (b'{"question": "x", "min_score": "0.5"}', 'min_score is "0.5", expected a number from 0 to 1'),
+        (b'{"question": "x", "vaults": ["lab", 3]}', "vaults[1] is 3, expected a string"),
+        (b'{"question": "x", "vaults": ["nowhere"]}', "unknown vault 'nowhere'; known are desk, lab"),
+        (b'{"question": "x", "folder_mode": "maybe"}', "expected one of off, on, on_with_fallback"),
+        (b'{"question": "x", "history": [{"role": "user"}]}', "expected an object with role and text"),
+        (b'{"question": "x", "chunk_overlap": 150}', "expected at most half of chunk_max_tokens (100)"),
+    ],
+)
+def test_a_bad_body_is_refused_with_a_message_for_its_sender(body: bytes, problem: str):
+    response = request(SHIPPED, "POST", "/api/v1/ask", content=body)
+    assert response.status_code == 400
+    assert problem in response.json()["error"]
+
+
+def test_an_unknown_parameter_is_refused_with_the_known_ones():
+    response = request(SHIPPED, "POST", "/api/v1/ask", json={"question": "x", "rerank": True})
+    assert response.status_code == 400
+    assert response.json()["error"].startswith('unknown parameter "rerank"; known are question, k, min_score,')
+
+
+def test_all_problems_of_a_body_are_said_at_once():
+    response = request(SHIPPED, "POST", "/api/v1/ask", json={"question": 1, "k": "five", "min_score": 2, "kk": 3})
+    assert len(response.json()["problems"]) == 4
+
+
+def test_null_equals_absent():
+    body = {"question": DRIFT, "k": None, "min_score": None, "folders": None}
+    assert request(SHIPPED, "POST", "/api/v1/ask", json=body).status_code == 200
+
+
+def test_a_body_beyond_a_megabyte_is_refused():
+    response = request(SHIPPED, "POST", "/api/v1/ask", content=b" " * (1024 * 1024 + 1))
+    assert response.status_code == 413
+    assert "larger than 1,048,576 bytes" in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status", "problem"),
+    [
+        ("GET", "/api/v2/ask", 404, "no such path '/api/v2/ask'; known are /api/v1/ask"),
+        ("GET", "/api/v1/ask", 405, "/api/v1/ask is for POST, not GET"),
+        ("POST", "/api/v1/ask?debug=perhaps", 400, "debug is 'perhaps', expected true or false"),
+        ("POST", "/api/v1/ask?verbose=1", 400, "unknown query parameter 'verbose'; known is debug"),
+        ("GET", "/api/v1/health?debug=1", 400, "unknown query parameter 'debug'"),
+    ],
+)
+def test_a_wrong_address_is_refused_with_the_right_one(method: str, target: str, status: int, problem: str):
+    response = request(SHIPPED, method, target, json={"question": "x"})
+    assert response.status_code == status
+    assert problem in response.json()["error"]
+
+
+def test_health_says_whether_the_index_is_built(tmp_path: Path):
+    app = create_app(write_notes(tmp_path, {"v/a.md": "# A\n\nThe heron has four nodes."}))
+    assert request(app, "GET", "/api/v1/health").json() == {"status": "ok", "index": "not built yet"}
+    ask("heron", app=app)
+    assert request(app, "GET", "/api/v1/health").json()["index"] == "built"
+
+
+def test_re_indexing_reads_the_notes_afresh(tmp_path: Path):
+    app = create_app(write_notes(tmp_path, {"v/a.md": "# A\n\nThe heron has four nodes."}))
+    assert ask("kestrel wings", app=app, min_score=0)["abstained"] is True
+    write_notes(tmp_path, {"v/b.md": "# B\n\nThe kestrel has two wings."})
+    stats = request(app, "POST", "/api/v1/index").json()
+    assert stats["docs_processed"] == 2
+    assert stats == request(app, "GET", "/api/v1/index/stats").json()
+    assert ask("kestrel wings", app=app, min_score=0)["references"][0]["rel_path"] == "b.md"
+
+
+def test_indexing_parameters_stay_until_they_are_changed(tmp_path: Path):
+    text = "# A\n\n" + "The heron has four nodes today. " * 20
+    app = create_app(write_notes(tmp_path, {"v/a.md": text}))
+    assert request(app, "GET", "/api/v1/index/stats").json()["chunks_embedded"] == 1
+    small = request(app, "POST", "/api/v1/index", json={"chunk_max_tokens": 24, "chunk_overlap": 6}).json()
+    assert small["parameters"] == {"chunk_max_tokens": 24, "chunk_overlap": 6}
+    assert small["chunks_embedded"] > 5
+    assert ask("heron", app=app, min_score=0)["debug"]["indexing_coverage"] == small
+
+
+def test_a_budget_sent_with_a_question_is_for_that_question_only(tmp_path: Path):
+    text = "# A\n\n" + "The heron has four nodes today. " * 20
+    app = create_app(write_notes(tmp_path, {"v/a.md": text}))
+    other = ask("heron", app=app, chunk_max_tokens=24)["debug"]["indexing_coverage"]
+    assert other["parameters"]["chunk_max_tokens"] == 24
+    assert ask("heron", app=app)["debug"]["indexing_coverage"]["parameters"]["chunk_max_tokens"] == 200
+
+
+def test_a_corpus_of_ones_own_has_no_graph_and_so_no_trace(tmp_path: Path):
+    app = create_app(write_notes(tmp_path, {"v/a.md": "# A\n\nThe heron has four nodes."}))
+    assert "trace" not in ask("heron", app=app)["debug"]
+
+
+def test_a_missing_corpus_is_said_at_once(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match="is not a folder"):
+        create_app(tmp_path / "none")
+
+
+def test_many_threads_may_ask_while_the_index_is_built(tmp_path: Path):
+    app = create_app()
+    answers: list[str] = []
+
+    def work() -> None:
+        answers.extend(ask(DRIFT, app=app, chunk_max_tokens=size)["answer"] for size in (100, 200, 300))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 18
+    assert len(set(answers)) == 1
+
+
+def test_lifespan_events_are_answered():
+    async def live() -> list[str]:
+        incoming = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
+        outgoing: list[str] = []
+
+        async def receive() -> dict[str, str]:
+            return incoming.pop(0)
+
+        async def send(message: dict[str, str]) -> None:
+            outgoing.append(message["type"])
+
+        await SHIPPED({"type": "lifespan"}, receive, send)
+        return outgoing
+
+    assert asyncio.run(live()) == ["lifespan.startup.complete", "lifespan.shutdown.complete"]

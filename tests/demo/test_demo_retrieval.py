@@ -1,0 +1,149 @@
+"""What the demo finds: BM25 in every language of the notes, scopes, folders, and a score that means the same always."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from demo_notes import an_app, ask, chunks, write_notes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_rageval.demo.app import create_app
+from pytest_rageval.demo.index import score
+from pytest_rageval.demo.terms import question_terms, stem
+
+
+def paths(answer: dict) -> list[str]:
+    return [chunk["rel_path"] for chunk in chunks(answer)]
+
+
+def test_a_korean_word_is_found_with_any_particle_on_it(tmp_path: Path):
+    app = an_app(tmp_path, {"v/food/a.md": "# 장보기\n\n토요일에 시장에서 굴을 산다."})
+    for question in ("시장", "시장은 언제?", "시장까지"):
+        assert paths(ask(question, app=app, min_score=0.1))[:1] == ["food/a.md"]
+
+
+def test_words_are_found_in_other_forms(tmp_path: Path):
+    app = an_app(tmp_path, {"v/lab/a.md": "# A\n\nSessions with dropped frames are excluded."})
+    assert paths(ask("Why exclude a session: which frame drops?", app=app, min_score=0.1)) == ["lab/a.md"]
+
+
+@pytest.mark.parametrize(
+    ("word", "other"), [("drifts", "drifting"), ("images", "imaging"), ("stopped", "stop"), ("studies", "study")]
+)
+def test_forms_of_a_word_share_a_stem(word: str, other: str):
+    assert stem(word) == stem(other)
+
+
+@pytest.mark.parametrize(("word", "other"), [("rate", "rat"), ("bus", "bu"), ("mass", "mas"), ("ring", "r")])
+def test_words_that_only_look_alike_do_not(word: str, other: str):
+    assert stem(word) != stem(other)
+
+
+def test_words_of_asking_are_not_looked_up():
+    assert question_terms("Please tell me: what do you know about drift?") == ("drift",)
+    assert question_terms("What is it?") == ()
+    assert question_terms("") == ()
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_the_score_rises_with_bm25_and_stays_below_one(one: float, other: float):
+    assert 0 <= score(one) < 1
+    assert (score(one) < score(other)) <= (one < other)
+
+
+def test_ids_and_order_are_the_same_after_re_indexing_and_beside_other_notes(tmp_path: Path):
+    notes = {"v/lab/a.md": "# A\n\nThe heron has four nodes.", "v/lab/b.md": "# B\n\nThe heron has wings."}
+    before = chunks(ask("heron nodes", app=an_app(tmp_path / "one", notes), min_score=0))
+    more = {**notes, "v/lab/0.md": "# Zero\n\nSomething else entirely."}
+    after = chunks(ask("heron nodes", app=an_app(tmp_path / "two", more), min_score=0))
+    assert [chunk["chunk_id"] for chunk in before] == [chunk["chunk_id"] for chunk in after]
+
+
+def test_equal_scores_keep_the_order_of_the_corpus(tmp_path: Path):
+    notes = {f"v/lab/{name}.md": "# Same\n\nThe heron has four nodes." for name in "cab"}
+    assert paths(ask("heron nodes", app=an_app(tmp_path, notes), min_score=0)) == ["lab/a.md", "lab/b.md", "lab/c.md"]
+
+
+def test_folders_are_chosen_by_name_title_and_heading(tmp_path: Path):
+    notes = {
+        "v/imaging/a.md": "# Plane\n\nThe heron is grey and stands in the water.",
+        "v/ephys/b.md": "# Probe\n\nThe heron is grey and stands in the water.",
+    }
+    app = an_app(tmp_path, notes)
+    for question, folder in (("grey heron in imaging", "imaging"), ("grey heron and the probe", "ephys")):
+        selection = ask(question, app=app, min_score=0, folder_mode="on")["debug"]["folder_selection"]
+        assert selection["folders"] == [folder]
+        assert selection["fallback"] is False
+        assert paths(ask(question, app=app, min_score=0, folder_mode="on"))[0].startswith(folder)
+
+
+def test_a_wrong_choice_of_folder_misses_in_mode_on_and_is_made_good_by_the_fallback(tmp_path: Path):
+    notes = {
+        "v/imaging/a.md": "# Plane\n\nNothing about birds.",
+        "v/ephys/b.md": "# Probe\n\nThe grey heron stands in the water.",
+    }
+    app = an_app(tmp_path, notes)
+    question = "grey heron of the imaging plane"
+    assert "ephys/b.md" not in paths(ask(question, app=app, min_score=0.1, folder_mode="on"))
+    answer = ask(question, app=app, min_score=0.1)
+    assert "ephys/b.md" in paths(answer)
+    assert answer["debug"]["folder_selection"]["folders"] == ["imaging"]
+    assert answer["debug"]["folder_selection"]["fallback"] is True
+
+
+def test_mode_off_searches_everything_and_says_so(tmp_path: Path):
+    app = an_app(tmp_path, {"v/imaging/a.md": "# Plane\n\nText."})
+    selection = ask("imaging plane", app=app, folder_mode="off")["debug"]["folder_selection"]
+    assert (selection["mode"], selection["folders"], selection["fallback"]) == ("off", [], False)
+
+
+def test_coverage_counts_what_was_left_out_and_why(tmp_path: Path):
+    write_notes(
+        tmp_path,
+        {
+            "v/a.md": "# A\n\nOne two three.\n\n## B\n\nFour five.",
+            "v/empty.md": "",
+            "v/headings.md": "# A\n\n## B\n",
+            "v/bytes.md": b"\xff",
+            "w/monster.md": "가" * 500,
+        },
+    )
+    coverage = ask("one", app=create_app(tmp_path))["debug"]["indexing_coverage"]
+    del coverage["index_version"]
+    assert coverage == {
+        "docs_processed": 5,
+        "docs_with_0_chunks": 4,
+        "docs_with_0_chunks_reasons": {"context_limit_exceeded": 1, "empty": 1, "headings_only": 1, "not_utf8": 1},
+        "docs_without_chunks": [
+            {"vault": "v", "rel_path": "bytes.md", "reason": "not_utf8"},
+            {"vault": "v", "rel_path": "empty.md", "reason": "empty"},
+            {"vault": "v", "rel_path": "headings.md", "reason": "headings_only"},
+            {"vault": "w", "rel_path": "monster.md", "reason": "context_limit_exceeded"},
+        ],
+        "chunks_attempted": 3,
+        "chunks_embedded": 2,
+        "chunks_skipped": 1,
+        "chunks_skipped_reasons": {"context_limit_exceeded": 1},
+        "chunk_tokens": {"min": 2, "max": 3, "mean": 2.5, "p95": 3},
+        "coverage_by_doc_type": {"markdown": {"docs_processed": 5, "docs_with_0_chunks": 4, "chunks_embedded": 2}},
+        "chunker": "headings-1",
+        "parameters": {"chunk_max_tokens": 200, "chunk_overlap": 0},
+    }
+
+
+def test_an_empty_corpus_answers_nothing(tmp_path: Path):
+    answer = ask("Which heron?", app=create_app(tmp_path))
+    assert answer["abstained"] is True
+    assert answer["debug"]["indexing_coverage"]["chunk_tokens"] == {}
+
+
+def test_the_shipped_corpus_has_its_thirty_laboratory_notes_and_the_awkward_kinds():
+    coverage = ask("drift")["debug"]["indexing_coverage"]
+    assert coverage["docs_processed"] >= 60
+    assert {"empty", "headings_only"} <= set(coverage["docs_with_0_chunks_reasons"])
+    found = chunks(
+        ask("session recording mice probe frame data", vaults=["lab"], k=1000, min_score=0, folder_mode="off")
+    )
+    assert len({chunk.get("doc_id") for chunk in found} - {None}) >= 20

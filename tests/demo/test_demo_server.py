@@ -1,0 +1,143 @@
+"""`rageval demo serve` as a user runs it: its own process, a real port, and clients of every kind."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+COMMAND = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "demo", "serve"]
+
+
+@contextmanager
+def a_server() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The served demo and its URL; ended by Ctrl-C unless the test did."""
+    process = subprocess.Popen([*COMMAND, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found is not None
+        yield process, found[0]
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """A server that all tests share which leave it running."""
+    with a_server() as (_, address):
+        yield address
+
+
+def send_raw(url: str, data: bytes) -> bytes:
+    """Everything that the server says to these bytes until it closes the connection."""
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        received = b""
+        while part := connection.recv(65536):
+            received += part
+    return received
+
+
+def test_it_answers_over_http_and_keeps_the_connection(url: str):
+    with httpx.Client(base_url=url, limits=httpx.Limits(max_connections=1)) as client:
+        for _ in range(3):
+            response = client.post("/api/v1/ask?debug=true", json={"question": "What is the hero product of Laneige?"})
+            assert response.status_code == 200
+            assert "Dew Reserve Night Mask" in response.json()["answer"]
+            assert response.headers["connection"] == "keep-alive"
+        assert client.get("/api/v1/health").json() == {"status": "ok", "index": "built"}
+        assert client.get("/api/v1/index/stats").json()["docs_processed"] >= 60
+
+
+def test_two_requests_sent_at_once_are_answered_in_order(url: str):
+    one = b"GET /api/v1/health HTTP/1.1\r\nHost: demo\r\n\r\n"
+    two = b"GET /nowhere HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n"
+    received = send_raw(url, one + two)
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"404"]
+
+
+def test_a_client_that_waits_for_continue_is_told_to(url: str):
+    body = json.dumps({"question": "drift"}).encode()
+    head = b"POST /api/v1/ask HTTP/1.1\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    assert re.findall(rb"HTTP/1.1 (\d+)", send_raw(url, head % len(body) + body)) == [b"100", b"200"]
+
+
+def test_an_escaped_path_is_read_as_what_it_means(url: str):
+    assert httpx.get(f"{url}/api/v1/%68ealth").status_code == 200
+    assert "no such path '/\\xe9'" in httpx.get(f"{url}/%c3%a9").json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "said"),
+    [
+        (b"hello\r\n\r\n", 400, b"the request line is not HTTP/1.1"),
+        (b"GET / HTTP/2.0\r\n\r\n", 400, b"the request line is not HTTP/1.1"),
+        (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400, b"a header line is not name: value"),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000 + b"\r\n\r\n", 431, b"the request head is larger than 32,768 bytes"),
+        (b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400, b"Content-Length is not a number"),
+        (b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, b"is not a number"),
+        (
+            b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n",
+            413,
+            b"the body is larger than 1,048,576 bytes",
+        ),
+        (b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", 413, b"larger than"),
+        (b"POST /api/v1/ask HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411, b"send a Content-Length"),
+    ],
+)
+def test_what_it_does_not_speak_is_refused_politely(url: str, sent: bytes, status: int, said: bytes):
+    received = send_raw(url, sent)
+    assert received.startswith(b"HTTP/1.1 %d " % status)
+    assert said in received
+    assert b"connection: close" in received
+
+
+def test_half_a_request_costs_nobody_anything(url: str):
+    assert send_raw(url, b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: 100\r\n\r\n{") == b""
+    assert httpx.get(f"{url}/api/v1/health").status_code == 200
+
+
+def test_a_head_request_gets_no_body(url: str):
+    received = send_raw(url, b"HEAD /api/v1/health HTTP/1.1\r\nConnection: close\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 405 ")
+    assert received.endswith(b"\r\n\r\n")
+
+
+def test_ctrl_c_ends_it_quietly_even_with_a_client_connected():
+    with a_server() as (process, address), httpx.Client(base_url=address) as client:
+        assert client.get("/api/v1/health").json()["index"] == "not built yet"
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stdout, stderr) == (0, "", "")
+
+
+def test_a_port_in_use_is_said_in_one_line():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run([*COMMAND, "--port", str(port)], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"ERROR: cannot listen on 127.0.0.1:{port}: Address already in use; choose another --host or --port\n"
+    )
+
+
+def test_an_unknown_host_is_said_in_one_line():
+    done = subprocess.run([*COMMAND, "--host", "no-such-host.invalid"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("ERROR: cannot listen on no-such-host.invalid:8080: ")
+    assert done.stderr.count("\n") == 1

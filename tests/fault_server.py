@@ -1,0 +1,237 @@
+"""A real HTTP server on loopback that misbehaves as told: refuses, hangs, drips, cuts off, lies.
+
+    with FaultServer(status(503), gives({"answer": "yes"})) as server:
+        ...ask server.url...
+    assert len(server.requests) == 2
+
+Each request gets the next behaviour, and the last one again and again. Behaviours are coroutine functions over a
+`Connection`; those below cover what goes wrong in practice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came in; `at` is the server's clock in seconds since the epoch."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    at: float
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Connection:
+    """What a behaviour writes to."""
+
+    writer: asyncio.StreamWriter
+    request: Received
+    is_over: bool = False
+
+    async def send(self, raw: bytes) -> None:
+        self.writer.write(raw)
+        await self.writer.drain()
+
+    async def reply(self, status: int, body: bytes, **headers: str) -> None:
+        named = {"content_type": "application/json", "content_length": str(len(body))} | headers
+        lines = [
+            f"HTTP/1.1 {status} Whatever",
+            *(f"{name.replace('_', '-')}: {value}" for name, value in named.items()),
+        ]
+        await self.send("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+
+    def cut(self) -> None:
+        """End the connection with a reset instead of a farewell."""
+        connection = self.writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+        self.is_over = True
+
+    def close(self) -> None:
+        self.writer.close()
+        self.is_over = True
+
+
+Behaviour = Callable[[Connection], Awaitable[None]]
+
+
+@dataclass
+class FaultServer:
+    """Runs in a thread of its own between `with` and its end."""
+
+    behaviours: tuple[Behaviour, ...]
+    requests: list[Received] = field(default_factory=list)
+    connections: int = 0
+    url: str = ""
+
+    def __init__(self, *behaviours: Behaviour) -> None:
+        self.behaviours = behaviours
+        self.requests = []
+        self.connections = 0
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _start(self) -> asyncio.Server:
+        return await asyncio.start_server(self._serve, "127.0.0.1", 0)
+
+    async def _stop(self) -> None:
+        self._server.close()
+        for _ in range(5):  # what was accepted a moment ago gets to its first line, and so to its end
+            await asyncio.sleep(0)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.connections += 1
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                request = await _read(reader)
+                behaviour = self.behaviours[min(len(self.requests), len(self.behaviours) - 1)]
+                self.requests.append(request)
+                connection = Connection(writer, request)
+                await behaviour(connection)
+                if connection.is_over:
+                    break
+        writer.transport.abort() if task.cancelling() else writer.close()
+        try:
+            await writer.wait_closed()
+        except ConnectionError:
+            pass
+        except asyncio.CancelledError:
+            writer.transport.abort()
+        self._tasks.discard(task)
+
+
+async def _read(reader: asyncio.StreamReader) -> Received:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    first, *lines = head.split("\r\n")
+    method, path, _ = first.split(" ")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines) if value}
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return Received(method, path, headers, body, time.time())
+
+
+def closed_port() -> int:
+    """A port of this machine where nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+# ── behaviours ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gives(data: Any, **headers: str) -> Behaviour:
+    """Status 200 with JSON."""
+    return status(200, json.dumps(data).encode(), **headers)
+
+
+def status(code: int, body: bytes = b"", **headers: str) -> Behaviour:
+    """Any status and body; header names with underscores for hyphens."""
+
+    async def behave(connection: Connection) -> None:
+        await connection.reply(code, body, **headers)
+
+    return behave
+
+
+def sends_raw(raw: bytes) -> Behaviour:
+    """These bytes, then the end of the connection."""
+
+    async def behave(connection: Connection) -> None:
+        await connection.send(raw)
+        connection.close()
+
+    return behave
+
+
+async def resets(connection: Connection) -> None:
+    """A reset in place of a reply."""
+    connection.cut()
+
+
+async def resets_mid_body(connection: Connection) -> None:
+    """Half a body, then a reset."""
+    await connection.send(b'HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{"answer": "')
+    await asyncio.sleep(0.05)
+    connection.cut()
+
+
+async def truncates(connection: Connection) -> None:
+    """Half a body, then a farewell."""
+    await connection.send(b'HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{"answer": "')
+    connection.close()
+
+
+async def hangs(connection: Connection) -> None:
+    """Nothing at all."""
+    await asyncio.sleep(3600)
+
+
+async def drips(connection: Connection) -> None:
+    """One byte now and then, for ever: each single read is in time."""
+    await connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+    while True:
+        await connection.send(b" ")
+        await asyncio.sleep(0.05)
+
+
+async def sends_chunks_for_ever(connection: Connection) -> None:
+    """A body without end."""
+    await connection.send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    chunk = b"x" * 65536
+    while True:
+        await connection.send(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+
+
+def gzipped(body: bytes, **headers: str) -> Behaviour:
+    """The body, compressed."""
+    return status(200, gzip.compress(body), content_encoding="gzip", **headers)
+
+
+def gzip_bomb(megabytes: int, layers: int = 1) -> Behaviour:
+    """Zeros, a thousandfold smaller on the wire for each layer."""
+    packed = b"\0" * 2**20 * megabytes
+    for _ in range(layers):
+        packer = zlib.compressobj(9, wbits=31)
+        packed = packer.compress(packed) + packer.flush()
+    return status(200, packed, content_encoding=", ".join(["gzip"] * layers))

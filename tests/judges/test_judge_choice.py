@@ -1,0 +1,231 @@
+"""Which judge is meant: specs, fixtures' objects, plain objects, and what is said of anything else."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.judges import judge_from_object, judge_from_spec
+from pytest_rageval.judges.adapter import PlainJudge
+from pytest_rageval.judges.base import Judge
+from pytest_rageval.judges.lexical import LexicalJudge
+from pytest_rageval.judges.stub import StubJudge
+from pytest_rageval.model import Judgement, JudgeRequest
+
+
+def a_request(rubric: str = "groundedness") -> JudgeRequest:
+    contexts = [{"chunk_id": "c1", "text": "first"}, {"chunk_id": "c2", "text": "second"}]
+    return JudgeRequest(rubric, "1+abc", {"question": "why?", "answer": "because", "contexts": contexts})
+
+
+def judged(judge: Judge, rubric: str = "groundedness") -> Judgement:
+    return asyncio.run(judge.judge(a_request(rubric)))
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """Write a module into a folder that is not on the import path."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+
+    def write(name: str, source: str) -> Path:
+        (tmp_path / f"{name}.py").write_text(source)
+        return tmp_path
+
+    yield write
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+# ── specs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_lexical_is_the_lexical_judge_and_none_is_none():
+    assert isinstance(judge_from_spec("lexical"), LexicalJudge)
+    assert judge_from_spec("none") is None
+
+
+def test_a_stub_gives_its_score_on_every_scale_and_never_classifies():
+    judge = judge_from_spec("stub:4")
+    assert isinstance(judge, StubJudge)
+    assert judged(judge).scores == {"groundedness": 4.0}
+    assert judged(judge, "relevance").scores == {"relevance": 1.0}
+    assert "abstention" not in judge.rubrics
+
+
+@pytest.mark.parametrize("spec", ["stub", "stub:", "stub:high", "stub:nan", "stub:inf", "stub:-1"])
+def test_a_stub_without_a_usable_score_is_said(spec):
+    with pytest.raises(SettingsError, match=r"the score is a number from 0 to 5, as in stub:4"):
+        judge_from_spec(spec)
+
+
+@pytest.mark.parametrize(
+    "spec", ["qwen2.5-14b", "openai:gpt-x", "openai:some_model", "http://localhost:1/v1", "", "none:"]
+)
+def test_an_unknown_judge_names_the_known_ones(spec):
+    with pytest.raises(SettingsError) as caught:
+        judge_from_spec(spec)
+    (problem,) = caught.value.problems
+    assert problem == f"unknown judge {spec!r}; known: lexical, none, stub:SCORE, package.module:object"
+
+
+def test_a_base_url_does_not_make_an_unknown_judge_known():
+    with pytest.raises(SettingsError, match="none of these asks a server") as caught:
+        judge_from_spec("qwen2.5-14b", base_url="http://user:secret@localhost:8000/v1")
+    assert "secret" not in str(caught.value)
+
+
+OWN = """
+from pytest_rageval.model import Judgement
+
+class Own:
+    model, heuristic, rubrics = "own/1", False, frozenset({"groundedness"})
+    async def judge(self, request):
+        return Judgement(request.rubric, {request.rubric: 3.0}, (0.0, 5.0))
+    async def aclose(self): ...
+
+def make():
+    return Own()
+
+class holder:
+    ready = Own()
+
+number = 7
+def broken():
+    raise RuntimeError("no key\\nin the environment")
+"""
+
+
+@pytest.mark.parametrize("name", ["Own", "make", "holder.ready"])
+def test_a_dotted_path_names_a_class_a_function_or_a_judge(own_module, name):
+    judge = judge_from_spec(f"own_judge_module:{name}", root=own_module("own_judge_module", OWN))
+    assert judge is not None
+    assert judged(judge).scores == {"groundedness": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("number", "judge 'own_judge_module:number' gives int 7; expected a Judge"),
+        ("missing", "cannot be loaded: AttributeError: module 'own_judge_module' has no attribute 'missing'"),
+        ("broken", "cannot be loaded: RuntimeError: no key in the environment"),
+    ],
+)
+def test_what_is_wrong_with_a_dotted_path_is_said_in_one_line(own_module, name, said):
+    root = own_module("own_judge_module", OWN)
+    with pytest.raises(SettingsError) as caught:
+        judge_from_spec(f"own_judge_module:{name}", root=root)
+    (problem,) = caught.value.problems
+    assert said in problem
+    assert "\n" not in problem
+
+
+def test_a_module_that_fails_to_import_is_not_called_unknown(own_module):
+    root = own_module("own_judge_importing", "import a_module_that_is_not_there")
+    with pytest.raises(SettingsError, match="ModuleNotFoundError: No module named 'a_module_that_is_not_there'"):
+        judge_from_spec("own_judge_importing:judge", root=root)
+
+
+def test_an_installed_package_adds_judges_by_entry_point(own_module, monkeypatch):
+    root = own_module("own_judge_plugin", OWN + "\ndef factory(rest):\n    own = Own(); own.model = rest; return own\n")
+    metadata = root / "own_judge_plugin-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: own-judge-plugin\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[rageval.judges]\nown = own_judge_plugin:factory\n")
+    monkeypatch.syspath_prepend(str(root))
+    judge = judge_from_spec("own:model-7:small")
+    assert judge is not None
+    assert judge.model == "model-7:small"
+    with pytest.raises(SettingsError, match=r"known: lexical, none, own:…, stub:SCORE"):
+        judge_from_spec("owned")
+
+
+# ── what a fixture gives ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class Plain:
+    model = "plain-model"
+
+    def __init__(self, groundedness: object = 4, relevance: object = 0.5) -> None:
+        self.groundedness, self.relevance, self.heard = groundedness, relevance, []
+
+    async def score_groundedness(self, answer: str, context: str) -> object:
+        self.heard.append((answer, context))
+        return self.groundedness
+
+    async def score_relevance(self, answer: str, question: str) -> object:
+        self.heard.append((answer, question))
+        return self.relevance
+
+
+class OnlyRelevance:
+    async def score_relevance(self, answer: str, question: str) -> float:
+        raise ConnectionError("no route\nto host")
+
+
+def test_a_judge_is_taken_as_it_is_and_none_means_no_judge():
+    judge = StubJudge(3)
+    assert judge_from_object(judge) is judge
+    assert judge_from_object(None) is None
+
+
+def test_a_plain_object_with_the_two_coroutines_judges():
+    plain = Plain()
+    judge = judge_from_object(plain)
+    assert isinstance(judge, PlainJudge)
+    assert isinstance(judge, Judge)
+    assert judge.rubrics == {"groundedness", "relevance"}
+    grounded, relevant = judged(judge), judged(judge, "relevance")
+    assert (grounded.scores, grounded.scale) == ({"groundedness": 4.0}, (0.0, 5.0))
+    assert (relevant.scores, relevant.scale) == ({"relevance": 0.5}, (0.0, 1.0))
+    assert (grounded.model, grounded.prompt_version, grounded.heuristic) == ("plain-model", "1+abc", False)
+    assert plain.heard == [("because", "first\n\nsecond"), ("because", "why?")]
+
+
+def test_a_plain_object_answers_the_rubrics_that_it_has():
+    judge = judge_from_object(OnlyRelevance())
+    assert judge is not None
+    assert judge.rubrics == {"relevance"}
+    assert judge.model.endswith(".OnlyRelevance")
+
+
+@pytest.mark.parametrize(
+    "score", [5.5, -1, float("nan"), float("inf"), None, "4", "4/5", True, [4], {"score": 4}, "\ud800"]
+)
+def test_a_score_that_is_no_number_of_the_scale_is_an_error_and_never_a_zero(score):
+    with pytest.raises(JudgeError, match="expected a number from 0 to 5") as caught:
+        judged(PlainJudge(Plain(groundedness=score)))
+    assert caught.value.kind == "invalid_reply"
+    str(caught.value).encode()
+
+
+def test_an_exception_of_a_plain_object_is_a_typed_error_in_one_line():
+    with pytest.raises(JudgeError, match="score_relevance raised ConnectionError: no route to host") as caught:
+        judged(PlainJudge(OnlyRelevance()), "relevance")
+    assert caught.value.kind == "exception"
+
+
+class HalfAJudge:
+    model = "half"
+
+    async def judge(self, request: JudgeRequest) -> Judgement: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (7, "rag_judge gives int 7; expected a Judge"),
+        (StubJudge, "rag_judge gives the class StubJudge, not an instance of it"),
+        (Plain, "rag_judge gives the class Plain, not an instance of it"),
+        (HalfAJudge(), "it has judge but lacks heuristic, rubrics, aclose"),
+    ],
+)
+def test_anything_else_is_said_with_what_would_do(given, said):
+    with pytest.raises(SettingsError) as caught:
+        judge_from_object(given)
+    assert said in str(caught.value)
+    assert "score_groundedness(answer, context)" in str(caught.value)

@@ -1,0 +1,157 @@
+"""L5: answers against gold answers, key facts, and what a judge said."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from observations import DATA, answered, judged, lines, score
+
+from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER
+from pytest_rageval.metrics.answer import NO_GOLD_ANSWER, NO_KEY_FACTS, NOT_JUDGED, best_f1, gold_answers
+
+
+def says(text: str | None, *golds: str, **answer):
+    return answered(text, answers=golds or None, **answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ("The  Normans!", "normans"),
+        ("“Paris”", "Paris"),
+        ("ＬＧ전자", "LG전자"),
+        ("「東京」です。", "東京です"),
+        ("Straße", "STRASSE"),
+        ("C.", "C"),
+        ("A", "a."),
+    ],
+)
+def test_answers_that_differ_in_typing_only_match(answer, gold):
+    assert score("exact_match", says(answer, "something else", gold)) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"), [("3.5", "35"), ("-3", "3"), ("A", "the"), ("Paris, France", "Paris"), ("", "Paris")]
+)
+def test_answers_that_say_something_else_do_not_match(answer, gold):
+    assert score("exact_match", says(answer, gold)) == 0
+
+
+def test_token_f1_is_the_best_over_the_gold_answers():
+    assert score("token_f1", says("the red car", "blue car", "a very red car")) == pytest.approx(2 * 2 / (2 + 3))
+
+
+def test_token_f1_counts_repetitions():
+    assert score("token_f1", says("Richard I Richard I", "Richard I")) == pytest.approx(2 * 2 / (4 + 2))
+
+
+def test_hangul_is_compared_by_words_or_by_characters():
+    obs = says("서울에서", "서울")
+    assert score("token_f1", obs) == 0
+    assert score("token_f1", obs, hangul="char") == pytest.approx(2 * 2 / (4 + 2))
+
+
+def test_scripts_without_spaces_are_compared_by_characters():
+    assert score("token_f1", says("東京都", "東京")) == pytest.approx(0.8)
+    assert score("token_f1", says("กรุงเทพ", "กรุงเทพ")) == 1
+
+
+def test_every_figure_of_the_official_squad_script_is_met():
+    systems = json.loads((DATA / "answers/expected.json").read_text(encoding="utf-8"))["systems"]
+    cases = {case["id"]: case for case in lines("answers/cases.jsonl")}
+    kinds = set()
+    for output in lines("answers/system_outputs.jsonl"):
+        case = cases[output["id"]]
+        obs = answered(
+            output["answer"],
+            answerable=case["answerable"],
+            abstained=output["abstained"],
+            answers=tuple(case["expected_answers"]) or None,
+        )
+        exact, f1 = systems[output["system"]]["per_question"][output["id"]]
+        assert score("exact_match", obs, normalizer="squad") == exact, output
+        assert best_f1(output["answer"], gold_answers(obs, "squad"), "squad") == pytest.approx(f1, abs=1e-9), output
+        scored = score("token_f1", obs, normalizer="squad")
+        assert scored == (ABSTAINED.reason if output["abstained"] else pytest.approx(f1, abs=1e-9)), output
+        kinds.add((output["system"], output.get("kind"), output["abstained"]))
+    assert len(kinds) == 12
+
+
+def test_the_squad_normaliser_lets_an_unanswerable_case_be_answered_by_nothing():
+    assert score("exact_match", says("the", answerable=False), normalizer="squad") == 1
+    assert score("exact_match", says("the", answerable=False)) == NO_GOLD_ANSWER.reason
+
+
+def test_without_a_gold_answer_or_an_answer_there_is_no_score():
+    for name in ("exact_match", "token_f1"):
+        assert score(name, says("Paris")) == NO_GOLD_ANSWER.reason
+        assert score(name, says("Paris", "   ")) == NO_GOLD_ANSWER.reason
+        assert score(name, says(None, "Paris")) == NO_ANSWER.reason
+
+
+def test_an_abstention_has_no_token_f1_but_is_no_exact_match_either():
+    for obs in (says("I do not know Paris", "Paris", abstained=True), says(" ", "Paris")):
+        assert score("token_f1", obs) == ABSTAINED.reason
+        assert score("exact_match", obs) == 0
+
+
+def test_a_blank_answer_that_is_declared_no_abstention_is_scored():
+    assert score("token_f1", says("", "Paris", abstained=False)) == 0
+
+
+@pytest.mark.parametrize(
+    ("fact", "is_found"),
+    [
+        ("236 metres", True),
+        ("236", True),
+        ("23", False),
+        ("opened in 1975", True),
+        ("1975 tower", True),
+        ("236 metres in 1975", False),
+        ("시장점유율 3.5%", True),
+        ("시장점유율 35%", False),
+    ],
+)
+def test_a_key_fact_is_quoted_or_has_all_its_words_in_one_sentence(fact, is_found):
+    answer = "It is 236 metres high. The tower was opened to the public in 1975. 라네즈의 시장점유율은 3.5%입니다."
+    assert score("key_fact_recall", answered(answer, key_facts=(fact,))) == is_found
+
+
+def test_key_fact_recall_is_the_share_of_facts_found():
+    assert score("key_fact_recall", answered("red and blue", key_facts=("red", "green", "blue", "black"))) == 0.5
+
+
+def test_empty_key_facts_are_unlabelled():
+    assert score("key_fact_recall", answered("red", key_facts=())) == NO_KEY_FACTS.reason
+    assert score("key_fact_recall", answered(None, key_facts=("red",))) == NO_ANSWER.reason
+
+
+def test_a_judged_metric_is_what_the_judge_said():
+    assert score("groundedness", judged(answered("Yes."), "groundedness", 4.5, (0, 5))) == 4.5
+    assert score("relevance", judged(answered("Yes."), "relevance", 0.5)) == 0.5
+
+
+def test_a_judge_with_another_scale_is_brought_to_the_metrics_own():
+    assert score("groundedness", judged(answered("Yes."), "groundedness", 0.7)) == pytest.approx(3.5)
+    assert score("correctness", judged(answered("Yes."), "correctness", 4, (1, 5))) == pytest.approx(3.75)
+
+
+def test_a_judge_beyond_its_scale_is_an_error_not_a_score():
+    with pytest.raises(ValueError, match="groundedness is 6"):
+        score("groundedness", judged(answered("Yes."), "groundedness", 6, (0, 5)))
+
+
+@pytest.mark.parametrize("name", ["groundedness", "correctness", "relevance"])
+def test_what_nobody_judged_has_no_score(name):
+    assert score(name, answered("Yes.")) == NOT_JUDGED.reason
+    assert score(name, answered(None)) == NO_ANSWER.reason
+
+
+def test_after_an_abstention_only_the_correctness_of_an_answerable_case_is_judged():
+    for name in ("groundedness", "relevance"):
+        assert score(name, judged(answered("No idea.", abstained=True), name, 1)) == ABSTAINED.reason
+    refused = answered("No idea.", abstained=True)
+    assert score("correctness", judged(refused, "correctness", 1, (0, 5))) == 1
+    right = answered("No idea.", abstained=True, answerable=False)
+    assert score("correctness", judged(right, "correctness", 1, (0, 5))) == ABSTAINED.reason

@@ -1,0 +1,117 @@
+"""Which metrics there are, what they declare, and what a name means."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from observations import answered
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.gates import default_gates, resolve
+from pytest_rageval.metrics import builtin_metrics, load_registry
+from pytest_rageval.metrics.registry import metric, option_types
+from pytest_rageval.model import Observation
+
+BUILT_IN = {one.name: one for one in builtin_metrics()}
+
+
+@metric(layer="L5", better="higher")
+def politeness(obs: Observation) -> float:
+    """1 if the answer says please."""
+    return float("please" in (obs.answer.text or ""))
+
+
+def installed(tmp_path, monkeypatch, code: str, value: str) -> None:
+    """A package with one entry point of our group, as an installer would leave it."""
+    (tmp_path / "their_metrics.py").write_text(code)
+    info = tmp_path / "their_metrics-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-metrics\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[rageval.metrics]\ntheirs = their_metrics:{value}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "their_metrics", raising=False)
+
+
+THEIRS = """
+from pytest_rageval.metrics.registry import metric
+
+@metric(layer="L5", better="lower")
+def length(obs):
+    "Characters of the answer / 1000."
+    return len(obs.answer.text) / 1000
+
+both = [length]
+"""
+
+
+@pytest.mark.parametrize("one", BUILT_IN.values(), ids=BUILT_IN)
+def test_every_metric_says_what_it_measures_and_when_it_does_not_apply(one):
+    words = " ".join(one.doc.split())
+    assert "Not applicable" in words
+    assert one.run_level or "Source:" in words
+    assert f"{one.better} is better" in words.lower()
+
+
+def test_default_gates_are_readable_and_name_their_own_metric():
+    registry = load_registry()
+    gates = {str(gate): gate for gate in default_gates(registry)}
+    for gate in gates.values():
+        assert resolve(gate, registry, 5).measure is not None
+        assert gate.tag
+    assert {gate.metric: gate.tag for gate in gates.values()} == {
+        "entity_link_f1": "L1_mapping_fail",
+        "concept_map_f1": "L1_concept_fail",
+        "recall_any": "L2_doc_retrieval_fail",
+        "context_recall": "L2_doc_retrieval_fail",
+        "recall_all": "L2_multi_hop_fail",
+        "negative_accuracy": "L2_negative_fail",
+        "specificity_accuracy": "L2_specificity_fail",
+        "hits": "L3_kg_fail",
+        "kg_edge_f1": "L3_edge_fail",
+        "token_f1": "L5_wrong_answer",
+        "groundedness": "L5_grounding_fail",
+        "relevance": "L5_relevance_fail",
+        "abstention_accuracy": "abstention_fail",
+        "over_abstention": "over_abstention_fail",
+    }
+
+
+def test_options_are_known_with_their_types():
+    assert set(option_types(BUILT_IN["token_f1"])) == {"normalizer", "hangul"}
+    assert set(option_types(BUILT_IN["precision"])) == {"denominator"}
+    assert not option_types(BUILT_IN["mrr"])
+
+
+def test_a_name_takes_the_configured_cut_off_where_it_needs_one():
+    registry = load_registry()
+    names = [registry.measure(name, 7).name for name in ("recall", "recall@3", "mrr", "mrr@3", "map", "token_f1")]
+    assert names == ["recall_any@7", "recall_any@3", "mrr", "mrr@3", "map@7", "token_f1"]
+
+
+def test_a_metric_of_the_users_own_joins_the_others():
+    registry = load_registry([politeness])
+    assert registry.measure("politeness", 5)(answered("Yes, please.")).value == 1
+    assert "politeness" not in load_registry()
+
+
+def test_metrics_of_an_installed_package_join_too(tmp_path, monkeypatch):
+    installed(tmp_path, monkeypatch, THEIRS, "both")
+    assert load_registry()["length"].better == "lower"
+
+
+def test_a_package_that_cannot_be_loaded_is_named(tmp_path, monkeypatch):
+    installed(tmp_path, monkeypatch, "1 / 0", "both")
+    with pytest.raises(SettingsError, match="entry point theirs = their_metrics:both: ZeroDivisionError"):
+        load_registry()
+
+
+def test_all_that_is_wrong_with_metrics_is_said_together(tmp_path, monkeypatch):
+    installed(tmp_path, monkeypatch, THEIRS.replace("def length", "def mrr").replace("[length]", "[mrr, 3]"), "both")
+    with pytest.raises(SettingsError) as caught:
+        load_registry(["not a metric"])
+    assert [problem.split(";")[0] for problem in caught.value.problems] == [
+        "entry point theirs = their_metrics:both: metric 'mrr' is declared twice",
+        "entry point theirs = their_metrics:both: 3 is not a metric",
+        "'not a metric' is not a metric",
+    ]

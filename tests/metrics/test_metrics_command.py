@@ -1,0 +1,48 @@
+"""`rageval metrics`: the definitions, as a user reads them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from pytest_rageval.cli.main import rageval
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.metrics import builtin_metrics
+
+
+def output(*arguments: str) -> str:
+    return CliRunner().invoke(rageval, ["metrics", *arguments], catch_exceptions=False).output
+
+
+def test_all_metrics_are_listed_under_their_layers():
+    listed = output()
+    assert all(f"  {one.name}" in listed for one in builtin_metrics())
+    assert listed.index("L1 query understanding") < listed.index("  recall_any@k") < listed.index("L3 knowledge graph")
+    [line] = [line for line in listed.splitlines() if "groundedness" in line]
+    assert line.split()[:5] == ["groundedness", "0", "to", "5", "higher"]
+
+
+def test_one_metric_is_shown_in_full_under_any_of_its_names():
+    shown = output("recall@3")
+    assert shown == output("recall_any")
+    assert "success@k of" in shown
+    assert "default gate:  recall_any >= 1 when gold=anchors,groups=false tag L2_doc_retrieval_fail" in shown
+
+
+def test_options_are_shown_with_what_they_may_be():
+    assert "option:        denominator = 'returned' (returned | k)" in output("precision")
+
+
+def test_json_holds_every_declaration():
+    found = {one["name"]: one for one in json.loads(output("--json"))}
+    assert set(found) == {one.name for one in builtin_metrics()}
+    assert found["hallucinated"]["aggregate"] == "hallucination_rate_unanswerable"
+    assert found["mrr"]["cut_off"] == "optional"
+    assert json.loads(output("token_f1", "--json")) == found["token_f1"]
+
+
+def test_an_unknown_name_is_a_user_error_with_the_nearest_known_one():
+    with pytest.raises(SettingsError, match=r"unknown metric 'recal@5'; did you mean 'recall'\?"):
+        output("recal@5")

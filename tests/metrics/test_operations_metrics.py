@@ -1,0 +1,70 @@
+"""Operations: rates of a whole run, and what its index covers."""
+
+from __future__ import annotations
+
+import pytest
+from observations import REGISTRY
+
+from pytest_rageval.metrics.operations import indexing_rates, percentile
+from pytest_rageval.model import NotApplicable, RunFacts, Score
+
+COVERAGE = {
+    "docs_processed": 50,
+    "docs_with_0_chunks": 5,
+    "chunks_attempted": 200,
+    "chunks_skipped_reasons": {"context_limit_exceeded": 20, "empty": 3},
+}
+
+
+def scored(name: str, **facts):
+    return REGISTRY.measure(name, 5)(RunFacts(**({"asked": 8, "failed": 2, "timed_out": 1, "blank": 4} | facts)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("error_rate", 0.25), ("timeout_rate", 0.125), ("empty_response_rate", 0.5)]
+)
+def test_rates_are_over_the_cases_asked(name, value):
+    assert scored(name) == Score(value)
+    assert scored(name, asked=0, failed=0, timed_out=0, blank=0) == NotApplicable("no case was asked")
+
+
+def test_indexing_coverage_becomes_two_rates():
+    assert scored("no_chunks_generated_rate", coverage=COVERAGE) == Score(0.1)
+    assert scored("chunks_skipped_due_to_context_rate", coverage=COVERAGE) == Score(0.1)
+
+
+def test_coverage_that_is_not_reported_is_no_perfect_coverage():
+    for name in ("no_chunks_generated_rate", "chunks_skipped_due_to_context_rate"):
+        assert isinstance(scored(name), NotApplicable)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"docs_processed": 0},
+        {"docs_processed": 4},
+        {"docs_processed": "50"},
+        {"docs_processed": True},
+        {"docs_with_0_chunks": -1},
+        {"docs_with_0_chunks": None},
+    ],
+)
+def test_counts_that_cannot_be_are_not_divided(wrong):
+    assert indexing_rates(COVERAGE | wrong)["no_chunks_generated_rate"] is None
+
+
+def test_no_chunk_was_skipped_for_a_reason_that_is_not_listed():
+    rates = indexing_rates(COVERAGE | {"chunks_skipped_reasons": {"empty": 3}})
+    assert rates["chunks_skipped_due_to_context_rate"] == 0
+    assert indexing_rates({})["chunks_skipped_due_to_context_rate"] is None
+
+
+def test_the_overall_score_is_what_the_run_came_to():
+    assert scored("overall_score", overall=0.75) == Score(0.75)
+    assert isinstance(scored("overall_score"), NotApplicable)
+
+
+def test_a_percentile_is_a_value_that_was_measured():
+    values = [30.0, 10.0, 20.0, 40.0]
+    assert [percentile(values, q) for q in (0, 0.25, 0.5, 0.95, 1)] == [10, 10, 20, 40, 40]
+    assert percentile([], 0.5) is None

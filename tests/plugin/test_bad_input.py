@@ -1,0 +1,163 @@
+"""Wrong input is said in one line a problem, all of it together, before anything runs or is written."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from project import SOME, Project, a_case, lines_with
+
+EVERYWHERE = pytest.mark.parametrize("how", [[], ["-n", "2"]])
+
+
+def nothing_happened(project: Project, result: pytest.RunResult) -> None:
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert not lines_with(result, "Traceback")
+    assert not lines_with(result, "INTERNALERROR")
+    assert not project.runs
+
+
+@EVERYWHERE
+def test_no_target_is_said_once_with_what_to_do(project: Project, how: list[str]):
+    project.configure("")
+    project.cases(SOME)
+    result = project.run(*how)
+    nothing_happened(project, result)
+    assert len(lines_with(result, "no target")) == 1
+    assert lines_with(result, "--rageval-target demo")
+
+
+@EVERYWHERE
+def test_all_wrong_settings_are_said_together(project: Project, how: list[str]):
+    project.configure(
+        'target = "bot:answer"\nkk = 3\ntimeout = -1\nfolder_mode = "maybe"',
+        '[tool.rageval.metrics]\nenabled = ["recal_any"]\ntoken_f1 = { hangul = "syllable" }\n'
+        '[tool.rageval.gates]\ncase = ["recall_any@5 => 1"]\n',
+    )
+    project.cases(SOME)
+    result = project.run(*how)
+    nothing_happened(project, result)
+    assert lines_with(result, "kk is not a known key")
+    assert lines_with(result, "timeout is -1")
+    assert lines_with(result, "folder_mode is 'maybe'")
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ('[tool.rageval.metrics]\nenabled = ["recall_al"]', "unknown metric 'recall_al'; did you mean 'recall_all'?"),
+        ('[tool.rageval.metrics]\ntoken_f1 = { hangul = "x" }', "metrics.token_f1.hangul is 'x'"),
+        ('[tool.rageval.metrics]\ntoken_f1 = { hangull = "x" }', "did you mean 'hangul'?"),
+        ('[tool.rageval.gates]\ncase = ["mrr >= "]', "gate 'mrr >= ' cannot be read"),
+        ('[tool.rageval.gates]\ncase = ["mrr >= 1 when colour=red"]', "'colour' is not a field"),
+        ('[tool.rageval.gates]\ncase = ["error_rate <= 0.1"]', "run error_rate"),
+        ('[[tool.rageval.regression]]\nmetric = "mrr"\nmax_rise = 0.1', "only a drop can be a regression"),
+        ("[tool.rageval.params]\nk = 7", "params.k cannot be set"),
+        ("[tool.rageval.weights]\nanswers = 2.0", "weights.answers is not a layer"),
+    ],
+)
+def test_a_wrong_table_is_named(project: Project, how: list[str], table: str, said: str):
+    project.configure('target = "bot:answer"', table)
+    project.cases(SOME)
+    result = project.run(*how)
+    nothing_happened(project, result)
+    assert lines_with(result, said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--rageval-k", "0"], "--rageval-k is 0"),
+        (["--rageval-k", "many"], "--rageval-k is 'many'"),
+        (["--rageval-param", "min_score"], "'min_score' is not NAME=VALUE"),
+        (["--rageval-gate", "recall@5"], "cannot be read"),
+        (["--rageval-baseline", "gone.json"], "does not exist"),
+        (["--rageval-judge", "lexicl"], "unknown judge 'lexicl'"),
+        (["--rageval-target", "nowhere"], "nowhere"),
+        (["--rageval-target", "no_such_module:answer"], "no_such_module"),
+        (["--rageval-target", "bot:nothing"], "nothing"),
+        (["--rageval-force"], "--rageval-update-baseline"),
+        (["--rageval-run-id", "../up"], "not a folder name"),
+        (["--rageval-reports", "bot.py"], "bot.py"),
+        (["--rageval-target", "answers:gone.jsonl"], "gone.jsonl"),
+        (["--rageval-target", "run:20200101_000000"], "20200101_000000"),
+    ],
+)
+def test_a_wrong_option_is_named(project: Project, arguments: list[str], said: str):
+    project.cases(SOME)
+    result = project.run(*arguments)
+    nothing_happened(project, result)
+    assert lines_with(result, said)
+
+
+@EVERYWHERE
+def test_an_unreachable_target_is_said_once_with_its_url(project: Project, how: list[str]):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    project.cases(SOME)
+    result = project.run("--rageval-target", url, *how)
+    nothing_happened(project, result)
+    assert len(lines_with(result, url)) == 1
+
+
+@EVERYWHERE
+def test_missing_answers_are_listed_before_anything_runs(project: Project, how: list[str]):
+    project.cases(SOME)
+    project.write("answers.jsonl", '{"id": "boil", "answer": "x"}\n{"id": "nobody", "answer": "y"}\n')
+    result = project.run("--rageval-target", "answers:answers.jsonl", *how)
+    nothing_happened(project, result)
+    for name in ("freeze", "남산-높이", "unknown", "nobody"):
+        assert lines_with(result, name)
+
+
+def test_missing_answers_may_be_allowed(project: Project):
+    project.cases(SOME)
+    project.write("answers.jsonl", '{"id": "boil", "answer": "Water boils at 100 degrees at sea level."}\n')
+    result = project.run("--rageval-target", "answers:answers.jsonl", "--rageval-allow-partial")
+    result.assert_outcomes(passed=1, skipped=3)
+    assert project.metrics()["partial"] is True
+
+
+@EVERYWHERE
+def test_all_problems_of_a_case_file_are_one_collection_error(project: Project, how: list[str]):
+    project.cases(SOME)
+    project.write(
+        "evalcases/bad.jsonl",
+        '{"id": "q7", "question": "Why?", "gold_supports": [{"rel_pth": "a.md"}]}\n{"id": "q8", "question": ""}\n',
+    )
+    result = project.run(*how)
+    assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
+    assert lines_with(result, "evalcases/bad.jsonl:1:")
+    assert lines_with(result, "did you mean 'rel_path'?")
+    assert lines_with(result, "evalcases/bad.jsonl:2:")
+    assert not lines_with(result, "Traceback")
+    assert not project.runs
+
+
+def test_a_dry_run_checks_everything_and_asks_nothing(project: Project):
+    project.cases(SOME)
+    project.write("asked.py", "def answer(question):\n    open('asked', 'w')\n    return 'x'\n")
+    result = project.run("--rageval-target", "asked:answer", "--rageval-dry-run")
+    result.assert_outcomes(skipped=4)
+    assert result.ret == 0
+    assert not (project.path / "asked").exists()
+    assert not project.runs
+    assert project.run("--rageval-dry-run", "--rageval-gate", "nothing >= 1").ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_two_places_that_configure_are_one_too_many(project: Project):
+    project.cases(SOME)
+    project.write("rageval.toml", 'target = "bot:answer"\n')
+    result = project.run()
+    nothing_happened(project, result)
+    assert lines_with(result, "keep one of them")
+
+
+def test_a_run_id_that_is_taken_is_refused(project: Project):
+    project.cases([a_case("boil")])
+    project.run("--rageval-run-id", "first").assert_outcomes(passed=1)
+    result = project.run("--rageval-run-id", "first")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert lines_with(result, "choose another name")

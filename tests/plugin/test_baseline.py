@@ -1,0 +1,147 @@
+"""A run becomes a verdict: compared with the committed baseline, gated, and known failures told from new ones."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from project import Project, a_case, a_missed_case, lines_with
+
+WORSE = """
+import bot
+def answer(question):
+    found = bot.answer(question)
+    if "worse" in question:
+        found["debug"]["retrieved_chunks"] = []
+    return found
+"""
+
+
+def some_cases(*, worse: int) -> list[dict[str, Any]]:
+    """Ten cases; the questions do not change between runs, the bot does."""
+    return [a_case(f"q{n}", f"boiling {'worse' if n < worse else 'fine'} {n}") for n in range(10)]
+
+
+@pytest.fixture
+def settled(project: Project) -> Project:
+    """A project with a baseline in which all ten cases pass."""
+    project.cases(some_cases(worse=3))
+    result = project.run("--rageval-update-baseline")
+    result.assert_outcomes(passed=10)
+    assert lines_with(result, "baseline updated: baseline.json with 10 cases, 0 failing")
+    project.write("worse.py", WORSE)
+    return project
+
+
+def test_the_same_run_again_is_unchanged(settled: Project):
+    result = settled.run()
+    result.assert_outcomes(passed=11)
+    assert settled.metrics()["comparison"]["metrics"]["recall_any@5"]["verdict"] == "unchanged"
+    assert result.ret == 0
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_a_regression_fails_the_run_as_a_test_of_its_own(settled: Project, how: list[str]):
+    result = settled.run("--rageval-target", "worse:answer", "--rageval-known-failures", "report", *how)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=7, xfailed=3, failed=1)
+    assert lines_with(result, "recall_any@5 went from 1 to 0.7 against the baseline, tolerated drop 0.05")
+    comparison = settled.metrics()["comparison"]
+    assert comparison["metrics"]["recall_any@5"]["verdict"] == "regressed"
+    assert comparison["metrics"]["recall_any@5"]["delta"] == pytest.approx(-0.3)
+    assert comparison["metrics"]["recall_any@5"]["p"] is None
+    assert len(comparison["flipped_to_fail"]) == 3
+
+
+@pytest.mark.parametrize("waived", [["--rageval-allow-regressions"], ["--rageval-regression", "recall_any@5 drop 0.4"]])
+def test_a_regression_can_be_allowed(settled: Project, waived: list[str]):
+    result = settled.run("--rageval-target", "worse:answer", "--rageval-known-failures", "report", *waived)
+    assert result.ret == 0
+
+
+def test_a_partial_run_shows_gates_and_does_not_fail_by_them(settled: Project):
+    result = settled.run("--rageval-target", "worse:answer", "--rageval-known-failures", "report", "-k", "q0 or q5")
+    assert result.ret == 0
+    assert settled.metrics()["partial"] is True
+    assert lines_with(result, "tolerated drop 0.05")
+
+
+def test_a_ratchet_lets_known_failures_be_and_fails_new_ones(project: Project):
+    project.configure('target = "bot:answer"\nknown_failures = "ratchet"')
+    project.cases([a_case("good"), a_missed_case("known")])
+    project.run("--rageval-update-baseline").assert_outcomes(passed=1, failed=1)
+    project.run("--rageval-update-baseline").assert_outcomes(passed=2, xfailed=1)
+    project.cases([a_case("good"), a_missed_case("known"), a_missed_case("new")])
+    result = project.run()
+    result.assert_outcomes(passed=2, xfailed=1, failed=1)
+    assert project.outcomes() == {"good": "passed", "known": "xfailed", "new": "failed"}
+
+
+def test_a_known_failure_that_passes_now_is_announced(settled: Project):
+    settled.run("--rageval-target", "worse:answer", "--rageval-update-baseline")
+    result = settled.run("--rageval-known-failures", "ratchet")
+    assert lines_with(result, "passes now, failed in the baseline")
+
+
+def test_a_shared_case_that_changed_stops_the_comparison(settled: Project):
+    cases = some_cases(worse=3)
+    cases[4]["question"] = "boiling, asked differently"
+    settled.cases(cases)
+    result = settled.run()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert lines_with(result, "1 of 10 shared cases changed since the baseline: evalcases/a.jsonl::q4")
+    assert settled.run("--rageval-ignore-invariants").ret == 0
+
+
+def test_added_and_removed_cases_do_not_redden_a_run(settled: Project):
+    settled.cases([*some_cases(worse=3)[1:], a_case("added")])
+    assert settled.run().ret == 0
+    comparison = settled.metrics()["comparison"]
+    assert comparison["only_before"] == ["evalcases/a.jsonl::q0"]
+    assert comparison["only_after"] == ["evalcases/a.jsonl::added"]
+
+
+def test_a_run_gate_without_a_value_does_not_pass(project: Project):
+    project.configure('target = "bot:answer"\n[tool.rageval.gates]\nrun = ["kg_edge_f1 >= 0.5"]')
+    project.cases([a_case("boil")])
+    result = project.run()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert lines_with(result, "kg_edge_f1 has no value in this run")
+
+
+def test_a_baseline_is_not_made_of_a_run_with_errors_or_a_part(project: Project):
+    project.cases([a_case("boil"), a_case("odd")])
+    project.write("odd.py", "import bot\ndef answer(q):\n    raise RuntimeError('down')\n")
+    result = project.run("--rageval-target", "odd:answer", "--rageval-update-baseline")
+    assert lines_with(result, "baseline not updated: 2 cases ended in errors")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result = project.run("-k", "boil", "--rageval-update-baseline")
+    assert lines_with(result, "the run is partial")
+    assert not (project.path / "reports/baseline.json").exists()
+    project.run("-k", "boil", "--rageval-update-baseline", "--rageval-force")
+    assert (project.path / "reports/baseline.json").exists()
+
+
+def test_a_baseline_holds_no_texts(settled: Project):
+    text = (settled.path / "reports/baseline.json").read_text(encoding="utf-8")
+    assert "boiling" not in text
+    assert "Water boils" not in text
+    assert set(json.loads(text)["cases"]["evalcases/a.jsonl::q0"]) == {"content_hash", "outcome", "scores"}
+
+
+def test_git_keeps_what_should_be_kept(settled: Project):
+    ignored = (settled.path / "reports/.gitignore").read_text(encoding="utf-8")
+    for name in ("results.jsonl", "observations.jsonl", "cache/"):
+        assert name in ignored.splitlines()
+    assert sorted(path.name for path in settled.runs[-1].iterdir()) == [
+        "config.json", "metrics.json", "observations.jsonl", "results.jsonl", "run.log", "summary.md",
+    ]  # fmt: skip
+
+
+def test_gates_written_by_the_user_replace_default_ones(project: Project):
+    project.cases([a_missed_case("missed")])
+    assert project.run("--rageval-gate", "recall_any off").ret == 0
+    assert project.run("--rageval-gate", "recall_any@5 >= 1 when category=reasoning").ret == 0
+    result = project.run("--rageval-gate", "context_recall >= 50% tag mine")
+    assert lines_with(result, "context_recall@5 is 0, gate >= 50% (mine)")

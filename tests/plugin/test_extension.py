@@ -1,0 +1,208 @@
+"""What a project adds of its own: fixtures, tests over cases, metrics, hooks, a bot behind HTTP."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from project import SOME, Project, a_case, a_missed_case, lines_with
+
+SERVER = """
+import json, sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+sys.path.insert(0, ".")
+import bot
+
+class Bot(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with open("asked.jsonl", "a") as file:
+            file.write(json.dumps({"path": self.path, "auth": self.headers.get("Authorization"), **asked}) + "\\n")
+        body = json.dumps(bot.answer(asked["question"])).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Bot)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def bot_url(project: Project):
+    """The project's bot behind real HTTP, in a process of its own."""
+    project.write("server.py", SERVER)
+    process = project.pytester.popen([sys.executable, "server.py"])
+    assert process.stdout is not None
+    yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+    process.kill()
+    for pipe in (process.stdout, process.stderr):
+        assert pipe is not None
+        pipe.close()
+    process.wait()
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_a_bot_behind_http_is_asked_once_a_case(project: Project, bot_url: str, how: list[str]):
+    project.cases(SOME)
+    project.run("--rageval-target", bot_url, "--rageval-param", "min_score=0.5", *how).assert_outcomes(passed=4)
+    asked = [json.loads(line) for line in (project.path / "asked.jsonl").read_text().splitlines()]
+    assert sorted(one["question"] for one in asked) == sorted(case["question"] for case in SOME)
+    assert {one["path"] for one in asked} == {"/api/v1/ask?debug=true"}
+    assert all(one["min_score"] == 0.5 and one["k"] == 5 and "folder_mode" not in one for one in asked)
+
+
+def test_a_key_goes_to_the_bot_and_to_no_file(project: Project, bot_url: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RAGEVAL_TARGET_TOKEN", "s3cr3t-t0k3n")
+    project.cases(SOME)
+    project.run("--rageval-target", bot_url.replace("//", "//user:hidden-pw@")).assert_outcomes(passed=4)
+    assert "s3cr3t-t0k3n" in (project.path / "asked.jsonl").read_text()
+    for path in (project.path / "reports").rglob("*"):
+        if path.is_file():
+            assert "s3cr3t-t0k3n" not in path.read_text(), path
+            assert "hidden-pw" not in path.read_text(), path
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.parametrize(
+    "override",
+    [
+        "return lambda question: bot.answer(question)",
+        "import httpx\n    return httpx.Client(base_url='{url}')",
+        "import httpx\n    return httpx.AsyncClient(base_url='{url}')",
+    ],
+)
+def test_a_conftest_gives_the_client(project: Project, bot_url: str, override: str, how: list[str]):
+    project.configure("")
+    project.cases(SOME)
+    project.write(
+        "conftest.py",
+        "import pytest, bot\n@pytest.fixture(scope='session')\ndef rag_client():\n    " + override.format(url=bot_url),
+    )
+    project.run(*how).assert_outcomes(passed=4)
+
+
+def test_a_sub_folder_may_have_another_client(project: Project):
+    project.cases([a_case("one"), a_case("two")], "evalcases/a.jsonl")
+    project.cases([a_case("one"), a_case("two")], "evalcases/other/b.jsonl")
+    project.write(
+        "evalcases/other/conftest.py",
+        "import pytest\n@pytest.fixture(scope='session')\ndef rag_client():\n    return lambda question: 'nothing'\n",
+    )
+    project.run().assert_outcomes(passed=2, failed=2)
+
+
+def test_a_function_scoped_client_is_asked_on_demand(project: Project):
+    project.cases(SOME)
+    project.write("conftest.py", "import pytest, bot\n@pytest.fixture\ndef rag_client():\n    return bot.answer\n")
+    project.run().assert_outcomes(passed=4)
+
+
+def test_tests_of_the_users_own_run_over_a_file(project: Project):
+    project.cases([*SOME, a_missed_case("missed")], "mine/own.jsonl")
+    project.write(
+        "mine/test_own.py",
+        "import pytest\n"
+        '@pytest.mark.rageval("own.jsonl", select="not unanswerable")\n'
+        "def test_it(eval_case, rageval):\n"
+        "    result = rageval.evaluate(eval_case)\n"
+        '    assert result.scores["mrr"] >= 0\n'
+        "    result.assert_gates()\n",
+    )
+    result = project.run()
+    result.assert_outcomes(passed=3, failed=1)
+    assert lines_with(result, "FAILED mine/test_own.py::test_it[missed] - ")
+    keys = [record["case_key"] for record in project.records().values()]
+    assert "mine/own.jsonl::boil::mine/test_own.py::test_it[boil]" in keys
+
+
+def test_a_marker_that_cannot_be_used_is_said(project: Project):
+    project.write(
+        "test_own.py",
+        'import pytest\n@pytest.mark.rageval("gone.jsonl")\ndef test_it(eval_case):\n    pass\n',
+    )
+    result = project.run()
+    assert lines_with(result, "gone.jsonl: there is no such file beside the test")
+    assert result.ret != 0
+
+
+METRIC = """
+from pytest_rageval import NotApplicable, Observation, metric
+
+@metric(layer="L5", better="lower", scale=(0, 1000))
+def answer_words(obs: Observation):
+    '''Words in the answer.'''
+    return len(obs.answer.text.split()) if obs.answer.text else NotApplicable("no answer")
+"""
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_a_metric_of_the_projects_own_by_hook(project: Project, how: list[str]):
+    project.cases(SOME)
+    project.write("conftest.py", METRIC + "\ndef pytest_rageval_metrics(config):\n    return [answer_words]\n")
+    project.run("--rageval-gate", "answer_words <= 20", *how).assert_outcomes(passed=4)
+    assert project.records()["boil"]["scores"]["answer_words"] == 8
+    assert project.metrics()["metrics"]["answer_words"]["n_not_applicable"] == 1
+
+
+def test_a_metric_of_an_installed_package_by_entry_point(project: Project):
+    project.cases([a_case("boil")])
+    project.write("their_metrics.py", METRIC)
+    project.write("their_metrics-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: their-metrics\nVersion: 1.0\n")
+    project.write(
+        "their_metrics-1.0.dist-info/entry_points.txt", "[rageval.metrics]\nwords = their_metrics:answer_words\n"
+    )
+    project.pytester.syspathinsert()
+    project.run("--rageval-metrics", "answer_words").assert_outcomes(passed=1)
+    assert list(project.records()["boil"]["scores"]) == ["answer_words"]
+
+
+def test_a_metric_that_breaks_is_an_error_of_its_case(project: Project):
+    project.cases([a_case("boil"), a_case("odd", tags=["odd"])])
+    project.write(
+        "conftest.py",
+        METRIC.replace("return len", "assert 'odd' not in obs.case.tags, 'odd case'\n    return len")
+        + "\ndef pytest_rageval_metrics(config):\n    return [answer_words]\n",
+    )
+    result = project.run()
+    result.assert_outcomes(passed=1, errors=1)
+    assert lines_with(result, "metric answer_words raised AssertionError: odd case")
+
+
+def test_hooks_see_and_change_what_they_are_for(project: Project):
+    project.cases([a_case("boil")])
+    project.write(
+        "conftest.py",
+        "import dataclasses\n"
+        "def pytest_rageval_case(case):\n"
+        "    return dataclasses.replace(case, question=case.question + ' (asked politely)')\n"
+        "def pytest_rageval_result(item, result):\n"
+        "    print('SEEN', item.name, result.outcome, result.scores['mrr'])\n"
+        "def pytest_rageval_run_config(config, run_config):\n"
+        "    run_config['team'] = 'water'\n",
+    )
+    result = project.run("-s")
+    assert lines_with(result, "SEEN boil passed 1.0")
+    assert project.records()["boil"]["question"].endswith("(asked politely)")
+    assert json.loads((project.runs[-1] / "config.json").read_text())["team"] == "water"
+
+
+def test_an_overridden_judge_scores(project: Project):
+    project.cases([a_case("boil")])
+    project.write(
+        "conftest.py",
+        "import pytest\n"
+        "class Mine:\n"
+        "    async def score_groundedness(self, answer, context):\n        return 4.5\n"
+        "    async def score_relevance(self, answer, question):\n        return 0.25\n"
+        "@pytest.fixture(scope='session')\ndef rag_judge():\n    return Mine()\n",
+    )
+    project.run("--rageval-gate", "groundedness >= 80%").assert_outcomes(passed=1)
+    assert project.records()["boil"]["scores"]["groundedness"] == 4.5

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_rageval.errors import CaseError, TargetError
+from pytest_rageval.model import Answer, AskRequest, Chunk, Reference
+from pytest_rageval.targets.answer_files import load_answers
+from pytest_rageval.targets.answers import AnswersTarget
+
+CASES = [("a.jsonl::q1", "q1"), ("a.jsonl::q2", "q2"), ("b.jsonl::q2", "q2"), ("b.jsonl::q3", "q3")]
+
+
+def write(folder: Path, content: str | bytes | list[dict[str, object]], name: str = "given.jsonl") -> Path:
+    path = folder / name
+    if isinstance(content, list):
+        content = "".join(json.dumps(row) + "\n" for row in content)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def answers_of(path: Path, system: str | None = None) -> dict[str, Answer]:
+    return {key: record.answer for key, record in load_answers(path, system).records.items()}
+
+
+def problems_of(path: Path, system: str | None = None) -> list[str]:
+    with pytest.raises(CaseError) as caught:
+        load_answers(path, system)
+    assert all(problem.isprintable() for problem in caught.value.problems)
+    return list(caught.value.problems)
+
+
+def ask(target: AnswersTarget, key: str) -> Answer:
+    return asyncio.run(target.ask(AskRequest("?", 5, case_key=key)))
+
+
+# ── JSONL ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_line_holds_an_id_and_whatever_an_answer_record_may_hold(tmp_path: Path):
+    path = write(
+        tmp_path,
+        [
+            {"id": "q1", "answer": "yes"},
+            {
+                "id": "q2",
+                "answer": "no",
+                "references": [{"rel_path": "a.md"}],
+                "retrieved_chunks": [{"chunk_id": "c1", "rank": 1}],
+                "abstained": False,
+                "latency": {"retrieval_ms": 3},
+                "model_name": "m",
+                "timestamp": 1700000000,
+                "meta": {"run": 1},
+                "confidence": 0.5,
+            },
+        ],
+    )
+    assert answers_of(path) == {
+        "q1": Answer(text="yes"),
+        "q2": Answer(
+            text="no",
+            references=(Reference(rel_path="a.md"),),
+            abstained=False,
+            chunks=(Chunk("c1", rank=1),),
+            latency={"retrieval_ms": 3.0},
+            extra={"model_name": "m", "timestamp": 1700000000, "meta": {"run": 1, "confidence": 0.5}},
+        ),
+    }
+
+
+def test_a_blank_answer_or_an_empty_list_is_what_the_system_gave(tmp_path: Path):
+    rows = [
+        {"id": "q1", "answer": ""},
+        {"id": "q2", "retrieved_chunks": []},
+        {"id": "q3", "answer": None, "abstained": True},
+    ]
+    assert answers_of(write(tmp_path, rows)) == {
+        "q1": Answer(text=""),
+        "q2": Answer(chunks=()),
+        "q3": Answer(abstained=True),
+    }  # fmt: skip
+
+
+def test_marks_blank_lines_and_line_ends_of_other_systems_are_accepted(tmp_path: Path):
+    content = '\ufeff{"id": "q1", "answer": "시장 \u2028"}\r\n\r\n{"id": "q2", "answer": "x"}'
+    assert answers_of(write(tmp_path, content)) == {"q1": Answer(text="시장 \u2028"), "q2": Answer(text="x")}
+
+
+def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path):
+    lines = [
+        b'{"id": "q1", "answer": "x"}',
+        b'{"id": "q1", "answer": "y"}',
+        b'{"id": 7, "answer": "y"}',
+        b'{"answer": "y"}',
+        b'{"id": "q2"}',
+        b'{"id": "q3", "answer": null}',
+        b'{"id": "q4", "answer": ["x"]}',
+        b'{"id": "q5", "answer": "x", "answer": "y"}',
+        b'{"id": "q6", "answer": "x", "usage": {"n": NaN}}',
+        b'{"id": "q7", "answer": "a\\ud800"}',
+        b'{"id": "q8", "answer": "\xff"}',
+        b'["q9"]',
+        b'{"id": "q10", "answer": "x",}',
+        b'{"id": " ", "answer": "x"}',
+        b'{"id": "q11", "answer": "x", "more": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"id": "q12", "retrieved_chunks": [{"rank": "x"}]}',
+        b'{"id": "q13", "answer": "x", "meta": "y"}',
+    ]
+    assert problems_of(write(tmp_path, b"\n".join(lines))) == [
+        "given.jsonl:2: id 'q1' already has an answer at line 1",
+        "given.jsonl:3: id is 7, expected a string",
+        "given.jsonl:4: id is missing, expected a string",
+        "given.jsonl:5: answer is missing, expected 'answer' or 'retrieved_chunks'",
+        "given.jsonl:6: holds neither 'answer' nor 'retrieved_chunks'",
+        "given.jsonl:7: answer is ['x'], expected a string",
+        "given.jsonl:8: the key 'answer' stands twice in one object",
+        "given.jsonl:9: invalid JSON: NaN is not a number that JSON knows",
+        "given.jsonl:10: answer is 'a\\ud800', expected text without lone surrogates",
+        "given.jsonl:11: byte 0xff at position 25 is not UTF-8",
+        "given.jsonl:12: the line holds a JSON list, expected an object",
+        "given.jsonl:13: invalid JSON at character 29: Expecting property name enclosed in double quotes",
+        "given.jsonl:14: id is ' ', expected the id of a case",
+        "given.jsonl:15: invalid JSON: nested too deep",
+        "given.jsonl:16: retrieved_chunks[0].rank is 'x', expected a whole number",
+        "given.jsonl:17: meta is 'y', expected an object",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "given.jsonl: holds no answers"),
+        ('{"id": "q1", "answer": "x"}'.encode("utf-16"), "given.jsonl:1: this is UTF-16; save it as UTF-8"),
+    ],
+)
+def test_a_file_without_readable_answers_says_so(tmp_path: Path, content: str | bytes, said: str):
+    assert problems_of(write(tmp_path, content)) == [said]
+
+
+def test_only_two_formats_are_read(tmp_path: Path):
+    assert problems_of(write(tmp_path, "", "given.xlsx")) == ["given.xlsx: an answers file is .jsonl or .csv"]
+    assert problems_of(tmp_path / "none.csv") == ["none.csv: cannot be read: No such file or directory"]
+
+
+# ── systems ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_may_hold_several_systems_of_which_one_is_chosen(tmp_path: Path):
+    path = write(tmp_path, [{"id": "q1", "system": name, "answer": name} for name in ("new", "old")])
+    assert answers_of(path, "old")["q1"].text == "old"
+    assert problems_of(path) == [
+        "given.jsonl: holds several systems (new, old); choose one, as in answers:given.jsonl#new"
+    ]
+    assert problems_of(path, "odl") == ["given.jsonl: no system 'odl'; it has new, old"]
+
+
+def test_the_only_system_of_a_file_need_not_be_named(tmp_path: Path):
+    path = write(tmp_path, [{"id": "q1", "system": "new", "answer": "x"}])
+    assert answers_of(path) == answers_of(path, "new")
+
+
+def test_lines_with_and_without_a_system_do_not_mix(tmp_path: Path):
+    path = write(tmp_path, [{"id": "q1", "system": "new", "answer": "x"}, {"id": "q1", "answer": "y"}])
+    assert problems_of(path, "new") == ["given.jsonl:2: has no system, though other lines do; give it one"]
+
+
+# ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_csv_file_holds_a_record_a_row_with_json_in_structured_cells(tmp_path: Path):
+    path = tmp_path / "given.csv"
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "answer", "abstained", "retrieved_chunks", "note", "model_name"])
+        rows.writerow(["q1", "two\nlines", "", json.dumps([{"chunk_id": "c1", "text": "x" * 200_000}]), "n", "m"])
+        rows.writerow(["q2", "", "TRUE", "", "", ""])
+        rows.writerow(["q3", "NULL", "no", "[]", "", ""])
+    before = csv.field_size_limit()
+    assert answers_of(path) == {
+        "q1": Answer(
+            text="two\nlines",
+            chunks=(Chunk("c1", text="x" * 200_000),),
+            extra={"model_name": "m", "meta": {"note": "n"}},
+        ),
+        "q2": Answer(text="", abstained=True),
+        "q3": Answer(text="NULL", abstained=False, chunks=()),
+    }
+    assert csv.field_size_limit() == before
+
+
+def test_a_csv_file_may_hold_retrieved_chunks_alone(tmp_path: Path):
+    path = write(tmp_path, 'id,retrieved_chunks\nq1,"[{""chunk_id"": ""c1""}]"\n', "given.csv")
+    assert answers_of(path) == {"q1": Answer(chunks=(Chunk("c1"),))}
+
+
+def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path):
+    content = (
+        "id,answer,abstained,latency\n"
+        'q1,"a\nb",,\n'
+        "q2,  ,,\n"
+        "q3,x,maybe,\n"
+        "q4,x,,{bad\n"
+        "q5,x\n"
+        ",x,,\n"
+        "q1,x,,\n"
+        'q6,x,,"[1]"\n'
+        'q7,"x\n'
+    )
+    assert problems_of(write(tmp_path, content, "given.csv")) == [
+        "given.csv:4: answer is empty; where the system declined, say so with abstained = true",
+        "given.csv:5: abstained is 'maybe', expected true or false",
+        "given.csv:6: latency: invalid JSON at character 2: Expecting property name enclosed in double quotes",
+        "given.csv:7: has 2 cells, the header has 4",
+        "given.csv:8: id is missing, expected a string",
+        "given.csv:9: id 'q1' already has an answer at line 2",
+        "given.csv:10: latency is [1], expected an object",
+        "given.csv:11: not valid CSV: unexpected end of data",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            "question,reference\n",
+            "given.csv:1: the header is 'question,reference', expected at least id and answer (or retrieved_chunks)",
+        ),
+        ("id,answer,id\nq,x,q\n", "given.csv:1: the header names 'id' twice"),
+        (b"id,answer\nq1,\xff\n", "given.csv:2: byte 0xff at offset 13 is not UTF-8; save it as UTF-8"),
+        ("id,answer\n", "given.csv: holds no answers"),
+    ],
+)
+def test_a_csv_file_that_cannot_be_read_says_why(tmp_path: Path, content: str | bytes, said: str):
+    assert problems_of(write(tmp_path, content, "given.csv")) == [said]
+
+
+# ── the target ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def target_over(folder: Path, *ids: str) -> AnswersTarget:
+    return AnswersTarget(load_answers(write(folder, [{"id": one, "answer": one} for one in ids])))
+
+
+def test_answers_are_found_by_id_and_by_full_key(tmp_path: Path):
+    target = target_over(tmp_path, "q1", "b.jsonl::q2")
+    assert target.name == "answers:given.jsonl"
+    assert ask(target, "a.jsonl::q1").text == "q1"
+    assert ask(target, "b.jsonl::q2").text == "b.jsonl::q2"
+    with pytest.raises(TargetError, match=r"^given\.jsonl: no answer for a\.jsonl::q2$") as caught:
+        ask(target, "a.jsonl::q2")
+    assert caught.value.kind == "missing"
+
+
+def test_full_coverage_has_no_problems(tmp_path: Path):
+    assert target_over(tmp_path, "q1", "a.jsonl::q2", "b.jsonl::q2", "q3").check_coverage(CASES) == []
+
+
+def test_everything_that_does_not_fit_is_listed(tmp_path: Path):
+    target = target_over(tmp_path, "q1", "q2", "a.jsonl::q1", "a.jsonl::q22", "zz")
+    assert target.check_coverage(CASES) == [
+        "given.jsonl:1: a.jsonl::q1 already has an answer at line 3",
+        "given.jsonl:2: id 'q2' stands in 2 case files; write a.jsonl::q2 or b.jsonl::q2",
+        "given.jsonl:4: no case has the id 'a.jsonl::q22'; did you mean 'a.jsonl::q2'?",
+        "given.jsonl:5: no case has the id 'zz'",
+        "given.jsonl: no answer for b.jsonl::q3",
+    ]
+
+
+def test_missing_answers_may_be_allowed_but_not_unknown_ids(tmp_path: Path):
+    target = target_over(tmp_path, "q1", "zz")
+    assert target.check_coverage(CASES, is_partial_allowed=True) == ["given.jsonl:2: no case has the id 'zz'"]
+    assert target.has_answer("a.jsonl::q1")
+    assert not target.has_answer("b.jsonl::q3")
