@@ -95,6 +95,21 @@ class Settings(_Frozen):
                  ("folder_mode", "rerank_vector_weight", "rerank_lexical_weight")}  # fmt: skip
         return {name: value for name, value in named.items() if value is not None} | dict(self.params)
 
+    def resolved_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Headers with `env:NAME` replaced by what the environment holds; a SettingsError where it does not."""
+        variables = os.environ if environment is None else environment
+        problems = [
+            f"headers.{name}: the environment variable {value.removeprefix('env:')} is not set"
+            for name, value in self.headers.items()
+            if value.startswith("env:") and value.removeprefix("env:") not in variables
+        ]
+        if problems:
+            raise SettingsError(*problems)
+        return {
+            name: variables[value.removeprefix("env:")] if value.startswith("env:") else value
+            for name, value in self.headers.items()
+        }
+
     @property
     def window(self) -> int:
         """How many cases may be asked before they are needed; four times what is in flight unless set."""

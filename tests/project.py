@@ -84,7 +84,7 @@ class Project:
 
     def run(self, *arguments: str) -> pytest.RunResult:
         """Run pytest there; plugins that change the order or look of every run, or cost a second of start, stay out."""
-        left_out = ("randomly", "sugar", "cov", "hypothesispytest", "rerunfailures", "repeat", "anyio")
+        left_out = ("randomly", "sugar", "cov", "hypothesispytest", "rerunfailures", "repeat", "anyio", "asyncio")
         plain = [argument for name in left_out for argument in ("-p", f"no:{name}")]
         return self.pytester.runpytest_subprocess(*plain, *arguments)
 

@@ -19,16 +19,16 @@ VERBS = {
 class Verbs(click.Group):
     """A group whose commands are attributes named like their modules in `pytest_rageval.cli`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 because click calls it so
         return sorted(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 as above
         if cmd_name not in VERBS:
             return None
         found: click.Command = getattr(importlib.import_module(f"pytest_rageval.cli.{cmd_name}"), cmd_name)
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 as above
         with formatter.section("Commands"):
             formatter.write_dl(sorted(VERBS.items()))
 

@@ -64,7 +64,7 @@ class CachedJudge:
     on more than its model says so in an attribute `sampling`, a mapping that becomes part of the key.
     """
 
-    def __init__(self, judge: Judge, cache: JudgementCache, mode: Mode = "use") -> None:
+    def __init__(self, judge: Judge, cache: JudgementCache | None, mode: Mode = "use") -> None:
         self.model = judge.model
         self.heuristic = judge.heuristic
         self.rubrics = judge.rubrics
@@ -74,10 +74,10 @@ class CachedJudge:
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """The judgement; in `replay` a missing one is a JudgeError of kind cache_miss that names the key's parts."""
-        if self.heuristic or self._mode == "off":
+        if self.heuristic or self._mode == "off" or self._cache is None:
             return await self._ask(request)
         key = cache_key(request, self.model, self._sampling)
-        if self._mode != "refresh" and (known := self._look_up(key)) is not None:
+        if self._mode != "refresh" and (known := self._look_up(self._cache, key)) is not None:
             return known
         if self._mode == "replay":
             raise JudgeError("cache_miss", self._missing(request, key))
@@ -106,8 +106,8 @@ class CachedJudge:
             raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
         return said
 
-    def _look_up(self, key: str) -> Judgement | None:
-        known = self._cache.get(key)
+    def _look_up(self, cache: JudgementCache, key: str) -> Judgement | None:
+        known = cache.get(key)
         # The cache may be a user's own, or its file another's: what is no judgement is judged again.
         return None if known is None or unfit(known) is not None else replace(known, cached=True)
 

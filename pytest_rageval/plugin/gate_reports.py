@@ -49,6 +49,10 @@ def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:
     remembering = [plugin for name in ("lfplugin", "stepwiseplugin") if (plugin := manager.get_plugin(name))]
     logreport = manager.subset_hook_caller("pytest_runtest_logreport", remembering)
     session.testscollected += len(tests)
+    terminal = manager.get_plugin("terminalreporter")
+    if tests and terminal is not None:
+        # Or the terminal would say how far it is once more at the end of the last file's line.
+        terminal.ensure_newline()
     for test in tests:
         nodeid, location = f"{FILE}::{test.name}", (FILE, None, test.name)
         session.config.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)

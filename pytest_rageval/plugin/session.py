@@ -38,6 +38,8 @@ class EvalSession:
         self.is_worker = hasattr(config, "workerinput")
         self.is_used = False
         """Has a case file been collected, or a case evaluated?"""
+        self.notes: list[str] = []
+        """What a person should know at the end of the run."""
         self._files: dict[Path, CaseFile] = {}
         self._problem: RagevalError | None = None
 
@@ -126,6 +128,7 @@ class EvalSession:
         plan = make_plan(settings, registry)
         check_reports(self.root / settings.reports)
         check_run_id(self.root / settings.reports, settings.run_id)
+        settings.resolved_headers()
         # Wrong settings too, and said before anything runs: a judge or a baseline that does not exist.
         self.described_judge, self.baseline  # noqa: B018 because what they raise is what is wanted
         return plan
@@ -217,8 +220,9 @@ class EvalSession:
         if settings.target is None:
             pytest.fail(NO_TARGET, pytrace=False)
         target = self._configured(
-            target_from_spec, settings.target, root=self.root, timeout=settings.timeout, retries=settings.retries,
-            concurrency=settings.concurrency, headers=dict(settings.headers), reports=self.reports,
+            target_from_spec, settings.target, root=self.root, reports=self.reports, timeout=settings.timeout,
+            retries=settings.retries, concurrency=settings.concurrency, max_bytes=settings.max_response_bytes,
+            headers=settings.resolved_headers(),
         )  # fmt: skip
         yield target
         self.ahead.run(target.aclose())
@@ -237,7 +241,10 @@ class EvalSession:
             return
         from pytest_rageval.judges.cache import SqliteCache
 
-        yield SqliteCache(self.reports / "cache" / "judge_cache.sqlite")
+        cache = SqliteCache(self.reports / "cache" / "judge_cache.sqlite")
+        yield cache
+        cache.close()
+        self.notes += cache.notes
 
     def _configured(self, make: Any, *arguments: Any, **named: Any) -> Any:
         """What a setting stands for; a wrong one that only shows now is an error of each case, in one line."""

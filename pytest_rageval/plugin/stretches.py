@@ -66,8 +66,9 @@ class Stretches:
         settings = self._run.settings
         target = target_from_object(client, timeout=settings.timeout)
         made = None if settings.retrieval_only else judge_from_object(judge)
-        if made is not None and cache is not None:
-            made = CachedJudge(made, cache, settings.judge_cache)
+        if made is not None:
+            # In mode `off` as well: it checks what a judge says before anybody sees it.
+            made = CachedJudge(made, cache, settings.judge_cache if cache is not None else "off")
         return target, made
 
 

@@ -22,7 +22,7 @@ def write_summary(terminal: pytest.TerminalReporter, finished: Finished, run: Ev
     lines = summary(finished.metrics, finished.rows, width=terminal._tw.fullwidth, verbose=terminal.verbosity > 0)
     for line in lines:
         terminal.write_line(printable(line.text), **({} if line.style == "plain" else {line.style: True}))
-    for note in finished.notes:
+    for note in (*finished.notes, *run.notes):
         terminal.write_line(printable(note), yellow=True)
     folder = finished.folder
     shown = folder.relative_to(run.root) if folder.is_relative_to(run.root) else folder

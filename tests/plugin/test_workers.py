@@ -115,4 +115,4 @@ def test_every_line_on_disk_is_strict_json(mixed: Project):
         lines = (mixed.runs[-1] / name).read_bytes().decode("utf-8").splitlines()
         assert len(lines) == 18
         for line in lines:
-            json.loads(line, parse_constant=lambda constant: pytest.fail(f"{constant} in {name}"))
+            json.loads(line, parse_constant=pytest.fail)

@@ -1,0 +1,50 @@
+"""Ctrl-C ends a run at once, keeps what is finished and says that it is a part."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from project import Project, a_case
+
+SLOW = """
+import asyncio, bot
+async def answer(question):
+    await asyncio.sleep(30 if "slow" in question else 0)
+    return bot.answer(question)
+"""
+
+
+def wait_for(condition, seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_ctrl_c_keeps_finished_cases_and_leaves_at_once(project: Project, how: list[str]):
+    project.write("slow.py", SLOW)
+    project.configure('target = "slow:answer"')
+    project.cases([a_case(f"q{n}", "boiling" if n < 4 else "boiling slow") for n in range(12)])
+    left_out = [argument for name in ("randomly", "cov", "hypothesispytest") for argument in ("-p", f"no:{name}")]
+    command = [sys.executable, "-m", "pytest", *left_out, *how]
+    process = subprocess.Popen(command, cwd=project.path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    finished = 4 if not how else 2
+    wait_for(lambda: project.runs and len(_lines(project)) >= finished)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
+    metrics = project.metrics()
+    assert metrics["partial"] is True
+    assert metrics["outcomes"]["passed"] >= finished
+    assert b"partial run" in output
+    assert b"Traceback" not in output
+
+
+def _lines(project: Project) -> list[str]:
+    path = project.runs[-1] / "results.jsonl"
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
