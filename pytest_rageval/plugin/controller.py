@@ -5,7 +5,7 @@ Registered on every process but the workers of xdist. Imports what is heavy when
 
 from __future__ import annotations
 
-from pathlib import Path
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pytest_rageval.runs.keep import Keeper
 
 
+TEST_ID_CELL = '<td class="col-testId">'
+
+
 class Controller:
     """Hooks over one session."""
 
@@ -26,8 +29,6 @@ class Controller:
         self._keeper: Keeper | None = None
         self._expected: dict[str, EvalCase] = {}
         """Cases by node id: every one of them must have a record at the end."""
-        self._files: list[Path] = []
-        """Case files that the workers of xdist will collect; empty without xdist."""
         self._finished: Finished | None = None
 
     # ── before ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -42,21 +43,19 @@ class Controller:
             return
         from pytest_rageval.plugin.foresight import case_files_of
 
-        self._files = case_files_of(self._config, self._run)
-        if self._files:
+        self._run.collected += case_files_of(self._config, self._run)
+        if self._run.collected:
             self._run.is_used = True
             self._run.raise_problem()
-            for path in self._files:
-                self._run.load(path)
             self._check_target()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
         """Under xdist: end the session over broken case files before a worker asks anything."""
-        if self._files:
+        if self._run.collected:
             from pytest_rageval.plugin.foresight import report_problems
 
-            report_problems(session, [self._run.load(path) for path in self._files])
+            report_problems(session, [self._run.load(path) for path in self._run.collected])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -128,6 +127,16 @@ class Controller:
 
             self._keeper = Keeper(self._run.reports, self._run.plan, self._run.run_config)
         return self._keeper
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
+        """pytest-html makes a cell of a test's id as it is; a case's id is whatever its author wrote."""
+        if report.nodeid in self._expected:
+            for number, cell in enumerate(cells):
+                if cell.startswith(TEST_ID_CELL):
+                    cells[number] = (
+                        TEST_ID_CELL + escape(cell.removeprefix(TEST_ID_CELL).removesuffix("</td>")) + "</td>"
+                    )
 
     # ── after ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -40,6 +40,8 @@ class EvalSession:
         """Has a case file been collected, or a case evaluated?"""
         self.notes: list[str] = []
         """What a person should know at the end of the run."""
+        self.collected: list[Path] = []
+        """Case files of this session, on the controller of xdist those that its workers will collect."""
         self._files: dict[Path, CaseFile] = {}
         self._problem: RagevalError | None = None
 
@@ -75,6 +77,7 @@ class EvalSession:
         from pytest_rageval.plugin.items import EvalFile
 
         self.is_used = True
+        self.collected.append(path)
         return EvalFile.from_parent(parent, path=path)
 
     def load(self, path: Path) -> CaseFile:
@@ -87,6 +90,11 @@ class EvalSession:
             self._files[path] = load_file(path, self.root, **limit)
         return self._files[path]
 
+    @property
+    def all_files(self) -> list[Path]:
+        """Case files that the globs find, and those collected because they were named."""
+        return list(dict.fromkeys([*self.found_files, *self.collected]))
+
     @cached_property
     def found_files(self) -> tuple[Path, ...]:
         """All case files that the globs find, whatever was selected."""
@@ -95,9 +103,8 @@ class EvalSession:
         return tuple(find_case_files(self.root, self.globs))
 
     def all_cases(self) -> list[EvalCase]:
-        """The cases of all files that the globs find and of all files collected; files with problems give none."""
-        paths = dict.fromkeys([*self.found_files, *self._files])
-        return [case for path in paths for case in self.load(path).cases]
+        """The cases of `all_files`; files with problems give none."""
+        return [case for path in self.all_files for case in self.load(path).cases]
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Run a test of the user's own for each case of the file that its mark names."""
@@ -186,8 +193,7 @@ class EvalSession:
         from pytest_rageval.runs.config import run_config
 
         target = self.settings.target or "rag_client fixture"
-        files = [*dict.fromkeys([*self.found_files, *self._files])]
-        content = run_config(self.plan, self.all_cases(), files, self.root, target, self.described_judge)
+        content = run_config(self.plan, self.all_cases(), self.all_files, self.root, target, self.described_judge)
         self.config.hook.pytest_rageval_run_config(config=self.config, run_config=content)
         return content
 

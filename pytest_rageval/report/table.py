@@ -25,13 +25,3 @@ def shortened(text: str, width: int) -> str:
     """The text on one line within a width, with … where it was cut."""
     line = " ".join(text.split())
     return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
-
-
-def fitting(columns: Sequence[str], width: int, *, least: int = 6) -> int:
-    """How many columns, each at least `least` wide, fit into a width with two spaces between."""
-    used = 0
-    for number, column in enumerate(columns):
-        used += max(cell_len(column), least) + 2
-        if used > width:
-            return number
-    return len(columns)

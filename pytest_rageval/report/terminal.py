@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from pytest_rageval.report.numbers import change, duration, score, short
-from pytest_rageval.report.table import aligned, fitting, shortened
+from rich.cells import cell_len
+
+from pytest_rageval.report.numbers import change, denominator, duration, score, short
+from pytest_rageval.report.table import aligned, shortened
 from pytest_rageval.runs.aggregate import mean, normalised
 from pytest_rageval.runs.rows import Row
 
 Style = Literal["plain", "bold", "green", "red", "yellow"]
 SHOWN_CASES = 5
+SHOWN_CATEGORIES = 12
 SLOWEST = 3
 
 
@@ -26,7 +29,9 @@ def summary(metrics: Mapping[str, Any], rows: Sequence[Row], *, width: int, verb
     """The lines of the summary for a terminal of this width."""
     yield Line(_head(metrics))
     yield Line("")
-    yield from _table(metrics, width, verbose)
+    yield from _table(metrics)
+    if verbose:
+        yield from _metrics(metrics)
     yield from _gates(metrics)
     yield from _failures(metrics, rows, width)
     yield from _flips(metrics, width)
@@ -50,40 +55,47 @@ def _head(metrics: Mapping[str, Any]) -> str:
     )
 
 
-def _table(metrics: Mapping[str, Any], width: int, verbose: bool) -> Iterator[Line]:
-    """Layers (with `verbose` metrics too) by category. Layer rows are means of metrics as 0 to 1, higher better."""
-    categories = list(metrics["by_category"])
-    shown = categories[: fitting(categories, width - 42)]
-    rows = [["", "all", "change", *shown]]
-    styles: list[Style] = ["bold"]
-    for layer, one in metrics["by_layer"].items():
-        deltas = [_gain(name, metrics) for name in one["metrics"]]
-        known = [delta for delta in deltas if delta is not None]
-        rows.append(
-            [f"{layer} {one['title']}" if layer != one["title"] else layer, score(one["score"]), change(mean(known))]
-            + [score(_layer_score(metrics["by_category"][name], one["metrics"], metrics)) for name in shown]
-        )
-        styles.append("bold" if verbose else "plain")
-        for name in one["metrics"] if verbose else ():
-            if metrics["metrics"][name]["mean"] is not None:
-                rows.append(_metric_row(name, metrics, shown))
-                styles.append("plain")
-    yield from map(Line, aligned(rows), styles)
-    if len(shown) < len(categories):
-        yield Line(f"and {len(categories) - len(shown)} more categories: see summary.md")
+def _table(metrics: Mapping[str, Any]) -> Iterator[Line]:
+    """Categories by layer. A layer's score is the mean of its metrics' means as 0 to 1, higher better."""
+    layers = metrics["by_layer"]
+    total = ["all", str(metrics["total_tests"]), str(metrics["outcomes"]["passed"])]
+    rows = [["", "cases", "passed", *layers], [*total, *(score(one["score"]) for one in layers.values())]]
+    styles: list[Style] = ["bold", "plain"]
+    if metrics.get("comparison"):
+        rows.append(["change", "", "", *(change(_layer_gain(one["metrics"], metrics)) for one in layers.values())])
+        styles.append("plain")
+    categories = sorted(metrics["by_category"].items(), key=lambda one: (-one[1]["tests"], one[0]))
+    for name, group in categories[:SHOWN_CATEGORIES]:
+        scores = (score(_layer_score(group, one["metrics"], metrics)) for one in layers.values())
+        rows.append([shortened(name, 24), str(group["tests"]), str(group["outcomes"]["passed"]), *scores])
+        styles.append("plain")
+    yield from (Line(text, style) for text, style in zip(aligned(rows), styles, strict=True))
+    if len(categories) > SHOWN_CATEGORIES:
+        yield Line(f"and {len(categories) - SHOWN_CATEGORIES} more categories: see summary.md")
     if not metrics.get("comparison"):
-        yield Line("no baseline to compare with yet: accept this run as one with --rageval-update-baseline")
+        yield Line("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
 
 
-def _metric_row(name: str, metrics: Mapping[str, Any], categories: Sequence[str]) -> list[str]:
-    compared = _compared(name, metrics)
-    cells = [metrics["by_category"][category]["metrics"].get(name) for category in categories]
-    return [
-        f"  {name}",
-        score(metrics["metrics"][name]["mean"]),
-        change(compared["delta"] if compared else None),
-        *(score(cell["mean"] if cell else None) for cell in cells),
-    ]
+def _metrics(metrics: Mapping[str, Any]) -> Iterator[Line]:
+    """Every metric with its change and what its mean was taken over."""
+    rows = [["metric", "mean", "change", "scored"]]
+    for one in [*metrics["by_layer"].values(), {"metrics": _operations(metrics)}]:
+        for name in one["metrics"]:
+            found = metrics["metrics"][name]
+            compared = _compared(name, metrics)
+            if found["mean"] is not None:
+                delta = change(compared["delta"] if compared else None)
+                rows.append([name, score(found["mean"]), delta, denominator(found)])
+    yield Line("")
+    yield from (Line(text, "bold" if number == 0 else "plain") for number, text in enumerate(aligned(rows)))
+
+
+def _operations(metrics: Mapping[str, Any]) -> list[str]:
+    return sorted(name for name, one in metrics["metrics"].items() if one["layer"] == "operations")
+
+
+def _layer_gain(names: Sequence[str], metrics: Mapping[str, Any]) -> float | None:
+    return mean([gain for name in names if (gain := _gain(name, metrics)) is not None])
 
 
 def _compared(name: str, metrics: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -143,12 +155,18 @@ def _failures(metrics: Mapping[str, Any], rows: Sequence[Row], width: int) -> It
         yield Line("")
         yield Line("failed gates", "bold")
     for tag, keys in sorted(shown.items(), key=lambda one: -len(one[1])):
-        yield Line(shortened(f"{tag}  {len(keys)}: {_listed(keys)}", width), "red")
+        start = f"{tag}  {len(keys)}: "
+        yield Line(start + _listed(keys, width - len(start)), "red")
 
 
-def _listed(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - SHOWN_CASES} more" if len(keys) > SHOWN_CASES else ""
-    return ", ".join(keys[:SHOWN_CASES]) + more
+def _listed(keys: Sequence[str], width: int) -> str:
+    """As many keys as fit, at least one, and how many more there are."""
+    for shown in range(min(len(keys), SHOWN_CASES), 0, -1):
+        more = f" and {len(keys) - shown} more" if len(keys) > shown else ""
+        text = ", ".join(keys[:shown]) + more
+        if cell_len(text) <= width:
+            break
+    return text
 
 
 def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[Line]:
@@ -160,7 +178,8 @@ def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[Line]:
     for name, title, style in titles:
         if keys := comparison.get(name):
             yield Line("")
-            yield Line(shortened(f"{title}: {_listed(keys)}", width * 2), style)
+            yield Line(f"{title}:", style)
+            yield Line(f"  {_listed(keys, 3 * width)}", style)
 
 
 def _slowest(rows: Sequence[Row]) -> Iterator[Line]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from html import unescape
+
 import pytest
 from project import SOME, Project, a_case, a_missed_case, lines_with
 
@@ -151,6 +155,10 @@ def test_an_html_report_shows_cases_and_escapes_their_ids(project: Project):
     html = (project.path / "report.html").read_text(encoding="utf-8")
     assert "missed" in html
     assert "<script>alert(1)" not in html
+    data = json.loads(unescape(re.search(r'data-jsonblob="([^"]*)"', html)[1]))
+    row = data["tests"]["evalcases/a.jsonl::<script>alert(1)</script>"][0]["resultsTableRow"]
+    assert "&lt;script&gt;" in "".join(row)
+    assert "<script>" not in "".join(row)
 
 
 def test_durations_and_setup_show_work(project: Project):
