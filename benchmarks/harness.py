@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,17 +45,20 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A quantity over several rounds: the least (what it costs) and the middle (what one may expect)."""
+    """A quantity over several rounds: the least (what it costs) and the median (what one may expect)."""
 
-    values: tuple[float, ...]
+    least: float
+    median: float
 
-    @property
-    def least(self) -> float:
-        return min(self.values)
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Figure:
+        """The figure of as many rounds as there are values, at least one."""
+        found = list(values)
+        return cls(min(found), statistics.median(found))
 
-    @property
-    def median(self) -> float:
-        return statistics.median(self.values)
+    def less(self, smaller: Figure, *, each: int = 1) -> Figure:
+        """What this costs more than the smaller, for each of so many: least less least, median less median."""
+        return Figure((self.least - smaller.least) / each, (self.median - smaller.median) / each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +138,14 @@ def in_turns(rounds: int, sides: Mapping[str, Callable[[], Usage]]) -> dict[str,
     return found
 
 
-def cpu(usages: Sequence[Usage], *, each: int = 1, unit: float = 1.0) -> Figure:
-    """CPU over rounds, divided by `each` and in parts of a second (`unit` 1e6 gives microseconds)."""
-    return Figure(tuple(used.cpu_s / each * unit for used in usages))
+def cpu(usages: Iterable[Usage], *, each: int = 1, unit: float = 1.0) -> Figure:
+    """CPU over rounds, for each of so many, in parts of a second (`unit` 1e6 gives microseconds)."""
+    return Figure.of(used.cpu_s / each * unit for used in usages)
 
 
-def peak(usages: Sequence[Usage]) -> Figure:
+def peak(usages: Iterable[Usage]) -> Figure:
     """Peak memory over rounds, in MiB."""
-    return Figure(tuple(used.peak_mib for used in usages))
-
-
-def less(larger: Figure, smaller: Figure, *, each: int = 1, unit: float = 1.0) -> Figure:
-    """What the larger costs more than the smaller, round by round: pairs of neighbouring measurements."""
-    pairs = zip(larger.values, smaller.values, strict=True)
-    return Figure(tuple((more - base) / each * unit for more, base in pairs))
+    return Figure.of(used.peak_mib for used in usages)
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class SlottedClient:
     retries    further attempts after a connection failure, 429, 502, 503 or 504; nothing else is sent twice
     max_bytes  the largest body accepted, counted after decompression
     headers    sent with every request; what looks like a credential among them is masked in replies and messages
-    transport  an httpx transport to use in place of the network
+    app        an ASGI application of this process to ask in place of the network
     backoff    seconds before the first retry, doubled for each further one, with as much again of jitter
     """
 
@@ -68,7 +68,7 @@ class SlottedClient:
         retries: int = 2,
         max_bytes: int = 16 * 2**20,
         headers: Mapping[str, str] | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        app: Any = None,
         backoff: float = 0.5,
     ) -> None:
         self.timeout = timeout
@@ -76,7 +76,7 @@ class SlottedClient:
         self.max_bytes = max_bytes
         self.backoff = backoff
         self._headers = _checked(headers or {})
-        self._transport = transport
+        self._transport = None if app is None else httpx.ASGITransport(app=app)
         self._free = asyncio.Semaphore(slots)
         self._idle: list[httpx.AsyncClient] = []
 

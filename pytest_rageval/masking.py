@@ -12,6 +12,11 @@ SHORTEST_SECRET = 8
 _SECRET_NAME = re.compile(r"auth|key|token|secret|passw|cookie|credential|session|signature|^sig$", re.IGNORECASE)
 
 
+def is_secret_name(name: str) -> bool:
+    """Does a header, a parameter or a query key of this name hold a credential?"""
+    return _SECRET_NAME.search(name) is not None
+
+
 def public_url(url: str) -> str:
     """The URL as it may be shown: without user, password and fragment, with credentials in its query masked."""
     try:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
+from pytest_rageval.masking import MASK, is_secret_name, public_url
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.store import without_credentials
 
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "pydantic")
 CANNOT_CHANGE_RESULTS = frozenset(
@@ -44,8 +44,8 @@ def run_config(
             "vector": _or_default(settings.rerank_vector_weight),
             "lexical": _or_default(settings.rerank_lexical_weight),
         },
-        "params": dict(settings.params),
-        "target": without_credentials(target),
+        "params": _public_params(settings.params),
+        "target": _public(target),
         "judge": judge,
         "metrics": [measure.name for measure in (*plan.measures, *plan.run_measures)],
         "gates": {
@@ -57,7 +57,8 @@ def run_config(
     told = {
         name: value for name, value in settings.model_dump(mode="json").items() if name not in CANNOT_CHANGE_RESULTS
     }
-    told["target"] = without_credentials(told["target"] or target)
+    told["target"] = _public(told["target"] or target)
+    told["params"] = _public_params(told["params"])
     versions = {
         "dataset_version": dataset_version(cases, files, root),
         "index_build_version": None,
@@ -131,6 +132,15 @@ def _gate(gate: Any) -> str:
 
 def _or_default(value: float | None) -> float | str:
     return "server default" if value is None else value
+
+
+def _public(target: str) -> str:
+    """A target as it may be written to a file."""
+    return public_url(target) if "://" in target else target
+
+
+def _public_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: MASK if is_secret_name(name) else value for name, value in params.items()}
 
 
 def _version(distribution: str) -> str | None:

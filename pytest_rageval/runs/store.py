@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -118,11 +117,3 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise SettingsError(f"{what}: {path} holds no JSON object")
     return value
-
-
-_CREDENTIALS = re.compile(r"(?<=//)[^/@\s]+@|([?&](?:[^=&\s]*(?:key|token|secret|password|sig)[^=&\s]*)=)[^&\s]+", re.I)
-
-
-def without_credentials(spec: str) -> str:
-    """A target or judge as it may be written to a file: no user, password or key of a URL."""
-    return _CREDENTIALS.sub(lambda found: f"{found[1]}***" if found[1] else "", spec)

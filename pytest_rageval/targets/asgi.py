@@ -36,8 +36,6 @@ class AsgiTarget:
         max_bytes: int = 16 * 2**20,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        import httpx
-
         from pytest_rageval.targets.http import HttpTarget
 
         self.name = name or f"asgi:{type(app).__module__}.{type(app).__qualname__}"
@@ -53,7 +51,7 @@ class AsgiTarget:
             concurrency=concurrency,
             max_bytes=max_bytes,
             headers=headers,
-            transport=httpx.ASGITransport(app=self._guarded),
+            app=self._guarded,
         )
 
     async def ask(self, request: AskRequest) -> Answer:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.http import HttpFailure, SlottedClient, endpoint, public_url
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.contract import answer_from_body, data_from_body
 from pytest_rageval.targets.wire import ASK_PATH, STATS_PATH, ask_body
-
-if TYPE_CHECKING:
-    import httpx
 
 TOKEN = "RAGEVAL_TARGET_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
 """The environment variable whose value is sent as a bearer token."""
@@ -24,7 +21,7 @@ class HttpTarget:
 
     timeout    seconds for one attempt; a question with its retries takes at most `timeout` × (`retries` + 1)
     headers    sent with every question, already resolved; an `authorization` among them replaces the bearer token
-    transport  an httpx transport in place of the network, as for an application in this process
+    app        an ASGI application of this process to ask in place of the network
     backoff    seconds before the first retry
     """
 
@@ -38,7 +35,7 @@ class HttpTarget:
         concurrency: int = 16,
         max_bytes: int = 16 * 2**20,
         headers: Mapping[str, str] | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        app: Any = None,
         backoff: float = 0.5,
     ) -> None:
         self.name = name or public_url(url)
@@ -53,7 +50,7 @@ class HttpTarget:
             retries=retries,
             max_bytes=max_bytes,
             headers=({"authorization": f"Bearer {token}"} if token else {}) | _lower(headers or {}),
-            transport=transport,
+            app=app,
             backoff=backoff,
         )
 

@@ -1,0 +1,132 @@
+"""Gates: read as written, applied where their conditions hold, replaced source by source."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.gates import applies, check, default_gates, effective_gates, parse_gate, parse_regression, resolve
+from pytest_rageval.matching import observe
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Judgement, Observation
+
+REGISTRY = load_registry()
+
+
+def a_gate(written: str):
+    return resolve(parse_gate(written, "here"), REGISTRY, 5)
+
+
+def an_observation(**case) -> Observation:
+    gold = case.pop("gold", Gold(supports=(Anchor("a.md"),)))
+    answer = Answer("text", chunks=(Chunk(rel_path="b.md", heading_path=""),))
+    return observe(EvalCase("q", "Why?", gold=gold, **case), answer)
+
+
+def test_a_gate_reads_the_same_everywhere():
+    gate = a_gate("recall_any@5 >= 0.80 when requires_kg=false tag L2_doc_retrieval_fail")
+    assert (gate.name, gate.op, gate.threshold, gate.tag) == ("recall_any@5", ">=", 0.8, "L2_doc_retrieval_fail")
+    assert gate.when == (("requires_kg", ("false",)),)
+
+
+def test_a_name_without_a_cut_off_takes_the_configured_one_and_aliases_are_resolved():
+    assert a_gate("recall >= 1").name == "recall_any@5"
+    assert a_gate("recall_any@10>=1").name == "recall_any@10"
+    assert a_gate("mrr > .5").name == "mrr"
+
+
+def test_percent_is_of_the_scale():
+    assert a_gate("groundedness >= 70%").threshold == pytest.approx(3.5)
+    assert a_gate("token_f1 >= 50%").threshold == 0.5
+
+
+def test_conditions_are_alternatives_within_a_field_and_all_hold_across_fields():
+    gate = a_gate("mrr >= 1 when category=factual,reasoning,answerable=true")
+    assert gate.when == (("category", ("factual", "reasoning")), ("answerable", ("true",)))
+    assert applies(gate, an_observation(category="reasoning"))
+    assert not applies(gate, an_observation(category="multi_hop"))
+    assert not applies(gate, an_observation(category="factual", answerable=False))
+
+
+@pytest.mark.parametrize(
+    ("condition", "case"),
+    [
+        ("tag=cold", {"tags": ("cold", "wet")}),
+        ("difficulty=hard", {"difficulty": "hard"}),
+        ("domain=market", {"domain": "market"}),
+        ("category=uncategorised", {}),
+        ("gold=anchors", {}),
+        ("gold=ids", {"gold": Gold(chunk_ids=("a",))}),
+        ("gold=none", {"gold": Gold()}),
+        ("groups=true", {"gold": Gold(supports=(Anchor("a.md"),), support_groups=((0,),))}),
+        ("groups=false", {}),
+        ("requires_kg=true", {"requires_kg": True}),
+    ],
+)
+def test_every_field_can_be_a_condition(condition: str, case: dict):
+    assert applies(a_gate(f"mrr >= 1 when {condition}"), an_observation(**case))
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["", "mrr", "mrr => 1", "mrr >= ", "mrr >= one", "mrr == 1", ">= 1", "mrr >= 1 when", "mrr >= 1 when colour=red",
+     "mrr >= 1 tag", "run mrr >= 1 when category=a", "mrr >= nan", "mrr >= 1 2"],
+)  # fmt: skip
+def test_what_is_no_gate_is_refused_in_one_line(written: str):
+    with pytest.raises(SettingsError) as raised:
+        parse_gate(written, "pyproject.toml: gates.case")
+    assert str(raised.value).startswith("pyproject.toml: gates.case")
+    assert "\n" not in str(raised.value)
+
+
+def test_an_unknown_metric_is_answered_with_the_nearest():
+    with pytest.raises(SettingsError, match=r"unknown metric 'recal@5'; did you mean 'recall'\?"):
+        a_gate("recal@5 >= 1")
+
+
+def test_later_sources_replace_gates_of_the_same_metric_and_off_removes_them():
+    default = [a_gate("recall_any >= 1"), a_gate("mrr >= 0.1"), a_gate("token_f1 >= 0.5")]
+    table = [a_gate("recall_any@10 >= 0.5"), a_gate("mrr off")]
+    in_force = effective_gates(default, table, [])
+    assert sorted(map(str, in_force)) == ["recall_any@10 >= 0.5", "token_f1 >= 0.5"]
+    assert sorted(map(str, effective_gates(default, table, [a_gate("mrr >= 0.9")]))) == [
+        "mrr >= 0.9",
+        "recall_any@10 >= 0.5",
+        "token_f1 >= 0.5",
+    ]
+
+
+def test_a_limit_that_is_met_exactly_holds_unless_it_is_strict():
+    obs = an_observation()
+    assert check([a_gate("mrr >= 0.5")], obs, {"mrr": 0.5}) == (1, ())
+    _, failed = check([a_gate("mrr > 0.5 tag t")], obs, {"mrr": 0.5})
+    assert [(gate.metric, gate.threshold, gate.tag) for gate in failed] == [("mrr", "> 0.5", "t")]
+
+
+def test_a_metric_without_a_score_is_not_examined():
+    assert check([a_gate("mrr >= 0.5")], an_observation(), {}) == (0, ())
+
+
+def test_a_failure_is_said_once_though_two_gates_say_it():
+    gates = [a_gate("recall_all >= 1 when groups=false"), a_gate("recall_all >= 1 when category=multi_hop")]
+    _, failed = check(gates, an_observation(category="multi_hop"), {"recall_all@5": 0.0})
+    assert len(failed) == 1
+
+
+@pytest.mark.parametrize(("heuristic", "gated"), [(True, False), (False, True)])
+def test_a_default_gate_rests_on_no_heuristic(heuristic: bool, gated: bool):
+    case = EvalCase("q", "Why?")
+    judged = Judgement("groundedness", {"groundedness": 1.0}, scale=(0, 5), heuristic=heuristic)
+    obs = observe(case, Answer("text"), judgements={"groundedness": judged})
+    default = [resolve(gate, REGISTRY, 5) for gate in default_gates(REGISTRY)]
+    gate = next(gate for gate in default if gate.name == "groundedness")
+    assert applies(gate, obs) is gated
+    assert applies(a_gate("groundedness >= 3"), obs)
+
+
+def test_a_regression_has_the_direction_of_its_metric():
+    gate = parse_regression("recall_any@k drop 0.05", "here", REGISTRY, 7)
+    assert (gate.name, gate.tolerance, gate.word) == ("recall_any@7", 0.05, "drop")
+    assert parse_regression("groundedness drop 10%", "here", REGISTRY, 5).tolerance == pytest.approx(0.5)
+    with pytest.raises(SettingsError, match="lower is better, so only a rise"):
+        parse_regression("hallucinated drop 0.1", "here", REGISTRY, 5)

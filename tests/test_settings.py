@@ -1,0 +1,99 @@
+"""Settings: option over environment over table over default, all problems at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.options import OPTIONS
+from pytest_rageval.settings import Settings, load_settings
+from pytest_rageval.table import case_globs, has_table
+
+
+def a_project(path: Path, table: str, name: str = "pyproject.toml") -> Path:
+    (path / name).write_text(table, encoding="utf-8")
+    return path
+
+
+def test_options_win_over_environment_over_table_over_defaults(tmp_path: Path):
+    root = a_project(tmp_path, '[tool.rageval]\ntarget = "table"\njudge = "none"\nk = 3\n')
+    environment = {"RAGEVAL_TARGET": "environment", "RAGEVAL_JUDGE": "stub:1"}
+    settings = load_settings(root, {"target": "option"}, environment)
+    assert (settings.target, settings.judge, settings.k, settings.reports) == ("option", "stub:1", 3, "reports")
+
+
+def test_rageval_toml_may_hold_the_table_with_or_without_its_name(tmp_path: Path):
+    assert load_settings(a_project(tmp_path, "k = 3\n", "rageval.toml"), {}, {}).k == 3
+    assert load_settings(a_project(tmp_path, "[tool.rageval]\nk = 4\n", "rageval.toml"), {}, {}).k == 4
+
+
+def test_every_option_sets_a_setting():
+    assert {option.field for option in OPTIONS} <= set(Settings.model_fields)
+
+
+def test_parameters_are_json_where_they_can_be_and_text_elsewhere(tmp_path: Path):
+    root = a_project(tmp_path, "[tool.rageval.params]\nmin_score = 0.1\nrerank = true\n")
+    given = ["min_score=0.3", "name=x=y", "flag=false", "list=[1, 2]", "odd=NaN"]
+    params = load_settings(root, {"params": given}, {}).params
+    assert params == {
+        "min_score": 0.3, "rerank": True, "name": "x=y", "flag": False, "list": [1, 2], "odd": "NaN",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("kk = 1", "kk is not a known key; did you mean 'k'?"),
+        ("k = 0", "k is 0, expected greater than or equal to 1"),
+        ('k = "5"', "k is '5', expected a valid integer"),
+        ("k = true", "k is True"),
+        ("timeout = inf", "timeout is inf"),
+        ("timeout = nan", "timeout is nan"),
+        ('known_failures = "ratchets"', "known_failures is 'ratchets', expected 'fail', 'ratchet' or 'report'"),
+        ('cases = "evalcases"', "cases is 'evalcases'"),
+        ("metrics = 3", "metrics is 3, expected a table"),
+        ('gates = { cases = ["mrr >= 1"] }', "cases"),
+        ('[[regression]]\nmetric = "mrr"', "needs one of max_drop and max_rise"),
+        ('[[regression]]\nmetrik = "mrr"\nmax_drop = 1.0', "metrik"),
+        ("update_baseline = true", "update_baseline is not a known key"),
+        ("[params]\nquestion = 1", "params.question cannot be set"),
+        ("[headers]\nX = 3", "headers.X is 3"),
+    ],
+)
+def test_what_is_wrong_is_named_with_place_and_value(tmp_path: Path, table: str, said: str):
+    root = a_project(tmp_path, table, "rageval.toml")
+    with pytest.raises(SettingsError) as raised:
+        load_settings(root, {}, {})
+    assert any(said in problem for problem in raised.value.problems), raised.value.problems
+    assert all("\n" not in problem and "rageval.toml" in problem for problem in raised.value.problems)
+
+
+def test_all_problems_come_together(tmp_path: Path):
+    root = a_project(tmp_path, "kk = 1\nretries = -1\nconcurrency = 0\n", "rageval.toml")
+    with pytest.raises(SettingsError) as raised:
+        load_settings(root, {"k": "x"}, {})
+    assert len(raised.value.problems) == 4
+
+
+@pytest.mark.parametrize("content", [b"k = ", b"\xff\xfe", b"[tool]\nrageval = 3\n"])
+def test_a_broken_file_is_one_problem(tmp_path: Path, content: bytes):
+    (tmp_path / "rageval.toml").write_bytes(content)
+    with pytest.raises(SettingsError, match=r"^rageval\.toml"):
+        load_settings(tmp_path, {}, {})
+
+
+def test_headers_come_from_the_environment_when_they_say_so(tmp_path: Path):
+    root = a_project(tmp_path, '[tool.rageval.headers]\nAuthorization = "env:BOT_TOKEN"\nX = "plain"\n')
+    settings = load_settings(root, {}, {})
+    assert settings.resolved_headers({"BOT_TOKEN": "t"}) == {"Authorization": "t", "X": "plain"}
+    with pytest.raises(SettingsError, match="BOT_TOKEN is not set"):
+        settings.resolved_headers({})
+
+
+def test_a_project_without_a_table_is_seen_as_such(tmp_path: Path):
+    assert not has_table(tmp_path)
+    assert not has_table(a_project(tmp_path, "[tool.other]\n"))
+    assert has_table(a_project(tmp_path, "[tool.rageval]\n"))
+    assert case_globs(a_project(tmp_path, '[tool.rageval]\ncases = ["x/*.jsonl"]\n')) == ("x/*.jsonl",)
