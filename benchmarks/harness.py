@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 HERE = Path(__file__).parent
 PYTEST = (sys.executable, "-m", "pytest")
 PLUGIN = ("-p", "pytest_rageval.plugin.hooks")
@@ -129,12 +130,12 @@ def measure_inside(module: str, **arguments: Any) -> dict[str, Any]:
     return told
 
 
-def in_turns(rounds: int, sides: Mapping[str, Callable[[], Usage]]) -> dict[str, list[Usage]]:
-    """Every side once a round, one after the other, so that a busy minute of the machine meets all of them."""
+def in_turns(rounds: int, sides: Mapping[str, T], run: Callable[[str, T], Usage]) -> dict[str, list[Usage]]:
+    """Run every side once a round, one after the other, so that a busy minute of the machine meets all of them."""
     found: dict[str, list[Usage]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, side in sides.items():
-            found[name].append(side())
+            found[name].append(run(name, side))
     return found
 
 

@@ -29,14 +29,13 @@ def _rows(server: Loopback, in_flight: int, goal: float, scale: Scale) -> Iterat
     spans: dict[str, list[float]] = {}
     with empty_folder() as folder:
 
-        def side(name: str, command: list[str]) -> Usage:
+        def run(name: str, command: list[str]) -> Usage:
             server.begin(ask_ms=LATENCY_MS, judge_ms=LATENCY_MS)
             used = measure(command, folder, environment=ONLY_ASKED_FOR)
             spans.setdefault(name, []).append(server.seen(CASES).span_s)
             return used
 
-        commands = _commands(folder, server.url, in_flight, scale)
-        in_turns(scale.rounds(ROUNDS), {name: lambda n=name, c=command: side(n, c) for name, command in commands.items()})  # type: ignore[misc] # mypy cannot infer a lambda with defaults
+        in_turns(scale.rounds(ROUNDS), _commands(folder, server.url, in_flight, scale), run)
     ideal_s = CASES / in_flight * 2 * LATENCY_MS / 1000
     found = {name: Figure.of(span / ideal_s for span in one) for name, one in spans.items()}
     ours = found.pop("ours")

@@ -72,7 +72,7 @@ def a_case(number: int) -> dict[str, Any]:
 
 def asking_project(folder: Path, cases: int, url: str, in_flight: int) -> None:
     """Cases that are asked and judged over HTTP, with all default metrics, records and the judge cache."""
-    _write_lines(folder / "evalcases" / "cases.jsonl", map(a_case, range(cases)))
+    write_lines(folder / "evalcases" / "cases.jsonl", map(a_case, range(cases)))
     _configure(folder, f'target = "{url}"')
     conftest = CONFTEST.replace("URL", url).replace("IN_FLIGHT", str(in_flight))
     (folder / "conftest.py").write_text(conftest, encoding="utf-8")
@@ -80,8 +80,8 @@ def asking_project(folder: Path, cases: int, url: str, in_flight: int) -> None:
 
 def recorded_project(folder: Path, cases: int, settings: str = "") -> None:
     """Cases whose answers are in a file already."""
-    _write_lines(folder / "evalcases" / "cases.jsonl", map(a_case, range(cases)))
-    _write_lines(folder / "answers.jsonl", ({"id": f"case-{number:06}"} | ANSWER for number in range(cases)))
+    write_lines(folder / "evalcases" / "cases.jsonl", map(a_case, range(cases)))
+    write_lines(folder / "answers.jsonl", ({"id": f"case-{number:06}"} | ANSWER for number in range(cases)))
     _configure(folder, f'target = "answers:answers.jsonl"\n{settings}')
 
 
@@ -93,7 +93,7 @@ def no_op_project(folder: Path, items: int) -> None:
 
 def by_hand_project(folder: Path, cases: int, url: str) -> None:
     """The same questions in a test module that somebody wrote with pytest and httpx, one after the other."""
-    _write_lines(folder / "cases.jsonl", map(a_case, range(cases)))
+    write_lines(folder / "cases.jsonl", map(a_case, range(cases)))
     written = (PEERS / "by_hand.py").read_text(encoding="utf-8")
     (folder / "test_by_hand.py").write_text(written.replace("http://localhost:8080", url), encoding="utf-8")
 
@@ -102,7 +102,8 @@ def _configure(folder: Path, table: str) -> None:
     (folder / "pyproject.toml").write_text(f"[tool.rageval]\n{table}\n", encoding="utf-8")
 
 
-def _write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """One JSON object a line; folders are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(record) + "\n" for record in records)

@@ -11,6 +11,7 @@ from pytest_rageval.judges import requests_for
 from pytest_rageval.judges.base import Judge
 from pytest_rageval.matching import observe
 from pytest_rageval.model import (
+    NOTHING,
     Answer,
     AskRequest,
     CaseResult,
@@ -20,6 +21,7 @@ from pytest_rageval.model import (
     Observation,
     Outcome,
     Problem,
+    Score,
     Timings,
 )
 from pytest_rageval.plan import Plan
@@ -45,8 +47,9 @@ async def evaluate(
     started = time.perf_counter()
     timings = Timings(queue_ms=_ms(submitted, started) if submitted is not None else None)
     is_called = getattr(target, "is_called", True)
+    question = ask_request(case, plan, trial)
     try:
-        answer = await target.ask(ask_request(case, plan))
+        answer = await target.ask(question)
     except TargetError as error:
         spent = _ms(started) if is_called else None
         return Unobserved(Problem(error.kind, str(error)), replace(timings, ask_ms=spent))
@@ -72,10 +75,11 @@ async def evaluate(
         timings=timings,
         trial=trial,
         gold_by=plan.settings.gold_by,
+        params=question.params if is_called else NOTHING,
     )
 
 
-def ask_request(case: EvalCase, plan: Plan) -> AskRequest:
+def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
     """What the system is asked: the case's question and scope, and what the user set."""
     return AskRequest(
         question=case.question,
@@ -86,6 +90,7 @@ def ask_request(case: EvalCase, plan: Plan) -> AskRequest:
         contexts=case.contexts,
         params=plan.settings.ask_params,
         case_key=case.key,
+        trial=trial,
     )
 
 
@@ -96,17 +101,19 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
     scores, details, skipped, broken = {}, {}, {}, []
     for measure in plan.measures:
         try:
-            scored = measure(observed)
+            scored = measure.score(observed)
         # A metric may be the user's own code, and whatever it raises is a record of this case, not a crash of the run.
         except Exception as error:  # noqa: BLE001 because of the line above
             broken.append(f"metric {measure.name} raised {type(error).__name__}: {error}")
             continue
         if isinstance(scored, NotApplicable):
             skipped[measure.name] = scored.reason
-        else:
+        elif isinstance(scored, Score):
             scores[measure.name] = scored.value
             if scored.detail:
                 details[measure.name] = scored.detail
+        else:
+            scores[measure.name] = scored
     held, failed = check(plan.case_gates, observed, scores)
     problem = Problem("metric", "; ".join(broken)) if broken else None
     outcome: Outcome = "error" if broken else "failed" if failed else "passed" if scores else "skipped"

@@ -132,14 +132,15 @@ def default_gates(registry: Registry) -> Iterator[Gate]:
 
 
 def applies(gate: Gate, obs: Observation) -> bool:
-    """Do the gate's conditions hold for this case, and may it gate what judged it?"""
+    """Do the gate's conditions hold for this case? A default gate also stands back where its metric says so."""
     if not all(_facts(obs.case, obs, name) & set(values) for name, values in gate.when):
         return False
     if not gate.is_default or gate.measure is None:
         return True
-    # A heuristic's score gates only where the user wrote the gate.
-    judgement = obs.judged(gate.measure.metric.name)
-    return judgement is None or not judgement.heuristic
+    metric = gate.measure.metric
+    # A heuristic's score gates only where the user wrote the gate; nor does a formula where a model judged the same.
+    judgement, better = obs.judged(metric.name), obs.judged(metric.yields_to) if metric.yields_to else None
+    return (judgement is None or not judgement.heuristic) and (better is None or better.heuristic)
 
 
 def _facts(case: EvalCase, obs: Observation, name: str) -> set[str]:
@@ -191,7 +192,7 @@ class RegressionGate:
         return f"{self.name} {self.word} <= {self.tolerance:g}"
 
 
-DEFAULT_REGRESSIONS = ("recall_any@k drop 0.05", "groundedness drop 0.5")
+DEFAULT_REGRESSIONS = ("recall_any@k drop 0.05", "scope_miss rise 0.10", "groundedness drop 0.5")
 _REGRESSION = re.compile(r"([a-z][a-z0-9_]*(?:@\w+)?)\s+(drop|rise)\s+(\d+\.?\d*|\.\d+)\s*(%)?")
 
 

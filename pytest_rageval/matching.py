@@ -19,6 +19,7 @@ from pytest_rageval.model import (
     Chunk,
     EvalCase,
     Gold,
+    Json,
     Judgement,
     Matching,
     Observation,
@@ -41,14 +42,15 @@ def observe(
     timings: Timings = _NO_TIMINGS,
     trial: int = 0,
     gold_by: GoldBy = "anchors",
+    params: Mapping[str, Json] = NOTHING,
 ) -> Observation:
     """Put case and answer together: chunks in the order of their ranks, matched against the gold."""
     if answer.chunks is not None:
         chunks = in_rank_order(answer.chunks)
         if chunks is not answer.chunks:
             answer = replace(answer, chunks=chunks)
-    matching = match(case, answer, gold_by)
-    return Observation(case, answer, matching, judgements, k, asked_k, timings, trial)
+    matching = _match(case.gold, answer.chunks, answer.references, gold_by)
+    return Observation(case, answer, matching, judgements, k, asked_k, timings, trial, params)
 
 
 def in_rank_order(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
@@ -66,22 +68,31 @@ def match(case: EvalCase, answer: Answer, gold_by: GoldBy = "anchors") -> Matchi
     cannot be looked for (no text was reported, or it was cut), path and heading decide in the system's favour: a gold
     counts as hit, an irrelevant one as avoided, and `flags` says so.
     """
-    gold = case.gold
-    golds: _Golds = _IdGolds((), are_prefixes=False)
+    chunks = None if answer.chunks is None else in_rank_order(answer.chunks)
+    return _match(case.gold, chunks, answer.references, gold_by)
+
+
+def _match(
+    gold: Gold, chunks: tuple[Chunk, ...] | None, references: tuple[Reference, ...] | None, gold_by: GoldBy
+) -> Matching:
+    golds: _Golds = _NO_GOLDS
     kind: Literal["anchors", "ids", "none"] = "none"
     ids = _relevant_ids(gold)
     if ids and (gold_by == "ids" or not gold.supports):
         golds, kind = _IdGolds(ids, are_prefixes=gold.ids_are_prefixes), "ids"
     elif gold.supports:
         golds, kind = _AnchorGolds(gold.supports, unsure=True), "anchors"
-    chunks = None if answer.chunks is None else in_rank_order(answer.chunks)
-    hits = None if chunks is None else tuple([golds.hit_by(chunk, at) for at, chunk in enumerate(chunks, start=1)])
+    hits = None if chunks is None else golds.hits(chunks)
     cited = None
-    if answer.references is not None:
+    if references is not None:
         named = _Named(chunks or (), hits or ())
-        cited = tuple([_cited(reference, at, golds, named) for at, reference in enumerate(answer.references, start=1)])
-    irrelevant, more_flags = _irrelevant(gold, chunks)
-    return Matching(kind, golds.count, hits, irrelevant, cited, (*golds.flags(), *more_flags))
+        cited = tuple([_cited(reference, at, golds, named) for at, reference in enumerate(references, start=1)])
+    flags = golds.flags()
+    irrelevant = None
+    if chunks is not None and (gold.irrelevant_supports or gold.irrelevant_ids):
+        irrelevant, more_flags = _irrelevant(gold, chunks)
+        flags += more_flags
+    return Matching(kind, golds.count, hits, irrelevant, cited, flags)
 
 
 def _relevant_ids(gold: Gold) -> tuple[str, ...]:
@@ -92,14 +103,12 @@ def _relevant_ids(gold: Gold) -> tuple[str, ...]:
     return ids if len(ids) < 2 else tuple(dict.fromkeys(ids))
 
 
-def _irrelevant(gold: Gold, chunks: tuple[Chunk, ...] | None) -> tuple[tuple[bool, ...] | None, tuple[str, ...]]:
-    """For each chunk, whether it should not have come; None where the case names nothing of the kind."""
-    if chunks is None or not (gold.irrelevant_supports or gold.irrelevant_ids):
-        return None, ()
+def _irrelevant(gold: Gold, chunks: tuple[Chunk, ...]) -> tuple[tuple[bool, ...], tuple[str, ...]]:
+    """For each chunk, whether it should not have come; and what could not be decided."""
     places = _AnchorGolds(gold.irrelevant_supports or (), unsure=False)
     ids = _IdGolds(gold.irrelevant_ids or (), are_prefixes=gold.ids_are_prefixes)
-    unwanted = tuple([bool(ids.hit_by(chunk, at) or places.hit_by(chunk, at)) for at, chunk in enumerate(chunks, 1)])
-    return unwanted, places.flags()
+    unwanted = [bool(by_id or by_place) for by_id, by_place in zip(ids.hits(chunks), places.hits(chunks), strict=True)]
+    return tuple(unwanted), places.flags()
 
 
 # ── golds ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,8 +117,11 @@ def _irrelevant(gold: Gold, chunks: tuple[Chunk, ...] | None) -> tuple[tuple[boo
 class _Golds(Protocol):
     count: int
 
-    def hit_by(self, passage: Chunk | Reference, at: int, borrowed: Sequence[Chunk] = (), /) -> frozenset[int]:
-        """The golds matched by a chunk, or by a reference with the chunks that it names, at a 1-based position."""
+    def hits(self, chunks: tuple[Chunk, ...], /) -> tuple[frozenset[int], ...]:
+        """For each chunk, the golds that it matches."""
+
+    def hit_by(self, reference: Reference, at: int, named: Sequence[Chunk], /) -> frozenset[int]:
+        """The golds that a reference at a 1-based position matches, with the chunks that it names."""
 
     def flags(self) -> tuple[str, ...]:
         """What could not be decided, with the positions."""
@@ -120,19 +132,33 @@ class _IdGolds:
 
     def __init__(self, ids: Sequence[str], *, are_prefixes: bool) -> None:
         self.count = len(ids)
-        self._index = {wanted: frozenset((index,)) for index, wanted in enumerate(ids)}
-        self._prefix_lengths = sorted({len(wanted) for wanted in ids}) if are_prefixes else []
+        self._index: dict[str | None, frozenset[int]] = {wanted: frozenset((at,)) for at, wanted in enumerate(ids)}
+        self._prefix_lengths = sorted({len(wanted) for wanted in ids}) if are_prefixes else ()
 
-    def hit_by(self, passage: Chunk | Reference, _at: int, _borrowed: Sequence[Chunk] = (), /) -> frozenset[int]:
-        found = self._called(passage.chunk_id) if passage.chunk_id is not None else _NONE
-        return found if passage.doc_id is None else found | self._called(passage.doc_id)
+    def hits(self, chunks: tuple[Chunk, ...], /) -> tuple[frozenset[int], ...]:
+        if self._prefix_lengths:
+            return tuple([self._called(chunk.chunk_id, chunk.doc_id) for chunk in chunks])
+        find = self._index.get
+        return tuple(
+            [
+                find(chunk.chunk_id, _NONE)
+                if chunk.doc_id is None
+                else find(chunk.chunk_id, _NONE) | find(chunk.doc_id, _NONE)
+                for chunk in chunks
+            ]
+        )
 
-    def _called(self, name: str) -> frozenset[int]:
-        found = self._index.get(name, _NONE)
-        for length in self._prefix_lengths:
-            # A prefix ends where the id goes on with # or -: t01 matches t01#2 and t01-a, not t010.
-            if name[length : length + 1] in ("#", "-"):
-                found |= self._index.get(name[:length], _NONE)
+    def hit_by(self, reference: Reference, _at: int, _named: Sequence[Chunk], /) -> frozenset[int]:
+        return self._called(reference.chunk_id, reference.doc_id)
+
+    def _called(self, *names: str | None) -> frozenset[int]:
+        found = _NONE
+        for name in filter(None, names):
+            found |= self._index.get(name, _NONE)
+            for length in self._prefix_lengths:
+                # A prefix ends where the id goes on with # or -: t01 matches t01#2 and t01-a, not t010.
+                if name[length : length + 1] in ("#", "-"):
+                    found |= self._index.get(name[:length], _NONE)
         return found
 
     def flags(self) -> tuple[str, ...]:
@@ -154,30 +180,37 @@ class _AnchorGolds:
         self._doubts: dict[str, dict[str, None]] = {}
         self._by_path: dict[str, list[_Place]] = {}
         for index, anchor in enumerate(anchors):
-            snippets = tuple(filter(None, map(fold, anchor.snippets)))
+            snippets = tuple(filter(None, map(fold, anchor.snippets))) if anchor.snippets else ()
             place = _Place(index, headings(anchor.heading_path), snippets)
-            self._by_path.setdefault(_path(anchor.rel_path), []).append(place)
+            self._by_path.setdefault(path_form(anchor.rel_path), []).append(place)
 
-    def hit_by(self, passage: Chunk | Reference, at: int, borrowed: Sequence[Chunk] = (), /) -> frozenset[int]:
-        if passage.rel_path is None:
-            return _NONE
-        places = self._by_path.get(_path(passage.rel_path))
-        if places is None:
-            return _NONE
+    def hits(self, chunks: tuple[Chunk, ...], /) -> tuple[frozenset[int], ...]:
+        hits = [_NONE] * len(chunks)
+        for at, chunk in enumerate(chunks):
+            path = chunk.rel_path
+            if path is not None and (places := self._by_path.get(path_form(path))):
+                hits[at] = self._at(places, chunk, at + 1, ())
+        return tuple(hits)
+
+    def hit_by(self, reference: Reference, at: int, named: Sequence[Chunk], /) -> frozenset[int]:
+        places = None if reference.rel_path is None else self._by_path.get(path_form(reference.rel_path))
+        return _NONE if places is None else self._at(places, reference, at, named)
+
+    def _at(
+        self, places: Sequence[_Place], passage: Chunk | Reference, at: int, named: Sequence[Chunk]
+    ) -> frozenset[int]:
         came = headings(passage.heading_path or "")
         return frozenset(
             [
                 place.gold
                 for place in places
                 if came[: len(place.headings)] == place.headings
-                and (not place.snippets or self._quotes(place.snippets, passage, at, borrowed))
+                and (not place.snippets or self._quotes(place.snippets, passage, at, named))
             ]
         )
 
-    def _quotes(
-        self, snippets: tuple[str, ...], passage: Chunk | Reference, at: int, borrowed: Sequence[Chunk]
-    ) -> bool:
-        passages = (passage, *borrowed)
+    def _quotes(self, snippets: tuple[str, ...], passage: Chunk | Reference, at: int, named: Sequence[Chunk]) -> bool:
+        passages = (passage, *named)
         texts = [one.text for one in passages if one.text is not None]
         for text in texts:
             folded = fold(text)
@@ -194,7 +227,7 @@ class _AnchorGolds:
         return self._unsure
 
     def flags(self) -> tuple[str, ...]:
-        return tuple(f"{reason}: {_first_few(list(where))}" for reason, where in self._doubts.items())
+        return tuple([f"{reason}: {_first_few(list(where))}" for reason, where in self._doubts.items()])
 
 
 def _first_few(where: list[str], few: int = 10) -> str:
@@ -202,12 +235,19 @@ def _first_few(where: list[str], few: int = 10) -> str:
 
 
 _NONE: frozenset[int] = frozenset()
+_NO_GOLDS = _IdGolds((), are_prefixes=False)
 
 
 def headings(heading_path: str) -> tuple[str, ...]:
     """`# Tips > ## Sorting` → ('Tips', 'Sorting'): markers stripped, white space collapsed, empty parts dropped."""
-    # The same few headings come again and again; none of those that a cache should not keep is this long.
-    return _known_headings(heading_path) if len(heading_path) <= 500 else _read_headings(heading_path)
+    return (_known_headings if len(heading_path) <= _WORTH_KEEPING else _read_headings)(heading_path)
+
+
+def path_form(path: str) -> str:
+    """The form in which paths are compared: Unicode NFC, `/` between folders."""
+    if path.isascii():
+        return path.replace("\\", "/") if "\\" in path else path
+    return unicodedata.normalize("NFC", path).replace("\\", "/")
 
 
 def _read_headings(heading_path: str) -> tuple[str, ...]:
@@ -215,11 +255,9 @@ def _read_headings(heading_path: str) -> tuple[str, ...]:
     return tuple(filter(None, (" ".join(part.lstrip("# \t").split()) for part in parts)))
 
 
+_WORTH_KEEPING = 500
+"""The same few headings come again and again; longer ones are no headings, and would fill the memory."""
 _known_headings = lru_cache(maxsize=16_384)(_read_headings)
-
-
-def _path(rel_path: str) -> str:
-    return (rel_path if rel_path.isascii() else unicodedata.normalize("NFC", rel_path)).replace("\\", "/")
 
 
 # ── references ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -235,7 +273,7 @@ class _Named:
             if chunk.chunk_id is not None:
                 self._by_id.setdefault(chunk.chunk_id, []).append((chunk, hit))
             if chunk.rel_path is not None:
-                place = _path(chunk.rel_path), headings(chunk.heading_path or "")
+                place = path_form(chunk.rel_path), headings(chunk.heading_path or "")
                 self._by_place.setdefault(place, []).append((chunk, hit))
 
     def by(self, reference: Reference) -> Sequence[tuple[Chunk, frozenset[int]]]:
@@ -243,7 +281,7 @@ class _Named:
             return self._by_id[reference.chunk_id]
         if reference.rel_path is None:
             return ()
-        return self._by_place.get((_path(reference.rel_path), headings(reference.heading_path or "")), ())
+        return self._by_place.get((path_form(reference.rel_path), headings(reference.heading_path or "")), ())
 
 
 def _cited(reference: Reference, at: int, golds: _Golds, named: _Named) -> frozenset[int]:

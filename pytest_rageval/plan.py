@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin
 
 from pytest_rageval.errors import SettingsError
@@ -18,6 +19,7 @@ from pytest_rageval.gates import (
     parse_regression,
     resolve,
 )
+from pytest_rageval.metrics.ontology import CHECKED, load_validator
 from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
 from pytest_rageval.settings import Regression, Settings
 
@@ -31,7 +33,7 @@ class Plan:
     """Settings with every name in them looked up.
 
     `asked_k`: the largest cut-off that any measure needs, which is what the system is asked for. `rubrics`: what the
-    judge is asked about each answer.
+    judge is asked about each answer. `ontology`: SHA-256 of the files that L4 is checked against, None without any.
     """
 
     settings: Settings
@@ -43,12 +45,14 @@ class Plan:
     regressions: tuple[RegressionGate, ...]
     rubrics: tuple[str, ...]
     asked_k: int
+    ontology: str | None = None
 
 
-def make_plan(settings: Settings, registry: Registry) -> Plan:
-    """Resolve all names; raises SettingsError with every problem, one line each."""
+def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Plan:
+    """Resolve all names; raises SettingsError with every problem, one line each. Paths are relative to `root`."""
     problems = _Problems()
     registry = _with_options(settings, registry, problems)
+    registry, ontology = _with_ontology(settings, registry, root, problems)
     case_gates, run_gates = _gates(settings, registry, problems)
     regressions = _regressions(settings, registry, problems)
     measures = _measures(settings, registry, [*case_gates, *run_gates], regressions, problems)
@@ -70,6 +74,7 @@ def make_plan(settings: Settings, registry: Registry) -> Plan:
         regressions=regressions,
         rubrics=_rubrics(settings, measures),
         asked_k=max([settings.k, *(measure.k for measure in measures if measure.k)]),
+        ontology=ontology,
     )
 
 
@@ -98,6 +103,22 @@ def _with_options(settings: Settings, registry: Registry, problems: _Problems) -
         problems.extend(_option_problems(metric, options))
         bound[metric.name] = replace(metric, options=dict(options))
     return Registry(bound.values())
+
+
+def _with_ontology(
+    settings: Settings, registry: Registry, root: Path, problems: _Problems
+) -> tuple[Registry, str | None]:
+    """Metrics with the configured ontology bound to those that check against one, and its digest."""
+    if settings.ontology is None:
+        return registry, None
+    validator = problems.attempt(load_validator, settings.ontology, root)
+    if validator is None:
+        return registry, None
+    names = {one.name for one in CHECKED}
+    bound = (
+        replace(one, options={**one.options, "ontology": validator}) if one.name in names else one for one in registry
+    )
+    return Registry(bound), validator.digest
 
 
 def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.options import OPTIONS, Option
@@ -24,6 +24,7 @@ ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_RE
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+OneOrMore = Annotated[tuple[str, ...], BeforeValidator(lambda one: (one,) if isinstance(one, str) else one)]
 
 
 class _Frozen(BaseModel):
@@ -69,6 +70,8 @@ class Settings(_Frozen):
     gold_by: Literal["anchors", "ids"] = "anchors"
     save_traces: bool = True
     enabled: tuple[str, ...] | None = None
+    ontology: OneOrMore | None = None
+    """One TOML or JSON file, or the `.ttl` files of RDF with SHACL shapes, relative to the root directory."""
     metric_options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     gates: Gates = Gates()
     gate: tuple[str, ...] = ()

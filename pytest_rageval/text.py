@@ -120,10 +120,15 @@ def tokens(text: str, hangul: Hangul = "word") -> list[str]:
     """The normalised text as tokens: words where the script writes spaces, else single characters.
 
     Single characters (with their combining marks): Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese; and Hangul
-    where `hangul` is "char". English articles are no tokens, as in SQuAD's F1; punctuation joins (`well-known` is one).
+    where `hangul` is "char". Where it is "word", particles are cut off (`서울에서` is `서울`). English articles are no
+    tokens, as in SQuAD's F1; nor is a particle that stands alone. Punctuation joins (`well-known` is one token), and
+    what is written onto a number is apart from it (`110mW` is `110`, `mw`).
     """
-    normal = normalise(text)
-    return normal.split() if normal.isascii() else _token(hangul).findall(normal)
+    normal = _QUANTITY.sub(r"\g<0> ", normalise(text))
+    if normal.isascii():
+        return normal.split()
+    found = _token(hangul).findall(normal)
+    return found if hangul == "char" else list(_without_particles(found)) or found
 
 
 def index_terms(text: str) -> list[str]:
@@ -157,8 +162,8 @@ def content_tokens(text: str) -> list[str]:
             for content in _content_run().findall(run):
                 found.extend(_pairs(content))
         elif script == "hangul":
-            if run not in _PARTICLES:
-                found.append(_without_particle(run))
+            if run not in _LONE_PARTICLES:
+                found.append(_stem(run))
         elif run not in _STOP_WORDS:
             found.append(run)
     return found or tokens(text)
@@ -174,18 +179,40 @@ def _pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
 
 
-def _without_particle(word: str) -> str:
-    """A Korean word without its last particle, where the two fit together: 점유율은 → 점유율, but 가을 stays."""
-    for particle in _PARTICLES:
-        stem = word.removesuffix(particle)
-        if stem == word or len(stem) < (1 if particle in _SURE_PARTICLES else 2):
-            continue
-        # Syllables are laid out as 28 finals for each initial and vowel; the first of the 28 is the open syllable.
-        closed = (ord(stem[-1]) - 0xAC00) % 28 != 0
-        if (particle in _AFTER_CLOSED and not closed) or (particle in _AFTER_OPEN and closed):
-            continue
-        return stem
+def _without_particles(words: list[str]) -> Iterator[str]:
+    """Words of a Korean text without their particles; what counts something may be one syllable long: 2024 년에 → 년."""
+    after_number = False
+    for word in words:
+        if word not in _LONE_PARTICLES:
+            yield _stem(word, least=1 if after_number else 2)
+        after_number = word[-1].isdigit()
+
+
+def _stem(word: str, least: int = 2) -> str:
+    """A Korean word without its particles, the last one first: 서울에서는 → 서울에서 → 서울, but 가을 stays.
+
+    A particle goes where it fits what stands before it (은 follows a closed syllable, 는 an open one) and leaves at
+    least so many syllables, one if it cannot be mistaken for the end of a word.
+    """
+    while length := _particle_length(word, least):
+        word = word[:-length]
     return word
+
+
+def _particle_length(word: str, least: int) -> int:
+    for length in range(min(_LONGEST_PARTICLE, len(word) - 1), 0, -1):
+        particle, before = word[-length:], word[-length - 1]
+        follows = _PARTICLES.get(particle)
+        if follows is None:
+            continue
+        if not _is_hangul(before):
+            return length if particle in _LONE_PARTICLES else 0
+        # Syllables are laid out as 28 finals for each initial and vowel; the first of the 28 is the open syllable.
+        is_closed = (ord(before) - 0xAC00) % 28 != 0
+        fits = follows == "any" or (follows == "closed") is is_closed
+        if fits and len(word) - length >= (1 if particle in _SURE_PARTICLES else least):
+            return length
+    return 0
 
 
 def _words(written: str) -> frozenset[str]:
@@ -215,21 +242,46 @@ _STOP_WORDS = _words(
     would you your yours
     """
 )
-_AFTER_CLOSED = frozenset(("은", "을", "이", "과", "으로", "이나", "이라고", "이라는", "이며", "이다", "입니다"))
-_AFTER_OPEN = frozenset(("는", "를", "가", "와", "나", "라고", "라는"))
-_SURE_PARTICLES = frozenset(("은", "는", "을", "를"))
-"""Taken off a single syllable too: few nouns of two syllables end so."""
-_PARTICLES = sorted(
-    _AFTER_CLOSED
-    | _AFTER_OPEN
-    | _words(
-        """
-    의 에 에서 에게 에게서 께서 로 도 만 부터 까지 보다 처럼 마다 조차 마저 밖에 에는 에서는 에서의 에도
-    으로는 로는 으로의 로의 과의 와의 에게는 까지의 부터의 들은 들이 들을 들의
-    """
+_PARTICLES: dict[str, Literal["closed", "open", "any"]] = {
+    **dict.fromkeys(
+        ["은", "을", "이", "과", "으로", "이나", "이라고", "이라는", "이며", "이다", "이에요", "이었다", "이었습니다"],
+        "closed",
     ),
-    key=lambda particle: (-len(particle), particle),
+    **dict.fromkeys(["는", "를", "가", "와", "예요", "였다", "였습니다"], "open"),
+    **dict.fromkeys(
+        [
+            "의",
+            "에",
+            "에서",
+            "에게",
+            "께서",
+            "로",
+            "도",
+            "만",
+            "들",
+            "부터",
+            "까지",
+            "보다",
+            "처럼",
+            "마다",
+            "조차",
+            "마저",
+            "밖에",
+            "입니다",
+            "입니까",
+        ],
+        "any",
+    ),
+}
+"""What may hang on a Korean noun, by the kind of syllable that it follows; 라는 and 나 end too many nouns."""
+_LONGEST_PARTICLE = max(map(len, _PARTICLES))
+_SURE_PARTICLES = _words(
+    "은 는 을 를 에서 에게 께서 부터 까지 으로 입니다 입니까 이에요 예요 이었다 이었습니다 였습니다"
 )
+"""Taken off a single syllable too: few nouns of two syllables end so."""
+_LONE_PARTICLES = frozenset(_PARTICLES) - _words("도 만 들")
+"""Dropped where they stand alone, on a number or on a foreign word; 5도 are five degrees, 5만 is 50,000."""
+_QUANTITY = re.compile(r"(?<!\S)-?(?:\d+(?:\.\d+)*|\.\d+)(?=[^\W\d_])")
 
 # ── sentences ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -269,11 +321,20 @@ def _is_border(line: str, start: int, end: re.Match[str]) -> bool:
     if stop != "." or end["closing"]:
         return True
     # No abbreviation is longer than 24 characters; the bound keeps a line without spaces linear.
-    before = line[max(start, end.start() - 24) : end.start()].rsplit(maxsplit=1)
+    before = line[max(start, end.start() - 24) : end.start()].rsplit(maxsplit=2)
     word = before[-1].lstrip("([\"'“‘") if before else ""
-    if word.casefold() in _NEVER_LAST or _INITIALS.fullmatch(word):
+    if len(before) > 1 and before[-2][-1].isdigit() and (len(word) == 1 or word in ("ms", "sec")):
+        return True  # a unit, not an initial or a title: 5 g. The …
+    if word.casefold() in _NEVER_LAST or (word[:1].isupper() and word.casefold() in _TITLES):
+        return False
+    if _INITIALS.fullmatch(word):
         return False
     return not (word.casefold() in _NUMBERED and next_word.isdigit())
+
+
+def has_hangul(word: str) -> bool:
+    """Is a syllable of Hangul in it?"""
+    return any(map(_is_hangul, word))
 
 
 def _is_hangul(character: str) -> bool:
@@ -288,10 +349,12 @@ _LIST_MARKER = re.compile(r"\s*(?:>\s*)*(?:#{1,6}\s+|(?:[-*+•◦▪‣·]|\d{1
 _INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
 _NEVER_LAST = _words(
     """
-    dr mr mrs ms prof st mt vs cf ca approx fig figs eq eqs sec ch vol ed eds dept est gen gov sen rep rev hon
-    capt lt col sgt bzw usw evtl ggf vgl sog inkl zzgl bspw nr tel abs bd hrsg env resp incl esp viz
+    vs cf ca approx fig figs eq eqs sec ch vol ed eds dept est bzw usw evtl ggf vgl sog inkl zzgl bspw nr tel abs
+    bd hrsg env resp incl esp viz
     """
 )
+_TITLES = _words("dr mr mrs ms prof st mt gen gov sen rep rev hon capt lt col sgt")
+"""Before a name, with a capital: Ms. Lee, but 7 ms."""
 _NUMBERED = _words("no nos p pp art para jan feb mar apr jun jul aug sep sept oct nov dec")
 """Abbreviations before a number only: No. 5, p. 12, Mar. 3."""
 

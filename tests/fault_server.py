@@ -108,9 +108,9 @@ class FaultServer:
         return await asyncio.start_server(self._serve, "127.0.0.1", 0)
 
     async def _stop(self) -> None:
-        self._server.close()
         for _ in range(5):  # what was accepted a moment ago gets to its first line, and so to its end
             await asyncio.sleep(0)
+        self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

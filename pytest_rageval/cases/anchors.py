@@ -8,8 +8,8 @@ from pytest_rageval.cases import shapes
 from pytest_rageval.cases.fields import Draft, Field
 
 FIELDS: Mapping[str, Field] = {
-    "expected_key_facts": Field("key_facts", shapes.NAMES, "Facts that a right answer states.", is_gold=True),
-    "expected_answers": Field("answers", shapes.NAMES, "Answers any of which is right.", is_gold=True),
+    "expected_key_facts": Field("key_facts", shapes.SOME_NAMES, "Facts that a right answer states.", is_gold=True),
+    "expected_answers": Field("answers", shapes.SOME_NAMES, "Answers any of which is right.", is_gold=True),
     "gold_supports": Field("supports", shapes.ANCHORS, "The places that hold the answer.", is_gold=True),
     "required_support_groups": Field(
         "support_groups",
@@ -35,14 +35,13 @@ def settle(draft: Draft) -> None:
     for position, group in enumerate(gold.get("support_groups") or ()):
         for inner, index in enumerate(group):
             if not 0 <= index < len(supports):
-                path = (*draft.origins["support_groups"], position, inner)
-                draft.findings.add(path, f"is {index}, out of range: {_how_many(len(supports))}")
+                message = f"is {index}, out of range: {_how_many(len(supports))}"
+                draft.blame("support_groups", message, (position, inner))
     if supports and draft.case.get("answerable") is False:
-        message = "contradicts 'answerable': false; leave the supports out, or make the case answerable"
-        draft.findings.add(draft.origins["supports"], message)
+        draft.blame("supports", "contradicts 'answerable': false; leave the supports out, or make the case answerable")
     if gold.get("recency_conflict_rule") == "cite_newer" and len(supports) < 2:
         message = f"is 'cite_newer', which needs two supports or more; {_how_many(len(supports))}"
-        draft.findings.add(draft.origins["recency_conflict_rule"], message)
+        draft.blame("recency_conflict_rule", message)
 
 
 def _how_many(supports: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_rageval.cases import shapes
-from pytest_rageval.cases.problems import Findings, wrong
+from pytest_rageval.cases.problems import Unsound, wrong
 from pytest_rageval.cases.shapes import Reader
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Json, Source, Turn
@@ -44,10 +44,10 @@ def case_from_mapping(record: Mapping[str, Json]) -> EvalCase:
 
     A CaseError says what in the record is not as it was written.
     """
-    parts = shapes.read_parts(record, _CASE, ("id", "question"))
-    if isinstance(parts, Findings):
-        raise CaseError(*(f"recorded case: {finding}" for finding in parts.kept))
-    return EvalCase(**parts)
+    try:
+        return EvalCase(**shapes.read_parts(record, _CASE, ("id", "question")))
+    except Unsound as unsound:
+        raise CaseError(*(f"recorded case: {finding}" for finding in unsound.findings.kept)) from None
 
 
 def content_hash(case: EvalCase) -> str:
@@ -111,12 +111,7 @@ _GOLD_WRITERS: Mapping[str, Callable[[Any], Json]] = {
 
 def _object(make: Callable[..., Any], readers: Mapping[str, Reader], needed: tuple[str, ...] = ()) -> Reader:
     """A reader of one object that becomes `make(**parts)`."""
-
-    def read(value: Json) -> Any:
-        parts = shapes.read_parts(value, readers, needed)
-        return parts if isinstance(parts, Findings) else make(**parts)
-
-    return read
+    return lambda value: make(**shapes.read_parts(value, readers, needed))
 
 
 def _list(read_item: Reader) -> Reader:
@@ -129,7 +124,7 @@ def _read_answer(value: Json) -> Any:
 
 def _read_grades(value: Json) -> Any:
     if not isinstance(value, dict) or not all(type(grade) in (int, float) for grade in value.values()):
-        return wrong(value, "an object of numbers by chunk id")
+        raise wrong(value, "an object of numbers by chunk id")
     return {chunk_id: float(grade) for chunk_id, grade in value.items()}
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases import shapes
-from pytest_rageval.cases.problems import Findings, Path, spelled
+from pytest_rageval.cases.problems import Findings, Path, Unsound, bad, spelled
 from pytest_rageval.cases.shapes import Shape
 from pytest_rageval.model import Json
 
@@ -55,74 +55,96 @@ COMMON: Mapping[str, Field] = {
 
 
 class Draft:
-    """One case in the making: the parts that the keys of a record gave so far, and where each came from.
+    """One case in the making: the parts of EvalCase and of Gold that the keys of a record gave; None equals absent.
 
-    contested  parts that a second key gave differently: the part, the path of that key, what it says
-    broken     parts that a key gave and that could not be read: rules that need them have nothing to say
+    given    the keys of the record that are there and not null, in their order
+    in_gold  those of its `gold` object
+    broken   parts that a key gave and that could not be read: rules that need them have nothing to say
     """
 
-    __slots__ = ("broken", "case", "contested", "findings", "gold", "origins")
+    __slots__ = ("case", "given", "gold", "in_gold")
+
+    broken: Collection[str] = ()
 
     def __init__(self) -> None:
         self.case: dict[str, Any] = {}
         self.gold: dict[str, Any] = {}
-        self.origins: dict[str, Path] = {}
-        self.contested: list[tuple[str, Path, Any]] = []
+        self.given: tuple[str, ...] = ()
+        self.in_gold: tuple[str, ...] = ()
+
+    def blame(self, part: str, message: str, inner: Path = ()) -> None:
+        """Say that a rule is broken by what stands at `inner` in a part."""
+        raise bad(f"{spelled((part, *inner))} {message}")
+
+
+class CarefulDraft(Draft):
+    """A draft that knows where its parts came from, and collects all that is wrong with them."""
+
+    __slots__ = ("_contested", "_origins", "broken", "findings")
+
+    def __init__(self) -> None:
+        super().__init__()
         self.broken: set[str] = set()
         self.findings = Findings()
+        self._origins: dict[str, Path] = {}
+        self._contested: list[tuple[str, Path]] = []
+
+    def blame(self, part: str, message: str, inner: Path = ()) -> None:
+        """Note it, at the key that gave the part."""
+        self.findings.add((*self._origins[part], *inner), message)
 
     def take(
         self, record: Mapping[str, Json], fields: Mapping[str, Field], above: Path, elsewhere: Iterable[str] = ()
-    ) -> list[str]:
-        """Read all keys of an object that stands at `above`; the ones that are there and not null, in their order.
+    ) -> tuple[str, ...]:
+        """Read all keys of an object that stands at `above`; the ones that are known and not null, in their order.
 
         `elsewhere` are names worth suggesting for an unknown key beside those of `fields`.
         """
-        origins, given = self.origins, []
         for key, value in record.items():
             field = fields.get(key)
             if field is None:
                 self.findings.unknown((*above, key), {*fields, *elsewhere}, "" if above else _remedy(key))
-                continue
-            if value is None:
-                continue
-            given.append(key)
-            name, shape, _, is_gold = field
-            part = shape.read(value)
-            if type(part) is Findings:
-                self.findings.include((*above, key), part)
-                self.broken.add(name)
-                continue
-            if part is None or (not part and name in EMPTY_IS_ABSENT):
-                continue
-            into = self.gold if is_gold else self.case
-            if name in origins and into[name] != part:
-                self.contested.append((name, (*above, key), part))
-                continue
-            into[name] = part
-            origins[name] = (*above, key)
-        return given
+            elif value is not None:
+                self._take_part(field, value, (*above, key))
+        return tuple(key for key, value in record.items() if value is not None and key in fields)
 
-    def agree(self) -> None:
-        """Two keys may say the same of one part, not different things; but one answer may be repeated from a list."""
-        for name, path, part in self.contested:
-            if name == "answers":
-                first, some, all_of_them = self.origins[name], *sorted((part, self.gold[name]), key=len)
-                if len(some) == 1 and some[0] in all_of_them:
-                    self.gold[name] = all_of_them
-                    continue
-            else:
-                first = self.origins[name]
-            self.findings.add(path, f"differs from {spelled(first)}, which says the same thing; keep one")
+    def _take_part(self, field: Field, value: Json, path: Path) -> None:
+        name, into = field.part, self.gold if field.is_gold else self.case
+        try:
+            part = field.shape.read(value)
+        except Unsound as unsound:
+            self.findings.include(path, unsound.findings)
+            self.broken.add(name)
+            return
+        if part is None:
+            return
+        if name not in into:
+            into[name] = part
+            self._origins[name] = path
+        elif (together := agreed(name, into[name], part)) is not None:
+            into[name] = together
+        else:
+            self._contested.append((name, path))
+
+    def say_contested(self) -> None:
+        """Note the parts about which two keys disagree."""
+        for name, path in self._contested:
+            first = spelled(self._origins[name])
+            self.findings.add(path, f"differs from {first}, which says the same thing; keep one")
+
+
+def agreed(part: str, one: Any, other: Any) -> Any:
+    """What two keys say together of one part: the same, or one answer repeated from a list; None if they disagree."""
+    if one == other:
+        return one
+    if part == "answers":
+        some, all_of_them = sorted((one, other), key=len)
+        if len(some) == 1 and some[0] in all_of_them:
+            return all_of_them
+    return None
 
 
 def _remedy(key: str) -> str:
     if key == "source":
         return "it is filled in while the file is read; leave it out"
     return "put what is your own into 'metadata'"
-
-
-EMPTY_IS_ABSENT = frozenset(
-    {"answers", "supports", "support_groups", "key_facts", "irrelevant_supports", "irrelevant_ids", "relevance"}
-)
-"""Gold parts of which an empty list says *unlabelled*, not *nothing is expected*. `chunk_ids` has a rule of its own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from pytest_rageval.cases import shapes
 from pytest_rageval.cases.fields import Draft, Field
@@ -15,14 +15,16 @@ FIELDS: Mapping[str, Field] = {
         "Ids that should come; t01 matches t01, t01#2 and t01-a. Empty, with category negative: nothing may come.",
         is_gold=True,
     ),
-    "irrelevant_ids": Field("irrelevant_ids", shapes.IDS, "Ids that look alike and must not come.", is_gold=True),
+    "irrelevant_ids": Field(
+        "irrelevant_ids", shapes.SOME_IDS, "Ids that look alike and must not come.", is_gold=True
+    ),
     "reference_answer": Field("answers", shapes.ANSWER, "The right answer.", is_gold=True),
 }
 
 
-def settle(draft: Draft, given: Collection[str]) -> None:
+def settle(draft: Draft) -> None:
     """Ids are prefixes; a negative case without relevant ids is one that nothing in the corpus answers."""
-    case, gold = draft.case, draft.gold
+    case, gold, given = draft.case, draft.gold, draft.given
     if "relevant_ids" in given or "irrelevant_ids" in given:
         gold["ids_are_prefixes"] = True
     is_ids = gold.get("ids_are_prefixes", False) or "query" in given
@@ -30,7 +32,7 @@ def settle(draft: Draft, given: Collection[str]) -> None:
     if not gold.get("chunk_ids"):
         if is_negative and case.get("answerable") is True:
             message = "is true, but a negative case without relevant ids has no answer; leave it out, or name the ids"
-            draft.findings.add(draft.origins["answerable"], message)
+            draft.blame("answerable", message)
         elif is_negative:
             case["answerable"] = False
         else:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_rageval.cases import anchors, ids, shapes
-from pytest_rageval.cases.fields import COMMON, Draft, Field
+from pytest_rageval.cases.fields import Draft, Field
+from pytest_rageval.model import Json
 
 FIELDS: Mapping[str, Field] = {
     "gold": Field("gold", shapes.OBJECT, "All that is known to be right.", is_gold=True),
@@ -53,13 +54,10 @@ GOLD: Mapping[str, Field] = {
 _LIFTED = ("requires_kg", "domain", "difficulty")
 
 
-def lift(draft: Draft) -> None:
-    """Move what this spelling writes into `metadata`, and what has a field of its own, to that field."""
-    metadata = draft.case["metadata"]
-    lifted = {key: metadata[key] for key in _LIFTED if key in metadata}
-    if lifted:
-        draft.take(lifted, COMMON, ("metadata",))
-        draft.case["metadata"] = {key: value for key, value in metadata.items() if key not in _LIFTED}
+def lifted(metadata: dict[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """What this spelling writes into `metadata` though it has a field of its own, and the rest of the metadata."""
+    found = {key: metadata[key] for key in _LIFTED if key in metadata}
+    return found, {key: value for key, value in metadata.items() if key not in _LIFTED} if found else metadata
 
 
 def settle(draft: Draft, *, is_layers: bool) -> None:
@@ -73,7 +71,7 @@ def settle(draft: Draft, *, is_layers: bool) -> None:
     for chunk_id in listed:
         if grades.get(chunk_id, 1.0) <= 0:
             message = f"is {grades[chunk_id]:g}, which says irrelevant, but the chunk ids list it; keep one"
-            draft.findings.add((*draft.origins["relevance"], chunk_id), message)
+            draft.blame("relevance", message, (chunk_id,))
     graded = [chunk_id for chunk_id, grade in grades.items() if grade > 0]
     if graded:
         draft.gold["chunk_ids"] = tuple(dict.fromkeys((*listed, *graded)))

@@ -10,13 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_rageval.cases.conversion import Converted, case_from_record
+from pytest_rageval.cases.conversion import FIELDS, Converted, case_from_record
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.jsonl import JsonRow, json_rows
 from pytest_rageval.cases.lines import read_lines
 from pytest_rageval.cases.pairs import Partner, find_partner
-from pytest_rageval.cases.problems import Findings, Report
-from pytest_rageval.cases.spellings import FIELDS
+from pytest_rageval.cases.problems import Report, Unsound
 from pytest_rageval.model import EvalCase, Json, Source
 
 MAX_LINE_BYTES = 4 * 2**20
@@ -52,8 +51,7 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     if not converted and not of_references and not len(report):
         report.add(1, 1, "the file holds no case")
     problems = (*report.problems, *of_references)
-    spellings = Counter(one.spelling for one in converted)
-    return CaseFile(path, tuple([one.case for one in converted]), problems, spellings)
+    return CaseFile(path, tuple([case for case, _ in converted]), problems, Counter([told for _, told in converted]))
 
 
 def looks_like_cases(path: Path) -> bool:
@@ -64,7 +62,11 @@ def looks_like_cases(path: Path) -> bool:
     row = next(_rows(path, report, MAX_LINE_BYTES), None)
     if row is None or len(report):
         return False
-    return isinstance(case_from_record(row.record, Source(path.name, row.line)), Converted)
+    try:
+        case_from_record(row.record, Source(path.name, row.line))
+    except Unsound:
+        return False
+    return True
 
 
 def _rows(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | Iterator[CsvRow]:
@@ -80,21 +82,28 @@ def _converted(
     """The cases of the rows; everything else goes into the report."""
     lines_by_id: dict[str, int] = {}
     for row in rows:
-        wrong = partner.join(row.record) if partner is not None else None
-        converted = case_from_record(row.record, Source(report.file, row.line))
-        if isinstance(converted, Converted) and wrong is None:
-            case_id: str | None = converted.case.id
+        converted, wrong = None, []
+        if partner is not None:
+            try:
+                partner.join(row.record)
+            except Unsound as unsound:
+                wrong.append(unsound.findings)
+        try:
+            converted = case_from_record(row.record, Source(report.file, row.line))
+        except Unsound as unsound:
+            wrong.append(unsound.findings)
+        if converted is not None and not wrong:
+            case_id: str | None = converted[0].id
         else:
             written = row.record.get("id")
             case_id = written if isinstance(written, str) else None
-        for findings in (wrong, converted):
-            if isinstance(findings, Findings):
+            for findings in wrong:
                 report.add_findings(row.line, findings, case_id, row.column_finder().column)
         if case_id in lines_by_id:
             report.add(row.line, 1, _used_at(lines_by_id[case_id], row.record), case_id)
         elif case_id is not None:
             lines_by_id[case_id] = row.line
-            if wrong is None and isinstance(converted, Converted):
+            if converted is not None and not wrong:
                 yield converted
 
 

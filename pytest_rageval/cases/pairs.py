@@ -9,7 +9,7 @@ from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.fields import COMMON, Field
 from pytest_rageval.cases.jsonl import JsonRow, json_rows
 from pytest_rageval.cases.lines import read_lines
-from pytest_rageval.cases.problems import Findings, Report, bad
+from pytest_rageval.cases.problems import Findings, Report, Unsound, bad
 from pytest_rageval.cases.reference import FIELDS as REFERENCE
 from pytest_rageval.model import Json
 
@@ -54,21 +54,20 @@ class Partner:
         for row in rows:
             self._take(row)
 
-    def join(self, record: dict[str, Json]) -> Findings | None:
-        """Put its reference into a question's record; or say why that cannot be."""
+    def join(self, record: dict[str, Json]) -> None:
+        """Put its reference into a question's record; Unsound says why that cannot be."""
         case_id = record.get("id")
         if case_id is None:
-            return bad(f"id is missing; it joins the question with its reference in {self._report.file}")
+            raise bad(f"id is missing; it joins the question with its reference in {self._report.file}")
         if not isinstance(case_id, str):
-            return None  # the question's own problem
+            return  # the question's own problem
         self._asked.add(case_id)
         if record.get("reference") is not None:
-            return bad(f"reference belongs into {self._report.file}; leave it out here")
+            raise bad(f"reference belongs into {self._report.file}; leave it out here")
         if case_id in self._lines:
             record["reference"] = self._references[case_id]
         elif not self._report.unread:
-            return bad(f"id has no reference in {self._report.file}")
-        return None
+            raise bad(f"id has no reference in {self._report.file}")
 
     def problems(self) -> tuple[str, ...]:
         """All that is wrong with the references; to be asked when all questions have been joined."""
@@ -83,8 +82,8 @@ class Partner:
         for key, value in row.record.items():
             if key not in _KNOWN:
                 findings.unknown((key,), _KNOWN)
-            elif value is not None and isinstance(read := _KNOWN[key].shape.read(value), Findings):
-                findings.include((key,), read)
+            elif value is not None:
+                findings.include_from(key, value, _KNOWN[key].shape.read)
         # A blank cell or string is a reference that says nothing; a key that is not there was forgotten.
         if isinstance(row, JsonRow) and row.record.get("reference") is None:
             findings.add((), "reference is missing")

@@ -27,7 +27,7 @@ class Finding(NamedTuple):
 
 
 class Findings:
-    """Everything that is wrong with one value, paths relative to it; what a reader returns instead of the value.
+    """Everything that is wrong with one value, paths relative to it.
 
     The first `MOST_OF_A_RECORD` are kept, the others counted.
     """
@@ -52,6 +52,13 @@ class Findings:
             self.kept.append(finding._replace(path=(*path, *finding.path)))
         self.more += inner.more + max(0, len(inner.kept) - room)
 
+    def include_from(self, step: str | int, value: Any, read: Callable[[Any], Any]) -> None:
+        """Note what is wrong with the value at one step, if a reader finds something."""
+        try:
+            read(value)
+        except Unsound as unsound:
+            self.include((step,), unsound.findings)
+
     def unknown(self, path: Path, known: Collection[str], otherwise: str = "") -> None:
         """Note a key that nobody reads; `otherwise` is the remedy where no known key is close."""
         if len(self.kept) >= MOST_OF_A_RECORD:
@@ -62,14 +69,22 @@ class Findings:
         self.kept.append(Finding(path, f"is not a known key; {remedy}", at_key=True))
 
 
-def wrong(value: Any, expected: str) -> Findings:
+class Unsound(Exception):
+    """A value cannot be read. It never leaves the loader: what is wrong becomes lines of a report."""
+
+    def __init__(self, findings: Findings) -> None:
+        super().__init__()
+        self.findings = findings
+
+
+def wrong(value: Any, expected: str) -> Unsound:
     """The value is not what belongs there."""
-    return Findings(Finding((), f"is {found(value)}, expected {expected}"))
+    return bad(f"is {found(value)}, expected {expected}")
 
 
-def bad(message: str) -> Findings:
+def bad(message: str) -> Unsound:
     """The value is of the right kind, and wrong for another reason."""
-    return Findings(Finding((), message))
+    return Unsound(Findings(Finding((), message)))
 
 
 class Report:

@@ -1,19 +1,22 @@
-"""What may a value be? Strict readers: a JSON value in; out what the model keeps, or Findings of what is wrong with it.
+"""What may a value be? Strict readers: a JSON value in; out what the model keeps, or Unsound with all that is wrong.
 
 A reader never sees null. It converts nothing silently: a number is not a string, a string is not a list of one.
+Nearly all values are sound, so a reader tries that first, and looks for what is wrong only when it is not.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from pytest_rageval.cases.problems import Findings, bad, closest, wrong
+from pytest_rageval.cases.problems import Findings, Unsound, bad, closest, wrong
 from pytest_rageval.model import Anchor, Edge, Json, Turn
 
 Reader = Callable[[Json], Any]
-"""From a JSON value to what the model keeps, to None where the value says nothing, or to Findings."""
+"""From a JSON value to what the model keeps, or to None where the value says nothing; raises Unsound."""
+
+T = TypeVar("T")
 
 
 class Shape(NamedTuple):
@@ -27,51 +30,59 @@ class Shape(NamedTuple):
 # ── one value ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_text(value: Json) -> str | Findings:
+def read_text(value: Json) -> str:
     """Any string."""
-    return value if isinstance(value, str) else wrong(value, "a string")
+    if isinstance(value, str):
+        return value
+    raise wrong(value, "a string")
 
 
-def read_name(value: Json) -> str | Findings:
+def read_name(value: Json) -> str:
     """A string that is not blank."""
     if not isinstance(value, str):
-        return wrong(value, "a string")
-    return value if value and not value.isspace() else bad("is blank")
+        raise wrong(value, "a string")
+    if not value or value.isspace():
+        raise bad("is blank")
+    return value
 
 
-def read_label(value: Json) -> str | Findings | None:
+def read_label(value: Json) -> str | None:
     """A string, or None: a blank one says nothing, like an empty cell."""
     if not isinstance(value, str):
-        return wrong(value, "a string")
+        raise wrong(value, "a string")
     return value if value and not value.isspace() else None
 
 
-def read_flag(value: Json) -> bool | Findings:
+def read_flag(value: Json) -> bool:
     """true or false."""
-    return value if isinstance(value, bool) else wrong(value, "true or false")
+    if type(value) is bool:
+        return value
+    raise wrong(value, "true or false")
 
 
-def read_object(value: Json) -> dict[str, Json] | Findings:
+def read_object(value: Json) -> dict[str, Json]:
     """Any object, taken as it is."""
-    return value if isinstance(value, dict) else wrong(value, "an object")
+    if isinstance(value, dict):
+        return value
+    raise wrong(value, "an object")
 
 
-def read_rule(value: Json) -> str | Findings:
+def read_rule(value: Json) -> str:
     """One of the recency rules."""
     if isinstance(value, str) and value in RULES:
         return value
     close = closest(value, RULES) if isinstance(value, str) else None
-    return wrong(value, f"one of {', '.join(RULES)}" + (f"; did you mean {close!r}?" if close else ""))
+    raise wrong(value, f"one of {', '.join(RULES)}" + (f"; did you mean {close!r}?" if close else ""))
 
 
 RULES = ("cite_newer", "acknowledge_both", "cite_both")
 
 
-def read_date(value: Json) -> str | Findings:
+def read_date(value: Json) -> str:
     """Dates are compared as written, so they must be ISO 8601: a year, a month, a day, or an instant."""
     if isinstance(value, str) and _ISO_DATE.fullmatch(value):
         return value
-    return wrong(value, "an ISO date such as '2024-05-31'")
+    raise wrong(value, "an ISO date such as '2024-05-31'")
 
 
 _ISO_DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])([T ]\d\d:\d\d\S{0,30})?)?)?", re.ASCII)
@@ -80,111 +91,109 @@ _ISO_DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])([T ]\d\d:
 # ── lists ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_list(value: Json, read_item: Reader, expected: str) -> tuple[Any, ...] | Findings:
+def read_list(value: Json, read_item: Callable[[Json], T], expected: str) -> tuple[T, ...]:
     """A list, each item of it read."""
     if not isinstance(value, list):
-        return wrong(value, expected)
-    items = tuple(map(read_item, value))
-    if Findings not in map(type, items):
-        return items
-    findings = Findings()
-    for position, item in enumerate(items):
-        if isinstance(item, Findings):
-            findings.include((position,), item)
-    return findings
+        raise wrong(value, expected)
+    try:
+        return tuple(map(read_item, value))
+    except Unsound:
+        findings = Findings()
+        for position, item in enumerate(value):
+            findings.include_from(position, item, read_item)
+        raise Unsound(findings) from None
 
 
-def read_texts(value: Json) -> tuple[str, ...] | Findings:
+def read_texts(value: Json) -> tuple[str, ...]:
     """A list of any strings."""
     return read_list(value, read_text, "a list of strings")
 
 
-def read_names(value: Json) -> tuple[str, ...] | Findings:
+def read_names(value: Json) -> tuple[str, ...]:
     """A list of strings, none of them blank."""
-    if isinstance(value, list) and _are_names(value):
-        return tuple(value)
+    try:
+        # Without a call of ours for each item: `str.strip` refuses what is no string, leaves nothing of a blank one.
+        if isinstance(value, list) and all(map(str.strip, value)):
+            return tuple(value)
+    except TypeError:
+        pass
     return read_list(value, read_name, "a list of strings")
 
 
-def _are_names(items: list[Json]) -> bool:
-    # Without a call of ours for each item: `str.strip` refuses what is no string, and leaves nothing of a blank one.
-    try:
-        return all(map(str.strip, items))
-    except TypeError:
-        return False
-
-
-def read_ids(value: Json) -> tuple[str, ...] | Findings:
+def read_ids(value: Json) -> tuple[str, ...]:
     """A list of names, as a set that keeps its order: an id named twice is one gold."""
-    names = read_names(value)
-    return names if isinstance(names, Findings) else tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(read_names(value)))
 
 
-def read_one_answer(value: Json) -> tuple[str] | Findings | None:
+def _some(read: Reader) -> Reader:
+    """The same lists, but an empty one says nothing: *unlabelled*, not *nothing is expected*."""
+    return lambda value: read(value) or None
+
+
+def read_one_answer(value: Json) -> tuple[str] | None:
     """One answer; a blank one says nothing, like an empty cell."""
     label = read_label(value)
-    return (label,) if isinstance(label, str) else label
+    return None if label is None else (label,)
 
 
-def read_answers(value: Json) -> tuple[str, ...] | Findings | None:
+def read_answers(value: Json) -> tuple[str, ...] | None:
     """One answer, or a list of answers any of which is right."""
     if isinstance(value, str):
         return read_one_answer(value)
-    return read_list(value, read_name, "a string or a list of strings")
+    return read_list(value, read_name, "a string or a list of strings") or None
 
 
-def read_groups(value: Json) -> tuple[tuple[int, ...], ...] | Findings:
-    """A list of lists of 0-based positions in the supports; no group may be empty."""
-    return read_list(value, _read_group, "a list of lists of positions, such as [[0, 1], [2]]")
+def read_groups(value: Json) -> tuple[tuple[int, ...], ...] | None:
+    """A list of lists of 0-based positions in the supports; no group may be empty. An empty list says nothing."""
+    return read_list(value, _read_group, "a list of lists of positions, such as [[0, 1], [2]]") or None
 
 
-def _read_group(value: Json) -> tuple[int, ...] | Findings:
+def _read_group(value: Json) -> tuple[int, ...]:
     if value == []:
-        return bad("is empty; leave the group out, or name what it needs")
+        raise bad("is empty; leave the group out, or name what it needs")
     return read_list(value, read_whole_number, "a list of positions, such as [0, 1]")
 
 
-def read_whole_number(value: Json) -> int | Findings:
+def read_whole_number(value: Json) -> int:
     """An integer; true is none."""
-    return value if type(value) is int else wrong(value, "a whole number")
+    if type(value) is int:
+        return value
+    raise wrong(value, "a whole number")
 
 
 # ── objects ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_parts(value: Json, readers: Mapping[str, Reader], needed: Sequence[str]) -> dict[str, Any] | Findings:
+def read_parts(value: Json, readers: Mapping[str, Reader], needed: Sequence[str]) -> dict[str, Any]:
     """An object: its keys that are not null, each read. Unknown keys, and missing ones that are needed, are wrong."""
     if not isinstance(value, dict):
-        return wrong(value, f"{{{', '.join(readers)}}}")
-    parts = {key: readers[key](inner) for key, inner in value.items() if inner is not None and key in readers}
-    if Findings not in map(type, parts.values()) and (len(parts) == len(value) or value.keys() <= readers.keys()):
-        for key in needed:
-            if key not in parts:
-                break
-        else:
-            return parts
-    return _wrong_parts(value, parts, readers, needed)
+        raise wrong(value, f"{{{', '.join(readers)}}}")
+    try:
+        parts = {key: readers[key](inner) for key, inner in value.items() if inner is not None and key in readers}
+    except Unsound:
+        raise _wrong_parts(value, readers, needed) from None
+    if (len(parts) < len(value) and not value.keys() <= readers.keys()) or not all(key in parts for key in needed):
+        raise _wrong_parts(value, readers, needed)
+    return parts
 
 
-def _wrong_parts(
-    value: Mapping[str, Json], parts: Mapping[str, Any], readers: Mapping[str, Reader], needed: Sequence[str]
-) -> Findings:
+def _wrong_parts(value: Mapping[str, Json], readers: Mapping[str, Reader], needed: Sequence[str]) -> Unsound:
     findings = Findings()
-    for key in value:
+    for key, inner in value.items():
         if key not in readers:
             findings.unknown((key,), readers)
-        elif isinstance(parts.get(key), Findings):
-            findings.include((key,), parts[key])
+        elif inner is not None:
+            findings.include_from(key, inner, readers[key])
     mistyped = {closest(key, readers) for key in value if key not in readers}
     for key in needed:
-        if key not in parts and key not in mistyped:
+        if value.get(key) is None and key not in mistyped:
             findings.add((), f"has no {key}")
-    return findings
+    return Unsound(findings)
 
 
-def read_anchors(value: Json) -> tuple[Anchor, ...] | Findings:
-    """A list of anchors."""
-    return read_list(value, _read_anchor, "a list of {rel_path, heading_path}")
+def read_anchors(value: Json) -> tuple[Anchor, ...] | None:
+    """A list of anchors; an empty one says nothing."""
+    return read_list(value, _read_anchor, "a list of {rel_path, heading_path}") or None
 
 
 _ANCHOR: Mapping[str, Reader] = {
@@ -195,30 +204,29 @@ _ANCHOR: Mapping[str, Reader] = {
 }
 
 
-def _read_anchor(value: Json) -> Anchor | Findings:
-    parts = read_parts(value, _ANCHOR, ("rel_path",))
-    return parts if isinstance(parts, Findings) else Anchor(**parts)
+def _read_anchor(value: Json) -> Anchor:
+    return Anchor(**read_parts(value, _ANCHOR, ("rel_path",)))
 
 
-def read_edges(value: Json) -> tuple[Edge, ...] | Findings:
+def read_edges(value: Json) -> tuple[Edge, ...]:
     """A list of edges: `s -p-> o`, `s|p|o` or {subject, predicate, object}."""
     return read_list(value, _read_edge, "a list of edges such as 'laneige -hasProduct-> B08XYZ'")
 
 
 _EDGE: Mapping[str, Reader] = dict.fromkeys(Edge._fields, read_name)
+_PLAIN_EDGE = re.compile(r"(\S+) -(\w+)-> (\S+)")
 
 
-def _read_edge(value: Json) -> Edge | Findings:
-    parts = read_parts(value, _EDGE, Edge._fields) if isinstance(value, dict) else value
-    if isinstance(parts, Findings):
-        return parts
+def _read_edge(value: Json) -> Edge:
+    if isinstance(value, str) and (plain := _PLAIN_EDGE.fullmatch(value)):
+        return Edge(*plain.groups())  # what `Edge.parse` makes of it, in a third of the time
     try:
-        return Edge.parse(parts)
+        return Edge.parse(read_parts(value, _EDGE, Edge._fields) if isinstance(value, dict) else value)
     except ValueError:
-        return wrong(value, "an edge: 's -p-> o', 's|p|o' or {subject, predicate, object}")
+        raise wrong(value, "an edge: 's -p-> o', 's|p|o' or {subject, predicate, object}") from None
 
 
-def read_turns(value: Json) -> tuple[Turn, ...] | Findings:
+def read_turns(value: Json) -> tuple[Turn, ...]:
     """A list of {role, text}."""
     return read_list(value, _read_turn, "a list of {role, text}")
 
@@ -226,36 +234,43 @@ def read_turns(value: Json) -> tuple[Turn, ...] | Findings:
 _TURN: Mapping[str, Reader] = {"role": read_name, "text": read_text}
 
 
-def _read_turn(value: Json) -> Turn | Findings:
-    parts = read_parts(value, _TURN, Turn._fields)
-    return parts if isinstance(parts, Findings) else Turn(**parts)
+def _read_turn(value: Json) -> Turn:
+    return Turn(**read_parts(value, _TURN, Turn._fields))
 
 
-def read_grades(value: Json) -> dict[str, float] | Findings:
-    """An object of numbers by chunk id."""
+def read_grades(value: Json) -> dict[str, float] | None:
+    """An object of numbers by chunk id; an empty one says nothing."""
     if not isinstance(value, dict):
-        return wrong(value, "an object of grades by chunk id")
-    findings = Findings()
-    for name, grade in value.items():
-        if type(grade) not in (int, float) or abs(grade) > _LARGEST_GRADE:
-            findings.include((name,), wrong(grade, "a number up to a million"))
-    return findings or {name: float(grade) for name, grade in value.items()}
+        raise wrong(value, "an object of grades by chunk id")
+    try:
+        return {name: _read_grade(grade) for name, grade in value.items()} or None
+    except Unsound:
+        findings = Findings()
+        for name, grade in value.items():
+            findings.include_from(name, grade, _read_grade)
+        raise Unsound(findings) from None
+
+
+def _read_grade(value: Json) -> float:
+    if type(value) in (int, float) and abs(value) <= _LARGEST_GRADE:
+        return float(value)
+    raise wrong(value, "a number up to a million")
 
 
 _LARGEST_GRADE = 1e6
 
 
-def read_free(value: Json) -> dict[str, Json] | Findings:
+def read_free(value: Json) -> dict[str, Json]:
     """Any object, kept as it is, at most `DEEPEST` levels deep."""
     if not isinstance(value, dict):
-        return wrong(value, "an object")
+        raise wrong(value, "an object")
     level: list[Json] = [one for one in value.values() if isinstance(one, (dict, list))]
     for _ in range(DEEPEST):
         if not level:
             return value
         inner = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer)]
         level = [one for one in inner if isinstance(one, (dict, list))]
-    return bad(f"is nested deeper than {DEEPEST} levels")
+    raise bad(f"is nested deeper than {DEEPEST} levels")
 
 
 DEEPEST = 64
@@ -273,6 +288,8 @@ FLAG = Shape(read_flag, {"type": "boolean"}, "flag")
 TEXTS = Shape(read_texts, {"type": "array", "items": _STRING})
 NAMES = Shape(read_names, {"type": "array", "items": _FILLED})
 IDS = Shape(read_ids, {"type": "array", "items": _FILLED})
+SOME_NAMES = Shape(_some(read_names), NAMES.schema)
+SOME_IDS = Shape(_some(read_ids), IDS.schema)
 ANSWER = Shape(read_one_answer, _STRING, "text")
 ANSWERS = Shape(read_answers, {"anyOf": [_STRING, {"type": "array", "items": _FILLED}]})
 ANCHORS = Shape(read_anchors, {"type": "array", "items": {"$ref": "#/$defs/anchor"}})

@@ -49,6 +49,9 @@ def abstention_accuracy(obs: Observation) -> Score | NotApplicable:
 
     Higher is better; the detail `decided_by` says how the abstention was seen. Not applicable to answerable cases or
     where no answer is recorded. Source: accuracy on unanswerable questions, as in SQuAD 2.0.
+
+    >>> score("abstention_accuracy", answered("The notes do not say.", answerable=False, abstained=True))
+    1.0
     """
     return ANSWERABLE if obs.case.answerable else _share(obs, of_abstained=True)
 
@@ -65,6 +68,9 @@ def hallucinated(obs: Observation) -> Score | NotApplicable:
 
     Lower is better; the mean is `hallucination_rate_unanswerable`. Not applicable to answerable cases or where no
     answer is recorded. Source: as for `abstention_accuracy`.
+
+    >>> score("hallucinated", answered("It is 42.", answerable=False))
+    1.0
     """
     return ANSWERABLE if obs.case.answerable else _share(obs, of_abstained=False)
 
@@ -81,6 +87,11 @@ def over_abstention(obs: Observation) -> Score | NotApplicable:
 
     Lower is better; the detail `decided_by` says how the abstention was seen. Not applicable to unanswerable cases or
     where no answer is recorded. Source: false refusal rate.
+
+    A blank answer is an abstention:
+
+    >>> score("over_abstention", answered("", "42"))
+    1.0
     """
     return _share(obs, of_abstained=True) if obs.case.answerable else UNANSWERABLE
 

@@ -26,6 +26,11 @@ def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> floa
     Higher is better. `default`: NFKC, case folded, punctuation of all scripts and English articles removed. `squad`: as
     the official script, which also gives 1 for an answer that normalises to nothing where a case is unanswerable. Not
     applicable without a gold answer or where no answer is recorded. Source: exact match of SQuAD 2.0.
+
+    >>> score("exact_match", answered("The “Normans”!", "normans"))
+    1.0
+    >>> score("exact_match", answered("3.5", "35"))
+    0.0
     """
     if obs.answer.text is None:
         return NO_ANSWER
@@ -38,6 +43,7 @@ def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> floa
     better="higher",
     needs=("answer", "gold.answer"),
     gates=("token_f1 >= 0.50 tag L5_wrong_answer",),
+    yields_to="reference_match",
 )
 def token_f1(
     obs: Observation, *, normalizer: Normalizer = "default", hangul: text.Hangul = "word"
@@ -45,9 +51,16 @@ def token_f1(
     """Bag-of-tokens F1 of the answer and the gold answer that it is nearest to.
 
     F1 = 2·|common| / (|answer tokens| + |gold tokens|), counted with repetitions, in [0, 1], higher is better. Tokens
-    are words where the script writes spaces, else single characters; Hangul by `hangul`. `normalizer = "squad"`: words
-    as the official script cuts them, in every script. Not applicable without a gold answer, where no answer is
-    recorded, or where the system abstained. Source: F1 of SQuAD 2.0; with `hangul = "char"` as in KorQuAD.
+    are words where the script writes spaces, else single characters, and a number is apart from what is written onto
+    it. Hangul by `hangul`: `word` compares words without particles, and a compound in the parts that the other text
+    writes apart; `char` compares characters. `normalizer = "squad"`: words as the official script cuts them, in every
+    script. Not applicable without a gold answer, where no answer is recorded, or where the system abstained. Source: F1
+    of SQuAD 2.0; with `hangul = "char"` as in KorQuAD.
+
+    Of three tokens (`the` is none) two are common with the four of the gold answer: 2·2 / (3 + 4).
+
+    >>> score("token_f1", answered("the red sports car", "a very fast red car"))
+    0.5714285714285714
     """
     if obs.answer.text is None:
         return NO_ANSWER
@@ -64,6 +77,12 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
     In [0, 1], higher is better. A fact is found if the normalised answer quotes it word by word, or if one sentence of
     the answer has all its content words; neither synonyms nor negation are understood. Not applicable without key
     facts or where no answer is recorded. Source: nugget recall of TREC question answering, matched lexically.
+
+    One fact is quoted, one has all its words in one sentence, one is missing: 2 / 3.
+
+    >>> answer = "It is 236 metres high. The tower was opened to the public in 1975."
+    >>> score("key_fact_recall", answered(answer, facts=["236 metres", "opened in 1975", "by the river"]))
+    0.6666666666666666
     """
     if obs.answer.text is None:
         return NO_ANSWER
@@ -90,6 +109,11 @@ def groundedness(obs: Observation) -> float | NotApplicable:
 
     In 0 to 5, higher is better; 5 needs citations for all major claims. Not applicable where no answer is recorded, the
     system abstained, or no judge scored it. Source: the rubric `groundedness`.
+
+    A judge that scores from 0 to 1 is brought to the metric's scale: 0.7 · 5.
+
+    >>> score("groundedness", judged("groundedness", 0.7, (0, 1)))
+    3.5
     """
     return _judged(obs, "groundedness", (0, 5))
 
@@ -100,6 +124,9 @@ def correctness(obs: Observation) -> float | NotApplicable:
 
     In 0 to 5, higher is better. Not applicable where no answer is recorded, the system abstained from an unanswerable
     case, or no judge scored it. Source: the rubric `correctness`.
+
+    >>> score("correctness", judged("correctness", 4, (0, 5)))
+    4.0
     """
     return _judged(obs, "correctness", (0, 5), even_if_abstained=obs.case.answerable)
 
@@ -116,6 +143,9 @@ def relevance(obs: Observation) -> float | NotApplicable:
 
     In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, or no judge scored
     it. Source: the rubric `relevance`.
+
+    >>> score("relevance", judged("relevance", 0.8, (0, 1), abstained=True))
+    NotApplicable(reason='the system abstained')
     """
     return _judged(obs, "relevance", (0, 1))
 
@@ -146,17 +176,43 @@ def best_f1(
 ) -> float:
     """The highest bag-of-tokens F1 over the golds, in [0, 1]; two texts without tokens agree."""
     cut: Callable[[str], list[str]] = _squad_tokens if normalizer == "squad" else partial(text.tokens, hangul=hangul)
-    given = Counter(cut(answer))
-    return max(_f1(given, Counter(cut(gold))) for gold in golds)
+    given = cut(answer)
+    if normalizer == "squad" or hangul == "char" or answer.isascii():
+        return max(_f1(given, cut(gold)) for gold in golds)
+    return max(_f1(*_parted(given, cut(gold))) for gold in golds)
 
 
 def _squad_tokens(answer: str) -> list[str]:
     return text.squad_normalise(answer).split()
 
 
-def _f1(given: Counter[str], gold: Counter[str]) -> float:
-    total = given.total() + gold.total()
-    return 2 * (given & gold).total() / total if total else 1.0
+def _f1(given: Sequence[str], gold: Sequence[str]) -> float:
+    total = len(given) + len(gold)
+    return 2 * (Counter(given) & Counter(gold)).total() / total if total else 1.0
+
+
+def _parted(given: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Both with Korean compounds in the parts that the other writes apart: 시장점유율 beside 시장 점유율."""
+    wanted = frozenset(gold)
+    ours = [part for word in given for part in _parts(word, wanted)]
+    come = frozenset(ours)
+    return ours, [part for word in gold for part in _parts(word, come)]
+
+
+def _parts(word: str, known: frozenset[str]) -> list[str]:
+    if word in known or not 2 < len(word) <= _LONGEST_COMPOUND or not text.has_hangul(word):
+        return [word]
+    for cut in range(len(word) - 1, 1, -1):
+        if word[:cut] in known:
+            return [word[:cut], *_parts(word[cut:], known)]
+    for cut in range(1, len(word) - 1):
+        if word[cut:] in known:
+            return [*_parts(word[:cut], known), word[cut:]]
+    return [word]
+
+
+_LONGEST_COMPOUND = 40
+"""Syllables; the bound keeps the search linear in the length of a text."""
 
 
 def _as_phrase(words: str) -> str:

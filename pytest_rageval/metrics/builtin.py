@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.metrics import abstention, answer, graph, operations, query, retrieval
+from pytest_rageval.metrics import abstention, answer, citations, graph, operations, query, retrieval, scope
+from pytest_rageval.metrics.ontology import rates
 from pytest_rageval.metrics.registry import Metric, Registry
 
 GROUP = "rageval.metrics"
@@ -26,11 +27,19 @@ def builtin_metrics() -> tuple[Metric, ...]:
         retrieval.mrr,
         retrieval.ndcg,
         retrieval.map_,
+        retrieval.r_precision,
+        retrieval.f1,
         retrieval.negative_accuracy,
         retrieval.specificity_accuracy,
+        scope.scope_miss,
+        citations.attribution_hit,
+        citations.citation_precision,
+        citations.citation_recall,
+        citations.recency_conflict_ok,
         graph.hits,
         graph.kg_entity_recall,
         graph.kg_edge_f1,
+        *rates.CHECKED,
         answer.exact_match,
         answer.token_f1,
         answer.key_fact_recall,

@@ -24,6 +24,9 @@ def hits(obs: Observation, k: int) -> float | NotApplicable:
     Higher is better; names are compared after NFKC, case folding and trimming. Not applicable where no entity is
     expected or the trace reports no graph results. Source: hits@k of knowledge graph completion, success@k of
     trec_eval.
+
+    >>> score("hits@2", traced("kg_entities", "x laneige y", gold="laneige sulwhasoo"))
+    1.0
     """
     found = _found(obs, k)
     return found if isinstance(found, NotApplicable) else float(bool(found[0] & found[1]))
@@ -35,6 +38,11 @@ def kg_entity_recall(obs: Observation, k: int) -> float | NotApplicable:
 
     In [0, 1], higher is better; names are compared as for `hits`. Not applicable where no entity is expected or the
     trace reports no graph results. Source: recall@k.
+
+    One of the two expected is there: 1 / 2.
+
+    >>> score("kg_entity_recall@3", traced("kg_entities", "x laneige y", gold="laneige sulwhasoo"))
+    0.5
     """
     found = _found(obs, k)
     return found if isinstance(found, NotApplicable) else len(found[0] & found[1]) / len(found[1])
@@ -52,6 +60,11 @@ def kg_edge_f1(obs: Observation) -> float | NotApplicable:
     F1 = 2·|found ∩ gold| / (|found| + |gold|), in [0, 1], higher is better; an edge is right if subject, predicate and
     object all are, each compared after NFKC, case folding and trimming. Where nothing is expected: 1 if nothing was
     found, else 0. Not applicable without `gold.kg_edges` or where the trace reports no edges. Source: set F1.
+
+    One of two edges found is among the two expected: 2·1 / (2 + 2).
+
+    >>> score("kg_edge_f1", traced("kg_edges", "a|soldIn|kr a|soldIn|us", gold="a|soldIn|kr a|madeBy|b"))
+    0.5
     """
     if obs.gold.kg_edges is None:
         return NotApplicable("no graph edges are labelled")

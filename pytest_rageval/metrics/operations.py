@@ -16,29 +16,38 @@ NO_COVERAGE = NotApplicable("the system does not report this of its index")
 NOTHING_SCORED = NotApplicable("no metric has a score")
 
 
-@metric(layer="operations", better="lower", run_level=True)
+@metric(layer="operations", better="lower", binary=True, run_level=True)
 def error_rate(facts: RunFacts) -> float | NotApplicable:
     """Cases whose asking failed / cases asked, time-outs included.
 
     In [0, 1], lower is better. Not applicable where no case was asked.
+
+    >>> score("error_rate", a_run(asked=8, failed=2, timed_out=1))
+    0.25
     """
     return facts.failed / facts.asked if facts.asked else NOTHING_ASKED
 
 
-@metric(layer="operations", better="lower", run_level=True)
+@metric(layer="operations", better="lower", binary=True, run_level=True)
 def timeout_rate(facts: RunFacts) -> float | NotApplicable:
     """Cases whose asking timed out / cases asked; a part of `error_rate`.
 
     In [0, 1], lower is better. Not applicable where no case was asked.
+
+    >>> score("timeout_rate", a_run(asked=8, failed=2, timed_out=1))
+    0.125
     """
     return facts.timed_out / facts.asked if facts.asked else NOTHING_ASKED
 
 
-@metric(layer="operations", better="lower", run_level=True)
+@metric(layer="operations", better="lower", binary=True, run_level=True)
 def empty_response_rate(facts: RunFacts) -> float | NotApplicable:
     """Cases with a blank answer that the system did not declare as an abstention / cases asked.
 
     In [0, 1], lower is better; such an answer is no error. Not applicable where no case was asked.
+
+    >>> score("empty_response_rate", a_run(asked=8, blank=1))
+    0.125
     """
     return facts.blank / facts.asked if facts.asked else NOTHING_ASKED
 
@@ -48,6 +57,9 @@ def no_chunks_generated_rate(facts: RunFacts) -> float | NotApplicable:
     """Documents with 0 chunks / documents processed: what indexing left out entirely.
 
     In [0, 1], lower is better. Not applicable where the system does not report its indexing coverage.
+
+    >>> score("no_chunks_generated_rate", a_run(coverage={"docs_processed": 50, "docs_with_0_chunks": 5}))
+    0.1
     """
     rate = indexing_rates(facts.coverage or {})["no_chunks_generated_rate"]
     return NO_COVERAGE if rate is None else rate
@@ -58,6 +70,10 @@ def chunks_skipped_due_to_context_rate(facts: RunFacts) -> float | NotApplicable
     """Chunks skipped for `context_limit_exceeded` / chunks attempted.
 
     In [0, 1], lower is better. Not applicable where the system does not report its indexing coverage.
+
+    >>> coverage = {"chunks_attempted": 200, "chunks_skipped_reasons": {"context_limit_exceeded": 3, "empty": 9}}
+    >>> score("chunks_skipped_due_to_context_rate", a_run(coverage=coverage))
+    0.015
     """
     rate = indexing_rates(facts.coverage or {})["chunks_skipped_due_to_context_rate"]
     return NO_COVERAGE if rate is None else rate
@@ -69,8 +85,26 @@ def overall_score(facts: RunFacts) -> float | NotApplicable:
 
     In [0, 1], higher is better; layers without scores do not count, the others weigh equally unless configured. Not
     applicable where nothing was scored.
+
+    Retrieval came to 0.8 and answers to 0.6, each the mean of its metrics: (0.8 + 0.6) / 2.
+
+    >>> score("overall_score", a_run(overall=(0.8 + 0.6) / 2))
+    0.7
     """
     return NOTHING_SCORED if facts.overall is None else facts.overall
+
+
+def coverage_by_doc_type(coverage: Mapping[str, Json]) -> dict[str, dict[str, Json]] | None:
+    """By type of document (markdown, pdf, code): its counts as reported, and the two rates; None where not reported."""
+    reported = coverage.get("coverage_by_doc_type")
+    if not isinstance(reported, Mapping):
+        return None
+    return {
+        str(name): {count: value for count, value in sorted(counts.items()) if type(value) is int}
+        | indexing_rates(counts)
+        for name, counts in sorted(reported.items())
+        if isinstance(counts, Mapping)
+    }
 
 
 def indexing_rates(coverage: Mapping[str, Json]) -> dict[str, float | None]:

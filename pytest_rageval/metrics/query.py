@@ -23,6 +23,11 @@ def entity_link_f1(obs: Observation) -> float | NotApplicable:
     F1 = 2·|linked ∩ gold| / (|linked| + |gold|), in [0, 1], higher is better; labels are compared after NFKC, case
     folding and trimming. Where nothing is expected: 1 if nothing was linked, else 0. Not applicable without
     `gold.kg_entities` or where the trace reports no entities. Source: set F1 (F-measure of van Rijsbergen, β = 1).
+
+    Three are linked, two of them expected, and two more are missing: 2·2 / (3 + 4).
+
+    >>> score("entity_link_f1", traced("entities", "Laneige kr 2024", gold="laneige kr serum share"))
+    0.5714285714285714
     """
     if obs.gold.kg_entities is None:
         return NotApplicable("no entities are labelled")
@@ -43,6 +48,11 @@ def concept_map_f1(obs: Observation) -> float | NotApplicable:
     F1 = 2·|mapped ∩ gold| / (|mapped| + |gold|), in [0, 1], higher is better; labels as for `entity_link_f1`. Where
     nothing is expected: 1 if nothing was mapped, else 0. Not applicable without `gold.concepts` or where the trace
     reports no concepts. Source: set F1.
+
+    One of the two is right, and nothing is missing: 2·1 / (2 + 1).
+
+    >>> score("concept_map_f1", traced("concepts", "brand market", gold="brand"))
+    0.6666666666666666
     """
     if obs.gold.concepts is None:
         return NotApplicable("no concepts are labelled")
@@ -58,6 +68,11 @@ def constraint_extraction_f1(obs: Observation) -> float | NotApplicable:
     F1 = 2·|applied ∩ gold| / (|applied| + |gold|), in [0, 1], higher is better; labels as for `entity_link_f1`. Where
     nothing is expected: 1 if nothing was applied, else 0. Not applicable without `gold.constraints` or where the trace
     reports no constraints. Source: set F1.
+
+    The question states none, and none was applied:
+
+    >>> score("constraint_extraction_f1", traced("constraints", "", gold=""))
+    1.0
     """
     if obs.gold.constraints is None:
         return NotApplicable("no constraints are labelled")

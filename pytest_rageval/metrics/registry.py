@@ -6,10 +6,11 @@ import difflib
 import inspect
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, get_args, get_type_hints
+from functools import cached_property, partial
+from typing import Any, Literal, SupportsFloat, get_args, get_type_hints
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
@@ -36,8 +37,9 @@ class Metric:
     takes_k       'no'; 'always' (a name without a cut-off takes the configured k); 'optional' (without: whole list)
     needs         what must be there: 'answer', 'chunks', 'trace', 'gold.answer', …, 'judge:RUBRIC'
     gates         default gates, in the gate grammar, with the metric written as its bare name
+    yields_to     a judged metric: where a model scored that one, the default gates of this one say nothing
     aggregate     the name of its mean over cases where that differs, e.g. scope_miss_rate
-    binary        every value is 0 or 1 (decides the interval: Wilson, else bootstrap)
+    binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
     on_by_default evaluated unless the user lists other metrics
     run_level     scored once from the RunFacts of a whole run instead of from each observation
     """
@@ -49,6 +51,7 @@ class Metric:
     scale: tuple[float, float] = (0.0, 1.0)
     needs: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
+    yields_to: str | None = None
     aliases: tuple[str, ...] = ()
     aggregate: str | None = None
     binary: bool = False
@@ -96,17 +99,57 @@ class Measure:
 
     def __call__(self, obs: Observation | RunFacts) -> Score | NotApplicable:
         """Score one observation (or run). A value that is not finite, or outside the scale, is a ValueError."""
-        if self.k is not None and isinstance(obs, Observation) and obs.asked_k is not None and self.k > obs.asked_k:
-            return NotApplicable(f"the system was asked for {obs.asked_k} chunks, fewer than {self.k}")
-        arguments = (obs,) if self.k is None else (obs, self.k)
-        scored = self.metric.function(*arguments, **self.metric.options)
+        scored = self.score(obs)
+        return Score(scored) if isinstance(scored, float) else scored
+
+    @cached_property
+    def score(self) -> Callable[[Any], Scored]:
+        """The same with a plain float for a score without detail: all that is known before the first case is bound."""
+        checked, cut = self._checked, self.k
+        options = dict(self.metric.options)
+        if self.metric.run_level and cut is not None:
+            options["k"], cut = cut, None
+        function: Callable[..., Any] = partial(self.metric.function, **options) if options else self.metric.function
+        low, high = self.metric.scale
+        high = min(high, sys.float_info.max)
+
+        def score(obs: Any) -> Scored:
+            value = function(obs)
+            if value.__class__ is float and low <= value <= high:
+                return value
+            return value if value.__class__ is NotApplicable else checked(value)
+
+        if cut is None:
+            return score
+        k = cut
+
+        def score_top(obs: Observation) -> Scored:
+            if obs.asked_k is not None and k > obs.asked_k:
+                return not_asked_for(obs.asked_k, k)
+            value = function(obs, k)
+            if value.__class__ is float and low <= value <= high:
+                return value
+            return value if value.__class__ is NotApplicable else checked(value)
+
+        return score_top
+
+    def _checked(self, scored: Scored) -> Scored:
+        """What a function gave that is no float within the scale: fine all the same, or an error."""
         if isinstance(scored, NotApplicable):
             return scored
-        score = scored if isinstance(scored, Score) else Score(float(scored))
+        value = scored.value if isinstance(scored, Score) else scored
+        if not isinstance(value, SupportsFloat):
+            raise TypeError(f"{self.name} is {value!r}, expected a number, a Score or NotApplicable")
+        value = float(value)
         low, high = self.metric.scale
-        if not math.isfinite(score.value) or not low <= score.value <= high:
-            raise ValueError(f"{self.name} is {score.value}, outside its scale {low:g} to {high:g}")
-        return score
+        if not math.isfinite(value) or not low <= value <= high:
+            raise ValueError(f"{self.name} is {value}, outside its scale {low:g} to {high:g}")
+        return Score(value, scored.detail) if isinstance(scored, Score) else value
+
+
+def not_asked_for(asked: int, needed: int) -> NotApplicable:
+    """Why a metric over the top ranks has no value: a smaller cut-off would be another metric in disguise."""
+    return NotApplicable(f"the system was asked for {asked} chunks, fewer than {needed}")
 
 
 def metric(
@@ -116,6 +159,7 @@ def metric(
     scale: tuple[float, float] = (0.0, 1.0),
     needs: Iterable[str] = (),
     gates: Iterable[str] = (),
+    yields_to: str | None = None,
     aliases: Iterable[str] = (),
     aggregate: str | None = None,
     binary: bool = False,
@@ -138,6 +182,7 @@ def metric(
             scale=(float(scale[0]), float(scale[1])),
             needs=tuple(needs),
             gates=tuple(gates),
+            yields_to=yields_to,
             aliases=tuple(aliases),
             aggregate=aggregate,
             binary=binary,

@@ -1,19 +1,19 @@
 """L2 Retrieval: did the right chunks come back, and how high?
 
-Everything is computed from `obs.hits`: for each rank, the set of golds that the chunk there matches. Relevance is
-binary. A chunk may match several golds and a gold several chunks; where positions are discounted (`ndcg`, `map`) a rank
-counts as relevant if it brings a gold that no earlier rank brought, so no value exceeds 1.
+Everything is computed from `obs.matching`: for each rank, the set of golds that the chunk there matches. Relevance is
+binary, and scores of the system are never looked at. A chunk may match several golds and a gold several chunks; where
+positions are discounted or counted against the golds (`ndcg`, `map`, `r_precision`, `f1`) a rank is relevant if it
+brings a gold that no earlier rank brought (`matching.fresh`), so no value exceeds 1.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from pytest_rageval.metrics.registry import metric
-from pytest_rageval.model import NotApplicable, Observation
+from pytest_rageval.metrics.registry import metric, not_asked_for
+from pytest_rageval.model import Matching, NotApplicable, Observation
 
 UNLABELLED = NotApplicable("no gold is labelled")
 NOT_REPORTED = NotApplicable("the system reports no retrieved chunks")
@@ -22,6 +22,7 @@ NOT_NEGATIVE = NotApplicable("not a negative case")
 NOTHING_IRRELEVANT = NotApplicable("no irrelevant gold is labelled")
 
 _ALL_NEEDED = frozenset(("multi_hop", "synthesis"))
+_NO_GOLD: frozenset[int] = frozenset()
 
 
 @metric(
@@ -37,11 +38,18 @@ def recall_any(obs: Observation, k: int) -> float | NotApplicable:
 
     Higher is better. Not applicable without gold or where no retrieved chunks are reported. Source: success@k of
     trec_eval.
+
+    Gold `a` comes at rank 3:
+
+    >>> score("recall_any@3", retrieved("x y a", gold="a b"))
+    1.0
+    >>> score("recall_any@2", retrieved("x y a", gold="a b"))
+    0.0
     """
-    hits = obs.matching.hits
-    if hits is None or not obs.matching.golds:
-        return _missing(obs)
-    return float(any(hits[:k]))
+    found = obs.matching
+    if found.hits is None or not found.golds:
+        return _missing(found)
+    return 1.0 if found.fresh and found.fresh[0][0] <= k else 0.0
 
 
 @metric(
@@ -60,17 +68,24 @@ def recall_all(obs: Observation, k: int) -> float | NotApplicable:
     With `support_groups` (an OR of ANDs over the anchors): every support of at least one group; without, every gold.
     Higher is better. Not applicable without gold, where no retrieved chunks are reported, and to cases that have
     neither groups nor the category multi_hop or synthesis. Source: full-support recall of multi-hop question answering.
+
+    Needed are (`a` and `b`) or `c`; with two chunks both `a` and `b` are there, with one only `a` is:
+
+    >>> score("recall_all@2", retrieved("a b", gold="a b c", groups=((0, 1), (2,))))
+    1.0
+    >>> score("recall_all@1", retrieved("a b", gold="a b c", groups=((0, 1), (2,))))
+    0.0
     """
-    hits = obs.matching.hits
-    if hits is None or not obs.matching.golds:
-        return _missing(obs)
-    groups = obs.case.gold.support_groups if obs.matching.kind == "anchors" else None
+    matching = obs.matching
+    if matching.hits is None or not matching.golds:
+        return _missing(matching)
+    groups = obs.case.gold.support_groups if matching.kind == "anchors" else None
     if not groups and obs.case.category not in _ALL_NEEDED:
         return NOT_ALL_NEEDED
-    found = frozenset().union(*hits[:k])
+    found = _NO_GOLD.union(*matching.hits[:k])
     if groups:
         return float(any(found.issuperset(group) for group in groups))
-    return float(len(found) == obs.matching.golds)
+    return float(len(found) == matching.golds)
 
 
 @metric(
@@ -84,11 +99,16 @@ def context_recall(obs: Observation, k: int) -> float | NotApplicable:
 
     In [0, 1], higher is better. Not applicable without gold or where no retrieved chunks are reported. Source: recall@k
     of trec_eval.
+
+    `a` and `b` come, `c` and `d` do not: 2 / 4.
+
+    >>> score("context_recall@3", retrieved("a x b", gold="a b c d"))
+    0.5
     """
-    hits = obs.matching.hits
-    if hits is None or not obs.matching.golds:
-        return _missing(obs)
-    return len(frozenset().union(*hits[:k])) / obs.matching.golds
+    matching = obs.matching
+    if matching.hits is None or not matching.golds:
+        return _missing(matching)
+    return _found(matching, k) / matching.golds
 
 
 @metric(layer="L2", better="higher", needs=("chunks", "gold"))
@@ -97,12 +117,19 @@ def precision(obs: Observation, k: int, *, denominator: Literal["returned", "k"]
 
     In [0, 1], higher is better; 0 where nothing was returned. Not applicable without gold or where no retrieved chunks
     are reported. Source: with `denominator = "k"`, P@k of trec_eval.
+
+    Three chunks come, one matches: 1 / 3 of what was returned, 1 / 5 of what was asked for.
+
+    >>> score("precision@5", retrieved("a x y", gold="a b"))
+    0.3333333333333333
+    >>> score("precision@5", retrieved("a x y", gold="a b"), denominator="k")
+    0.2
     """
     hits = obs.matching.hits
     if hits is None or not obs.matching.golds:
-        return _missing(obs)
+        return _missing(obs.matching)
     top = hits[:k]
-    return sum(map(bool, top)) / (k if denominator == "k" else len(top) or 1)
+    return (len(top) - top.count(_NO_GOLD)) / (k if denominator == "k" else len(top) or 1)
 
 
 @metric(layer="L2", better="higher", needs=("chunks", "gold"))
@@ -111,14 +138,18 @@ def mrr(obs: Observation, k: int | None = None) -> float | NotApplicable:
 
     In [0, 1], higher is better. Not applicable without gold or where no retrieved chunks are reported. Source:
     recip_rank of trec_eval.
+
+    The first gold is at rank 4: 1 / 4; within the top 3 there is none.
+
+    >>> score("mrr", retrieved("x y z b a", gold="a b"))
+    0.25
+    >>> score("mrr@3", retrieved("x y z b a", gold="a b"))
+    0.0
     """
-    hits = obs.matching.hits
-    if hits is None or not obs.matching.golds:
-        return _missing(obs)
-    for rank, golds in enumerate(hits[:k], start=1):
-        if golds:
-            return 1 / rank
-    return 0.0
+    found = obs.matching
+    if found.hits is None or not found.golds:
+        return _missing(found)
+    return 1 / found.fresh[0][0] if found.fresh and (k is None or found.fresh[0][0] <= k) else 0.0
 
 
 @metric(layer="L2", better="higher", needs=("chunks", "gold"))
@@ -128,12 +159,21 @@ def ndcg(obs: Observation, k: int) -> float | NotApplicable:
     A rank is relevant if it brings a gold for the first time; the ideal has min(golds, k) relevant ranks at the top. In
     [0, 1], higher is better. Not applicable without gold or where no retrieved chunks are reported. Source: ndcg_cut of
     trec_eval (Järvelin and Kekäläinen 2002, with log2), binary.
+
+    Relevant at rank 3, the ideal at rank 1: (1 / log2 4) / (1 / log2 2) = 0.5 / 1.
+
+    >>> score("ndcg@3", retrieved("x y a", gold="a"))
+    0.5
     """
-    hits = obs.matching.hits
-    if hits is None or not obs.matching.golds:
-        return _missing(obs)
-    gain = sum([_discount(rank) for rank in _relevant_ranks(hits[:k])])
-    return gain / _ideal_gain(min(obs.matching.golds, k)) if gain else 0.0
+    found = obs.matching
+    if found.hits is None or not found.golds:
+        return _missing(found)
+    gain = 0.0
+    for rank, _ in found.fresh:
+        if rank > k:
+            break
+        gain += _DISCOUNTS[rank] if rank < _PREPARED else _discount(rank)
+    return gain / _ideal_gain(min(found.golds, k)) if gain else 0.0
 
 
 @metric(name="map", layer="L2", better="higher", needs=("chunks", "gold"))
@@ -142,11 +182,65 @@ def map_(obs: Observation, k: int) -> float | NotApplicable:
 
     A rank is relevant if it brings a gold for the first time. In [0, 1], higher is better. Not applicable without gold
     or where no retrieved chunks are reported. Source: map_cut of trec_eval, which divides by all golds whatever k is.
+
+    Relevant at ranks 1 and 4, of two golds: (1/1 + 2/4) / 2.
+
+    >>> score("map@5", retrieved("a x y b", gold="a b"))
+    0.75
     """
-    hits = obs.matching.hits
-    if hits is None or not obs.matching.golds:
-        return _missing(obs)
-    return sum([so_far / rank for so_far, rank in enumerate(_relevant_ranks(hits[:k]), start=1)]) / obs.matching.golds
+    found = obs.matching
+    if found.hits is None or not found.golds:
+        return _missing(found)
+    total = 0.0
+    for relevant, (rank, _) in enumerate(found.fresh, start=1):
+        if rank > k:
+            break
+        total += relevant / rank
+    return total / found.golds
+
+
+@metric(layer="L2", better="higher", needs=("chunks", "gold"))
+def r_precision(obs: Observation) -> float | NotApplicable:
+    """Relevant ranks among the top R / R, where R is the number of golds.
+
+    A rank is relevant if it brings a gold for the first time. In [0, 1], higher is better. Not applicable without gold,
+    where no retrieved chunks are reported, or where the system was asked for fewer than R. Source: Rprec of trec_eval.
+
+    Of three golds two are among the top three: 2 / 3.
+
+    >>> score("r_precision", retrieved("a x b c", gold="a b c"))
+    0.6666666666666666
+    """
+    found = obs.matching
+    if found.hits is None or not found.golds:
+        return _missing(found)
+    if obs.asked_k is not None and found.golds > obs.asked_k:
+        return not_asked_for(obs.asked_k, found.golds)
+    return _relevant(found, found.golds) / found.golds
+
+
+@metric(layer="L2", better="higher", needs=("chunks", "gold"))
+def f1(obs: Observation, k: int) -> float | NotApplicable:
+    """Harmonic mean of P and R in the top k: P = relevant ranks / chunks returned, R = golds found / golds.
+
+    A rank is relevant if it brings a gold for the first time; R is `context_recall`. In [0, 1], higher is better; 0
+    where nothing was returned. Not applicable without gold or where no retrieved chunks are reported. Source: F of van
+    Rijsbergen with β = 1 over the retrieved set, set_F of trec_eval on a list cut at k.
+
+    One of three chunks is relevant, one of two golds is found: P = 1/3, R = 1/2, 2·P·R / (P + R) = 2/5.
+
+    >>> score("f1@3", retrieved("a x y", gold="a b"))
+    0.4
+    """
+    found = obs.matching
+    if found.hits is None or not found.golds:
+        return _missing(found)
+    relevant = _relevant(found, k)
+    if not relevant:
+        return 0.0
+    # The same as above without a rounded quotient in between: 2 / (1/P + 1/R).
+    found_golds, returned = _found(found, k), min(len(found.hits), k)
+    return 2 * relevant * found_golds / (relevant * found.golds + returned * found_golds)
 
 
 @metric(
@@ -161,6 +255,11 @@ def negative_accuracy(obs: Observation) -> float | NotApplicable:
 
     For cases of category `negative` whose list of relevant ids is empty: nothing may come. Higher is better. Not
     applicable to other cases or where no retrieved chunks are reported. Source: true negative rate.
+
+    >>> score("negative_accuracy", retrieved("", gold="", category="negative"))
+    1.0
+    >>> score("negative_accuracy", retrieved("x", gold="", category="negative"))
+    0.0
     """
     if obs.case.category != "negative" or obs.gold.chunk_ids != ():
         return NOT_NEGATIVE
@@ -181,6 +280,13 @@ def specificity_accuracy(obs: Observation, k: int) -> float | NotApplicable:
 
     Higher is better. Not applicable to cases without irrelevant golds or where no retrieved chunks are reported.
     Source: hard-negative tests of retrieval.
+
+    The look-alike comes at rank 3:
+
+    >>> score("specificity_accuracy@2", retrieved("a b alike", gold="a", irrelevant="alike"))
+    1.0
+    >>> score("specificity_accuracy@3", retrieved("a b alike", gold="a", irrelevant="alike"))
+    0.0
     """
     gold = obs.case.gold
     if not (gold.irrelevant_supports or gold.irrelevant_ids):
@@ -190,28 +296,39 @@ def specificity_accuracy(obs: Observation, k: int) -> float | NotApplicable:
     return float(not any(obs.matching.irrelevant[:k]))
 
 
-def _missing(obs: Observation) -> NotApplicable:
-    return NOT_REPORTED if obs.golds else UNLABELLED
+def _missing(matching: Matching) -> NotApplicable:
+    return NOT_REPORTED if matching.golds else UNLABELLED
 
 
-def _relevant_ranks(top: Sequence[frozenset[int]]) -> list[int]:
-    """1-based ranks that bring a gold for the first time."""
-    ranks: list[int] = []
-    seen: frozenset[int] = frozenset()
-    for rank, golds in enumerate(top, start=1):
-        if golds and not golds <= seen:
-            ranks.append(rank)
-            seen |= golds
-    return ranks
+def _found(matching: Matching, k: int) -> int:
+    """How many golds the top k chunks match."""
+    found = 0
+    for rank, so_far in matching.fresh:
+        if rank > k:
+            break
+        found = so_far
+    return found
+
+
+def _relevant(matching: Matching, k: int) -> int:
+    """How many of the top k ranks bring a gold for the first time."""
+    relevant = 0
+    for rank, _ in matching.fresh:
+        if rank > k:
+            break
+        relevant += 1
+    return relevant
 
 
 def _discount(rank: int) -> float:
-    return _DISCOUNTS[rank] if rank < len(_DISCOUNTS) else 1 / math.log2(rank + 1)
+    return 1 / math.log2(rank + 1)
 
 
-_DISCOUNTS = (0.0, *(1 / math.log2(rank + 1) for rank in range(1, 101)))
+_PREPARED = 101
+_DISCOUNTS = (0.0, *map(_discount, range(1, _PREPARED)))
+"""By rank; ranks start at 1."""
 
 
 @lru_cache(maxsize=1024)
 def _ideal_gain(relevant: int) -> float:
-    return sum(_discount(rank) for rank in range(1, relevant + 1))
+    return sum(map(_discount, range(1, relevant + 1)))

@@ -3,49 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
-
-from pytest_rageval.plugin.session import RUN
 
 if TYPE_CHECKING:
     from pytest_rageval.judges.base import Judge, JudgementCache
     from pytest_rageval.model import EvalCase
     from pytest_rageval.plugin.evaluated import Evaluator
+    from pytest_rageval.plugin.session import EvalSession
     from pytest_rageval.targets.base import Target
 
 
-@pytest.fixture(scope="session")
-def rag_client(request: pytest.FixtureRequest) -> Iterator[Target]:
-    """The system under test, as configured. Override it to give a Target, an httpx client or a callable."""
-    yield from request.config.stash[RUN].configured_target()
+NAME = "rageval-fixtures"
+"""The name under which they are registered."""
 
 
-@pytest.fixture(scope="session")
-def rag_judge(request: pytest.FixtureRequest) -> Iterator[Judge | None]:
-    """The judge, as configured; None judges nothing. Override it to give one of your own."""
-    yield from request.config.stash[RUN].configured_judge()
+def session_fixtures(run: EvalSession) -> ModuleType:
+    """The fixtures of one session as a plugin: functions that know their session.
 
+    They do not take `request`: pytest makes a new one for every argument of that name at every item, also where the
+    fixture itself is cached, and three of them are a twentieth of what an item costs. A module, since pytest looks
+    for fixtures in modules and classes only.
+    """
 
-@pytest.fixture(scope="session")
-def rag_judge_cache(request: pytest.FixtureRequest) -> Iterator[JudgementCache | None]:
-    """Where judgements are kept between runs: an object with `get` and `put`, or None."""
-    yield from request.config.stash[RUN].configured_cache()
+    @pytest.fixture(scope="session")
+    def rag_client() -> Iterator[Target]:
+        """The system under test, as configured. Override it to give a Target, an httpx client or a callable."""
+        yield from run.configured_target()
 
+    @pytest.fixture(scope="session")
+    def rag_judge() -> Iterator[Judge | None]:
+        """The judge, as configured; None judges nothing. Override it to give one of your own."""
+        yield from run.configured_judge()
 
-@pytest.fixture
-def eval_case(request: pytest.FixtureRequest) -> EvalCase:
-    """The case of this item, or of this parametrized test."""
-    case: EvalCase | None = getattr(request.node, "case", None)
-    if case is None:
-        pytest.fail('eval_case: this test has no case; mark it with @pytest.mark.rageval("cases.jsonl")', pytrace=False)
-    return case
+    @pytest.fixture(scope="session")
+    def rag_judge_cache() -> Iterator[JudgementCache | None]:
+        """Where judgements are kept between runs: an object with `get` and `put`, or None."""
+        yield from run.configured_cache()
 
+    @pytest.fixture
+    def eval_case(request: pytest.FixtureRequest) -> EvalCase:
+        """The case of this item, or of this parametrized test."""
+        case: EvalCase | None = getattr(request.node, "case", None)
+        if case is None:
+            message = 'eval_case: this test has no case; mark it with @pytest.mark.rageval("cases.jsonl")'
+            pytest.fail(message, pytrace=False)
+        return case
 
-@pytest.fixture
-def rageval(
-    request: pytest.FixtureRequest, rag_client: object, rag_judge: object, rag_judge_cache: object
-) -> Evaluator:
-    """Evaluates a case in a test of your own: `rageval.evaluate(eval_case).assert_gates()`."""
-    return request.config.stash[RUN].evaluator(request.node, rag_client, rag_judge, rag_judge_cache)
+    @pytest.fixture
+    def rageval(
+        request: pytest.FixtureRequest, rag_client: object, rag_judge: object, rag_judge_cache: object
+    ) -> Evaluator:
+        """Evaluates a case in a test of your own: `rageval.evaluate(eval_case).assert_gates()`."""
+        return run.evaluator(request.node, rag_client, rag_judge, rag_judge_cache)
+
+    plugin = ModuleType(__name__)
+    vars(plugin).update(
+        rag_client=rag_client,
+        rag_judge=rag_judge,
+        rag_judge_cache=rag_judge_cache,
+        eval_case=eval_case,
+        rageval=rageval,
+    )
+    return plugin

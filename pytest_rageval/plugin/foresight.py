@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.plugin import fixtures
 from pytest_rageval.plugin.items import node_name
 from pytest_rageval.plugin.session import NO_TARGET
 
@@ -68,15 +69,11 @@ def _may_be_overridden(run: EvalSession) -> bool:
     """Only workers of xdist resolve fixtures: does a plugin, or a conftest.py over a case file, name `rag_client`?"""
     if not run.config.pluginmanager.hasplugin("dsession"):
         return False
-    modules = run.config.pluginmanager.get_plugins()
-    if any(getattr(module, "rag_client", None) for module in modules if not _is_ours(module)):
+    plugins = run.config.pluginmanager.list_name_plugin()
+    if any(hasattr(plugin, "rag_client") for name, plugin in plugins if name != fixtures.NAME):
         return True
     folders = {folder for path in run.found_files for folder in path.parents if folder.is_relative_to(run.root)}
     return any(_names_client(folder / "conftest.py") for folder in folders)
-
-
-def _is_ours(module: object) -> bool:
-    return getattr(module, "__name__", "").startswith("pytest_rageval.")
 
 
 def _names_client(conftest: Path) -> bool:

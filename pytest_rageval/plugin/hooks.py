@@ -13,10 +13,8 @@ import pytest
 
 from pytest_rageval.options import OPTIONS
 from pytest_rageval.plugin.controller import Controller
-from pytest_rageval.plugin.fixtures import eval_case, rag_client, rag_judge, rag_judge_cache, rageval
+from pytest_rageval.plugin.fixtures import NAME, session_fixtures
 from pytest_rageval.plugin.session import RUN, EvalSession
-
-__all__ = ["eval_case", "rag_client", "rag_judge", "rag_judge_cache", "rageval"]
 
 MARKER = (
     "rageval(path=None, select=None, **facts): on a test, run it for each case of a file (path relative to the test "
@@ -40,6 +38,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     run = config.stash[RUN] = EvalSession(config)
+    config.pluginmanager.register(session_fixtures(run), NAME)
     if not run.is_worker:
         config.pluginmanager.register(Controller(run), "rageval-controller")
 

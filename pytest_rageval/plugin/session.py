@@ -132,7 +132,7 @@ class EvalSession:
         settings = self.settings
         own = self.config.hook.pytest_rageval_metrics(config=self.config)
         registry = load_registry([metric for metrics in own if metrics for metric in metrics])
-        plan = make_plan(settings, registry)
+        plan = make_plan(settings, registry, self.root)
         check_reports(self.root / settings.reports)
         check_run_id(self.root / settings.reports, settings.run_id)
         settings.resolved_headers()
@@ -232,6 +232,7 @@ class EvalSession:
         )  # fmt: skip
         yield target
         self.ahead.run(target.aclose())
+        self.notes += getattr(target, "notes", ())
 
     def configured_judge(self) -> Iterator[Judge | None]:
         from pytest_rageval.judges import judge_from_spec

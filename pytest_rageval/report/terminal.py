@@ -160,7 +160,8 @@ def _failures(metrics: Mapping[str, Any], rows: Sequence[Row], width: int) -> It
 
 
 def _listed(keys: Sequence[str], width: int) -> str:
-    """As many keys as fit, at least one, and how many more there are."""
+    """As many case ids as fit, at least one, and how many more there are."""
+    keys = [key.partition("::")[2] for key in keys]
     for shown in range(min(len(keys), SHOWN_CASES), 0, -1):
         more = f" and {len(keys) - shown} more" if len(keys) > shown else ""
         text = ", ".join(keys[:shown]) + more
@@ -187,7 +188,8 @@ def _slowest(rows: Sequence[Row]) -> Iterator[Line]:
     if timed:
         slowest = sorted(timed, key=lambda one: (-(one[0] or 0), one[1]))[:SLOWEST]
         yield Line("")
-        yield Line("slowest calls: " + ", ".join(f"{key} {duration(ms or 0)}" for ms, key in slowest))
+        named = (f"{key.partition('::')[2]} {duration(ms or 0)}" for ms, key in slowest)
+        yield Line("slowest calls: " + ", ".join(named))
 
 
 def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Line]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_rageval.metrics.operations import percentile
+from pytest_rageval.metrics.operations import coverage_by_doc_type, percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.records import legacy_names
 from pytest_rageval.runs.rows import ASK_FAILED, Row, in_order
+from pytest_rageval.runs.statistics import Interval, bootstrap, wilson
 
 BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
@@ -34,7 +36,8 @@ class RunInfo:
 def aggregate(rows: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any]:
     """The content of metrics.json, without its comparison."""
     rows = in_order(rows)
-    metrics = {measure.name: _metric(measure, rows, info.expected) for measure in plan.measures}
+    seed = hashlib.sha256("\n".join([row.key for row in rows]).encode()).hexdigest()
+    metrics = {measure.name: _metric(measure, rows, info.expected, seed) for measure in plan.measures}
     layers = _layers(metrics)
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected) for measure in plan.run_measures}
@@ -68,7 +71,7 @@ def mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _metric(measure: Measure, rows: Sequence[Row], expected: int) -> dict[str, Any]:
+def _metric(measure: Measure, rows: Sequence[Row], expected: int, seed: str) -> dict[str, Any]:
     values = [row.scores[measure.name] for row in rows if measure.name in row.scores]
     not_applicable = sum(measure.name in row.not_applicable for row in rows)
     n_error = sum(
@@ -77,6 +80,7 @@ def _metric(measure: Measure, rows: Sequence[Row], expected: int) -> dict[str, A
     )
     return _described(measure) | {
         "mean": mean(values),
+        "ci": _interval(measure, rows, seed),
         "n_scored": len(values),
         "n_not_applicable": not_applicable,
         "n_error": n_error,
@@ -84,10 +88,21 @@ def _metric(measure: Measure, rows: Sequence[Row], expected: int) -> dict[str, A
     }
 
 
+def _interval(measure: Measure, rows: Sequence[Row], seed: str) -> Interval | None:
+    """95 % for the mean over cases like these. Trials of one case are not independent: their mean counts as one."""
+    by_case: dict[str, list[float]] = {}
+    for row in rows:
+        if measure.name in row.scores:
+            by_case.setdefault(row.key, []).append(row.scores[measure.name])
+    values = [math.fsum(trials) / len(trials) for trials in by_case.values()]
+    if values and measure.metric.binary and all(value in (0, 1) for value in values):
+        return wilson(sum(values) / len(values), len(values))
+    return bootstrap(values, f"{seed} {measure.name}")
+
+
 def _described(measure: Measure) -> dict[str, Any]:
     metric = measure.metric
     return {
-        "ci": None,
         "layer": metric.layer,
         "scale": list(metric.scale),
         "better": metric.better,
@@ -98,8 +113,10 @@ def _described(measure: Measure) -> dict[str, Any]:
 def _run_metric(measure: Measure, facts: RunFacts, expected: int) -> dict[str, Any]:
     scored = measure(facts)
     is_scored = not isinstance(scored, NotApplicable)
+    value = None if isinstance(scored, NotApplicable) else scored.value
     return _described(measure) | {
-        "mean": None if isinstance(scored, NotApplicable) else scored.value,
+        "mean": value,
+        "ci": wilson(value, facts.asked) if value is not None and measure.metric.binary else None,
         "n_scored": facts.asked if is_scored else 0,
         "n_not_applicable": 0 if is_scored else facts.asked,
         "n_error": 0,
@@ -218,7 +235,7 @@ def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, 
         "indexing_coverage": info.coverage,
         "operational_metrics": {
             **{name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")},
-            "coverage_by_doc_type": (info.coverage or {}).get("coverage_by_doc_type"),
+            "coverage_by_doc_type": coverage_by_doc_type(info.coverage or {}),
         },
     }  # fmt: skip
 
@@ -246,7 +263,18 @@ def _cost(rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "judge_total_tokens": sum(tokens) if tokens else None,
         "judge_total_usd": math.fsum(dollars) if dollars else None,
+        "target_usage": _sums([row.cost["target_usage"] for row in rows if row.cost["target_usage"]]),
     }
+
+
+def _sums(usages: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
+    """What the system reports of its tokens and costs, by its own names; None where it reports none."""
+    found: dict[str, list[float]] = {}
+    for usage in usages:
+        for name, value in usage.items():
+            if type(value) in (int, float):
+                found.setdefault(name, []).append(value)
+    return {name: math.fsum(values) for name, values in sorted(found.items())} or None
 
 
 def _cache_hit_rate(rows: Sequence[Row]) -> float | None:

@@ -47,6 +47,7 @@ def run_config(
         "params": _public_params(settings.params),
         "target": _public(target),
         "judge": judge,
+        "ontology": plan.ontology,
         "metrics": [measure.name for measure in (*plan.measures, *plan.run_measures)],
         "gates": {
             "case": [_gate(gate) for gate in plan.case_gates],

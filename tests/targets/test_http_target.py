@@ -198,7 +198,7 @@ def test_failures_through_a_client_of_the_users_have_kinds_too(behaviour: Behavi
             ask_through(client, timeout=0.5 if kind == "timeout" else 20.0)
         assert caught.value.kind == kind
         assert str(caught.value).isprintable()
-    assert len(server.requests) == 1
+    assert len(server.requests) <= 1
 
 
 def test_a_refused_connection_of_a_users_client_is_a_failed_connection():

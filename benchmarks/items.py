@@ -1,0 +1,87 @@
+"""What does pytest cost a case? Items collected and run whose answers are in a file, beside tests that do nothing.
+
+Collecting is `--co -qq`. Running is a whole run less collecting, so that the two add up. Two runs of ours: one metric
+and no judge, which is as near to nothing as a case gets (its records are written all the same), and the defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import rmtree
+
+from harness import (
+    ONLY_ASKED_FOR,
+    PLUGIN,
+    PYTEST,
+    Figure,
+    Row,
+    Scale,
+    Usage,
+    cpu,
+    empty_folder,
+    in_turns,
+    measure,
+    peak,
+)
+from projects import no_op_project, recorded_project
+
+ITEMS = {10_000: 3, 100_000: 1}
+"""How many → rounds."""
+LEAST = 'judge = "none"\n[tool.rageval.metrics]\nenabled = ["mrr"]'
+COLLECT = ("--co", "-qq")
+Side = tuple[list[str], Path]
+
+
+def rows(scale: Scale) -> Iterator[Row]:
+    """Small numbers of items in several rounds, large ones once."""
+    for usual, rounds in ITEMS.items():
+        items = scale.cases(usual)
+        with empty_folder() as folder:
+            many = in_turns(scale.rounds(rounds), _sides(folder / "many", items), _run)
+            one = in_turns(max(3, rounds), _sides(folder / "one", 1), _run)
+        yield from _rows(items, many, one)
+
+
+def _rows(items: int, many: dict[str, list[Usage]], one: dict[str, list[Usage]]) -> Iterator[Row]:
+    def each(side: str) -> Figure:
+        more = cpu(many[side], unit=1e6).less(cpu(one[side], unit=1e6))
+        return Figure(more.least / (items - 1), more.median / (items - 1))
+
+    collect, plain_collect = each("collect"), each("plain collect")
+    plain = each("plain run").less(plain_collect)
+    name = "parametrize"
+    yield Row(f"{items:,} items: CPU to collect one", "µs", collect, name, plain_collect, 60)
+    yield Row(f"{items:,} items: CPU to run one, one metric", "µs", each("least run").less(collect), name, plain, 450)
+    yield Row(f"{items:,} items: CPU to run one, defaults", "µs", each("run").less(collect), name, plain)
+    is_large = items == max(ITEMS)
+    walls = {side: Figure.of(used.wall_s for used in found) for side, found in many.items()}
+    collect_goal, run_goal, memory_goal = (8, 53, 600) if is_large else (None, None, None)
+    yield Row(f"{items:,} items: wall to collect", "s", walls["collect"], name, walls["plain collect"], collect_goal)
+    what = f"{items:,} items: wall to collect and run, one metric"
+    yield Row(what, "s", walls["least run"], name, walls["plain run"], run_goal)
+    peaks = {side: peak(found) for side, found in many.items()}
+    what = f"{items:,} items: memory, one metric"
+    yield Row(what, "MiB", peaks["least run"], name, peaks["plain run"], memory_goal)
+    yield Row(f"{items:,} items: memory, defaults", "MiB", peaks["run"], name, peaks["plain run"])
+
+
+def _sides(folder: Path, items: int) -> dict[str, Side]:
+    least, usual, plain = folder / "least", folder / "usual", folder / "plain"
+    recorded_project(least, items, LEAST)
+    recorded_project(usual, items)
+    no_op_project(plain, items)
+    return {
+        "collect": ([*PYTEST, *PLUGIN, *COLLECT], usual),
+        "plain collect": ([*PYTEST, *COLLECT], plain),
+        "least run": ([*PYTEST, *PLUGIN, "-q"], least),
+        "run": ([*PYTEST, *PLUGIN, "-q"], usual),
+        "plain run": ([*PYTEST, "-q"], plain),
+    }
+
+
+def _run(_: str, side: Side) -> Usage:
+    command, folder = side
+    used = measure(command, folder, environment=ONLY_ASKED_FOR)
+    rmtree(folder / "reports", ignore_errors=True)
+    return used

@@ -1,0 +1,55 @@
+"""Time and memory, measured here and now: `python benchmarks/run.py [--quick] [NAME…]`.
+
+Nothing is asserted. Runs us and the peers against the same server on loopback, in turns, and prints what came out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+from harness import Row, Scale
+from table import markdown, terminal
+
+NAMES = (
+    "machine_speed",
+    "server_ceiling",
+    "start_up",
+    "in_flight",
+    "cpu_per_case",
+    "items",
+    "cases_loading",
+    "retrieval_metrics",
+    "replay",
+)
+
+
+def main(arguments: list[str]) -> None:
+    """Measure what was named, or everything."""
+    told = _parser().parse_args(arguments)
+    scale = Scale(is_quick=told.quick, peers_python=told.peers)
+    found: list[Row] = []
+    for name in told.names or NAMES:
+        print(f"… {name}", file=sys.stderr, flush=True)
+        rows = list(importlib.import_module(name).rows(scale))
+        print(f"\n{terminal(rows)}\n", flush=True)
+        found += rows
+        if told.markdown:  # after each, so that an end in the middle loses little
+            told.markdown.write_text(markdown(found), encoding="utf-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Time and memory, measured here and now.")
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *NAMES], help=f"any of {', '.join(NAMES)}")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the cases and a third of the rounds")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there as well")
+    parser.add_argument(
+        "--peers", metavar="PYTHON", help="interpreter of an environment with httpx and pydantic-evals: adds that peer"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,123 @@
+"""What does a trace claim: which facts it infers, which it took as known, of which types its entities are?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from pytest_rageval.model import Edge, Json, Trace
+from pytest_rageval.text import as_label
+
+MOST_CLAIMS = 10_000
+"""Facts and types of one trace that are checked; a trace that claims more is an error of its case."""
+
+
+class Value(NamedTuple):
+    """An object that is no entity: a number or a truth value, as JSON writes it."""
+
+    json: str
+
+
+class Fact(NamedTuple):
+    """One triple. Names are labels: NFKC, case folded, trimmed, as everywhere in the metrics of graphs."""
+
+    subject: str
+    predicate: str
+    object: str | Value
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """All that one trace says, hashable.
+
+    inferences  in the order of the trace; None stands for one that is no triple
+    known       facts that are not judged but count as circumstances: the edges the system took from its graph
+                (`kg_edges`) and the premises that inferences name (`because`)
+    types       by entity, the types it is given; only entities that have one
+    """
+
+    inferences: tuple[Fact | None, ...] = ()
+    known: frozenset[Fact] = frozenset()
+    types: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def facts(self) -> frozenset[Fact]:
+        """Everything that is claimed of entities beside their types."""
+        return self.known.union(fact for fact in self.inferences if fact is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Violations:
+    """What is wrong, with the reasons: by index of the inference, and by label of the entity whose types clash."""
+
+    inferences: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    entities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Validator(Protocol):
+    """An ontology that claims can be checked against. `digest`: SHA-256 of the files it was read from."""
+
+    digest: str
+
+    def __hash__(self) -> int:
+        """Validators are compared by identity."""
+        ...
+
+    def check(self, claims: Claims) -> Violations:
+        """The same violations for the same claims. What cannot be checked within bounds is a ValueError."""
+        ...
+
+
+NOT_A_TRIPLE = "it is no triple; write {subject, predicate, object}"
+
+
+def claims_of(trace: Trace) -> Claims:
+    """The claims of a trace; more than MOST_CLAIMS of them are a ValueError.
+
+    Types come from `entity_types` (a name or a list of names) and from the `type` of linked entities. Premises that
+    are no triples are left out.
+    """
+    inferences = trace.inferences or ()
+    claims = Claims(
+        inferences=tuple(fact_of(one) for one in inferences),
+        known=frozenset(filter(None, map(fact_of, [*(trace.kg_edges or ()), *_premises(inferences)]))),
+        types=tuple(sorted((entity, tuple(sorted(names))) for entity, names in types_of(trace).items())),
+    )
+    size = len(claims.inferences) + len(claims.known) + sum(len(names) for _, names in claims.types)
+    if size > MOST_CLAIMS:
+        raise ValueError(f"the trace makes {size} claims; at most {MOST_CLAIMS} are checked")
+    return claims
+
+
+def fact_of(written: Json) -> Fact | None:
+    """The fact in an edge, or in a mapping with subject, predicate and object; None if it holds none."""
+    if isinstance(written, Mapping):
+        value = written.get("object")
+        if isinstance(value, bool | int | float):
+            edge = fact_of({**written, "object": "value"})
+            return None if edge is None else edge._replace(object=Value(json.dumps(value)))
+    try:
+        return Fact(*map(as_label, Edge.parse(written)))
+    except ValueError:
+        return None
+
+
+def types_of(trace: Trace) -> dict[str, set[str]]:
+    """The labels of the types by the label of the entity that has them; an entity without any is left out."""
+    types: dict[str, set[str]] = {}
+    given = [(entity.id, entity.type) for entity in trace.entities or ()]
+    for entity, written in [*given, *(trace.entity_types or {}).items()]:
+        for name in written if isinstance(written, list | tuple) else [written]:
+            label = as_label(name if isinstance(name, str) else "" if name is None else json.dumps(name))
+            if label and as_label(entity):
+                types.setdefault(as_label(entity), set()).add(label)
+    return types
+
+
+def _premises(inferences: Iterable[Mapping[str, Json]]) -> Iterator[Json]:
+    for inference in inferences:
+        because = inference.get("because")
+        if isinstance(because, list | tuple):
+            yield from because

@@ -1,0 +1,133 @@
+"""L4 Ontology: does what the system inferred keep to the ontology, and do the types of its entities go together?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+
+from pytest_rageval.metrics.ontology.claims import Claims, Validator, Violations, claims_of, types_of
+from pytest_rageval.metrics.registry import metric
+from pytest_rageval.model import Edge, Json, NotApplicable, Observation, Score, Trace
+from pytest_rageval.text import as_label, printable
+
+NO_INFERENCES = NotApplicable("the system reports no inferences")
+NOTHING_INFERRED = NotApplicable("nothing was inferred")
+NO_TYPES = NotApplicable("the system reports no entity types")
+NO_ONTOLOGY = NotApplicable("no ontology is configured, and the system reports no violations of its own")
+NO_ENTITIES_NAMED = NotApplicable("no ontology is configured, and the system's own violations name no entity")
+SHOWN = 10
+"""How many reasons a score's detail holds; its counts cover all of them."""
+_LONGEST = 300
+"""Characters of a reason."""
+
+
+# `ontology` is no keyword-only parameter: a run has one ontology for both metrics, which is set beside the target and
+# bound when the run is planned, not twice among the metrics' options.
+@metric(
+    layer="L4",
+    better="lower",
+    needs=("trace",),
+    gates=("constraint_violation_rate <= 0.05 tag L4_constraint_violation",),
+)
+def constraint_violation_rate(obs: Observation, ontology: Validator | None = None) -> Score | NotApplicable:
+    """Inferences that violate a constraint of the ontology / inferences.
+
+    In [0, 1], lower is better. An inference violates a constraint if its predicate is not in the ontology, its subject
+    or object is of the wrong type (domain, range) or of none, its subject has too few or too many values (cardinality),
+    the reverse of a symmetric one is missing, a rule is broken, or it is no triple; each counts once, however many
+    constraints it violates. Edges that the trace took from its graph, and premises that an inference names under
+    `because`, count as known but are not judged. Without an ontology the violations that the system itself reports
+    are counted, at most as many as there are inferences and but for those that name an `entity`, and the score is
+    marked `self_reported`. Not applicable where the trace reports no inferences, or is empty of them, or where there is
+    neither an ontology nor a report of violations. Source: SHACL validation results per inferred triple.
+    """
+    trace = obs.answer.trace
+    if trace is None or trace.inferences is None:
+        return NO_INFERENCES
+    if not trace.inferences:
+        return NOTHING_INFERRED
+    total = len(trace.inferences)
+    if ontology is None:
+        if trace.violations is None:
+            return NO_ONTOLOGY
+        count = min(total, sum(_entity_named(one) is None for one in trace.violations))
+        return Score(count / total, {"self_reported": True, "inferences": total, "violating": count})
+    found = _checked(ontology, claims_of(trace)).inferences
+    reasons = (
+        f"{_shown_inference(trace.inferences[index])}: {reason}" for index in sorted(found) for reason in found[index]
+    )
+    detail = {"inferences": total, "violating": len(found), "reasons": list(_bounded(reasons))}
+    return Score(len(found) / total, detail)
+
+
+@metric(
+    layer="L4",
+    better="higher",
+    needs=("trace",),
+    gates=("type_consistency_rate >= 0.90 tag L4_type_inconsistency",),
+)
+def type_consistency_rate(obs: Observation, ontology: Validator | None = None) -> Score | NotApplicable:
+    """Entities whose types are consistent / entities that have a type.
+
+    In [0, 1], higher is better. Types are those of `entity_types` and of linked entities; those of an entity are
+    consistent if all are classes of the ontology and no two of them, nor of the classes above them, are disjoint.
+    Without an ontology an entity is consistent unless a violation that the system itself reports names it as its
+    `entity`, and the score is marked `self_reported`. Not applicable where the trace gives no entity a type, or where
+    there is neither an ontology nor a report of violations that names entities (an empty report is one). Source:
+    satisfiability of class assertions in OWL 2.
+    """
+    trace = obs.answer.trace
+    types = types_of(trace) if trace is not None else {}
+    if trace is None or not types:
+        return NO_TYPES
+    if ontology is None:
+        return _self_reported_consistency(trace, set(types))
+    found = _checked(ontology, claims_of(trace)).entities
+    reasons = (f"{entity}: {reason}" for entity in sorted(found) for reason in found[entity])
+    detail = {"entities": len(types), "inconsistent": len(found), "reasons": list(_bounded(reasons))}
+    return Score((len(types) - len(found)) / len(types), detail)
+
+
+CHECKED = (constraint_violation_rate, type_consistency_rate)
+"""The metrics that take the run's ontology."""
+
+
+@lru_cache(maxsize=4)
+def _checked(ontology: Validator, claims: Claims) -> Violations:
+    """Kept, because both metrics ask about the same trace, one after the other."""
+    return ontology.check(claims)
+
+
+def _self_reported_consistency(trace: Trace, typed: set[str]) -> Score | NotApplicable:
+    if trace.violations is None:
+        return NO_ONTOLOGY
+    named = {_entity_named(one) for one in trace.violations} - {None}
+    if trace.violations and not named:
+        return NO_ENTITIES_NAMED
+    count = len(named & typed)
+    detail = {"self_reported": True, "entities": len(typed), "inconsistent": count}
+    return Score((len(typed) - count) / len(typed), detail)
+
+
+def _entity_named(violation: Json) -> str | None:
+    """The label of the entity that a system's own violation is about; None where it is about an inference."""
+    entity = violation.get("entity") if isinstance(violation, Mapping) else None
+    return as_label(entity) if isinstance(entity, str) else None
+
+
+def _shown_inference(written: Mapping[str, Json]) -> str:
+    parts = [written.get(name) for name in Edge._fields]
+    shown = Edge(*map(str, parts)) if None not in parts else dict(written)
+    return _cut(str(shown), _LONGEST // 2)
+
+
+def _bounded(reasons: Iterable[str]) -> Iterator[str]:
+    """The first reasons, each on one line that can be printed and is not too long."""
+    for reason in islice(reasons, SHOWN):
+        line = printable(" ".join(reason.split()))
+        yield _cut(line, _LONGEST)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,210 @@
+"""Do claims keep to RDF with SHACL shapes? Through rdflib and pySHACL, of the extra `ontology`.
+
+The files hold classes and properties (`a owl:Class`, `a owl:ObjectProperty`, … and `rdfs:subClassOf`) and the shapes
+over them. Each claim becomes one triple: the names of a trace stand for the class or property that has such an IRI,
+prefixed name or, where only one has it, local name; entities get IRIs of our own. A name that stands for nothing is a
+violation, as in a TOML ontology. Then a validation result of severity `sh:Violation` is
+
+- about inferences, if it has a path: the one with that focus node, property and value, or all with that focus node and
+  property where it has no value; all of the focus node where a value is missing and none is of the property, or where
+  the path has several steps. Where the shape compares two properties, as `sh:equals`, also those of the other one.
+- about inferences too, if its shape has no path but targets the subjects or objects of a property: those that made
+  the focus node a target.
+- about the types of the focus node otherwise, and if its path is `rdf:type`.
+
+Nothing is fetched (`owl:imports` is not followed), nothing is inferred beyond subclasses. Imports rdflib and pySHACL,
+so it is imported only where such an ontology is configured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+from urllib.parse import quote
+
+import pyshacl
+from pyshacl.errors import ReportableRuntimeError
+from rdflib import RDF, RDFS, SH, Graph, Literal, URIRef
+from rdflib.plugins.parsers.notation3 import BadSyntax
+from rdflib.term import Node
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.metrics.ontology.claims import NOT_A_TRIPLE, Claims, Fact, Value, Violations
+from pytest_rageval.metrics.ontology.vocabulary import Vocabulary
+from pytest_rageval.text import printable
+
+BASE = "urn:rageval:/"
+PAIRS = (SH.equals, SH.disjoint, SH.lessThan, SH.lessThanOrEquals)
+
+Triple = tuple[Node, Node, Node]
+Parts = tuple[Node | None, Node | None, Node | None]
+"""A triple in which None stands for anything."""
+K = TypeVar("K", int, str)
+
+
+def shapes_validator(texts: Mapping[str, str], digest: str) -> ShapesValidator:
+    """The validator of Turtle texts, by place. Raises SettingsError with every problem."""
+    graph = Graph(bind_namespaces="none")
+    problems = [problem for place, text in texts.items() for problem in _parse_problems(graph, place, text)]
+    if problems:
+        raise SettingsError(*problems)
+    vocabulary = Vocabulary(graph)
+    if problems := list(vocabulary.problems()):
+        raise SettingsError(*(f"{', '.join(texts)}: {problem}" for problem in problems))
+    validator = ShapesValidator(graph, vocabulary, digest)
+    try:
+        validator.probe()
+    # A shape may be wrong in ways for which pySHACL and rdflib's SPARQL parser have no common exception.
+    except Exception as error:  # noqa: BLE001 because of the line above
+        said = printable(" ".join(str(error).split()))[:300]
+        raise SettingsError(f"{', '.join(texts)}: pySHACL cannot use a shape: {said}; mend it") from None
+    return validator
+
+
+class ShapesValidator:
+    """Checks claims against SHACL shapes."""
+
+    def __init__(self, graph: Graph, vocabulary: Vocabulary, digest: str = "") -> None:
+        self._shapes = graph
+        self._vocabulary = vocabulary
+        self._hierarchy = list(graph.triples((None, RDFS.subClassOf, None)))
+        self.digest = digest
+
+    def check(self, claims: Claims) -> Violations:
+        """What the shapes find wrong; a failure of the validation itself is a ValueError."""
+        inferences: defaultdict[int, list[str]] = defaultdict(list)
+        entities: defaultdict[str, list[str]] = defaultdict(list)
+        for index, fact in enumerate(claims.inferences):
+            if fact is None:
+                inferences[index].append(NOT_A_TRIPLE)
+            elif fact.predicate not in self._vocabulary.properties:
+                inferences[index].append("its predicate is no property of the ontology")
+        for entity, names in claims.types:
+            unknown = (name for name in names if name not in self._vocabulary.classes)
+            entities[entity] += [f"{name!r} is no class of the ontology" for name in unknown]
+        found = _Found(self._shapes, self._report(claims), self._indexed(claims))
+        for result, reason in found.reasons():
+            for index in found.inferences(result):
+                inferences[index].append(reason)
+            focus = found.of_types(result)
+            for entity, _ in claims.types:
+                if focus == _entity(entity):
+                    entities[entity].append(reason)
+        return Violations(_settled(inferences), _settled(entities))
+
+    def probe(self) -> None:
+        """Let every shape look at something once, so that one that cannot be used is found before the run."""
+        vocabulary = self._vocabulary
+        classes, properties = sorted(vocabulary.classes), sorted(vocabulary.properties)
+        facts = tuple(Fact("probe", predicate, "probe") for predicate in properties)
+        self._report(Claims(facts, types=(("probe", tuple(classes)),)))
+
+    def _triple(self, fact: Fact) -> Triple | None:
+        predicate = self._vocabulary.properties.get(fact.predicate)
+        return None if predicate is None else (_entity(fact.subject), predicate, _node(fact.object))
+
+    def _indexed(self, claims: Claims) -> list[tuple[int, Triple]]:
+        triples = ((index, fact and self._triple(fact)) for index, fact in enumerate(claims.inferences))
+        return [(index, triple) for index, triple in triples if triple is not None]
+
+    def _report(self, claims: Claims) -> Graph:
+        """The validation report over the claims and the class hierarchy."""
+        data = Graph(bind_namespaces="none")
+        for triple in (*self._hierarchy, *filter(None, map(self._triple, claims.facts))):
+            data.add(triple)
+        for entity, names in claims.types:
+            for name in names:
+                if name in self._vocabulary.classes:
+                    data.add((_entity(entity), RDF.type, self._vocabulary.classes[name]))
+        try:
+            _, report, text = pyshacl.validate(data, shacl_graph=self._shapes, inplace=True, advanced=False, js=False)
+        except ReportableRuntimeError as error:
+            raise ValueError(f"pySHACL: {error}") from None
+        if not isinstance(report, Graph):
+            raise ValueError(f"pySHACL: {text}")
+        return report
+
+
+class _Found:
+    """A validation report, read against the inferences that it may be about."""
+
+    def __init__(self, shapes: Graph, report: Graph, indexed: Iterable[tuple[int, Triple]]) -> None:
+        self._shapes = shapes
+        self._report = report
+        self._by_parts: defaultdict[Parts, list[int]] = defaultdict(list)
+        for index, (subject, predicate, value) in indexed:
+            for parts in ((subject, predicate, value), (subject, predicate, None), (None, predicate, value),
+                          (subject, None, None)):  # fmt: skip
+                self._by_parts[parts].append(index)
+
+    def reasons(self) -> Iterator[tuple[Node, str]]:
+        """The results of severity sh:Violation, each with its message."""
+        for result in self._report.objects(None, SH.result):
+            if self._report.value(result, SH.resultSeverity) == SH.Violation:
+                component = str(self._report.value(result, SH.sourceConstraintComponent)).rpartition("#")[2]
+                messages = sorted(map(str, self._report.objects(result, SH.resultMessage)))
+                yield result, "; ".join(messages) or component.removesuffix("ConstraintComponent")
+
+    def inferences(self, result: Node) -> set[int]:
+        """The indices of the inferences that a result is about."""
+        focus, path, value, shape = self._parts(result)
+        if path == RDF.type:
+            return set()
+        if path is None:
+            wanted: list[Parts] = [(focus, of, None) for of in self._shapes.objects(shape, SH.targetSubjectsOf)]
+            wanted += [(None, of, focus) for of in self._shapes.objects(shape, SH.targetObjectsOf)]
+            return self._with(wanted)
+        wanted = [(focus, other, value) for pair in PAIRS for other in self._shapes.objects(shape, pair)]
+        inverse = self._shapes.value(path, SH.inversePath)
+        if isinstance(path, URIRef):
+            wanted.append((focus, path, value))
+        elif isinstance(inverse, URIRef):
+            wanted.append((value, inverse, focus))
+        about = self._with(wanted)
+        is_missing = self._report.value(result, SH.sourceConstraintComponent) == SH.MinCountConstraintComponent
+        has_steps = not isinstance(path, URIRef) and not isinstance(inverse, URIRef)
+        return about if about or not (is_missing or has_steps) else self._with([(focus, None, None)])
+
+    def of_types(self, result: Node) -> Node | None:
+        """The entity whose types a result is about; None where it is about inferences."""
+        focus, path, _, shape = self._parts(result)
+        if path is None:
+            is_target = any(self._shapes.value(shape, of) for of in (SH.targetSubjectsOf, SH.targetObjectsOf))
+            return None if is_target else focus
+        return focus if path == RDF.type else None
+
+    def _parts(self, result: Node) -> tuple[Node | None, Node | None, Node | None, Node | None]:
+        """Focus node, path, value and source shape."""
+        focus, path, value, shape = (
+            self._report.value(result, part) for part in (SH.focusNode, SH.resultPath, SH.value, SH.sourceShape)
+        )
+        return focus, path, value, shape
+
+    def _with(self, wanted: Iterable[Parts]) -> set[int]:
+        return {index for parts in wanted for index in self._by_parts.get(parts, ())}
+
+
+def _parse_problems(graph: Graph, place: str, text: str) -> Iterator[str]:
+    """Adds the triples of a Turtle text to the graph; yields why it cannot be read."""
+    try:
+        graph.parse(data=text, format="turtle", publicID=BASE)
+    except BadSyntax as error:
+        yield f"{place}:{error.lines + 1}: not valid Turtle: {printable(error._why)}"
+    except RecursionError:
+        yield f"{place}: nested too deep; write the shapes flat"
+    except ValueError as error:
+        yield f"{place}: not valid Turtle: {printable(' '.join(str(error).split()))[:200]}"
+
+
+def _node(written: str | Value) -> Node:
+    return Literal(json.loads(written.json)) if isinstance(written, Value) else _entity(written)
+
+
+def _entity(label: str) -> URIRef:
+    return URIRef(f"{BASE}entity/{quote(label, safe='', errors='surrogatepass')}")
+
+
+def _settled(reasons: Mapping[K, list[str]]) -> dict[K, tuple[str, ...]]:
+    return {key: tuple(dict.fromkeys(said)) for key, said in reasons.items() if said}

@@ -1,0 +1,202 @@
+"""The documentation holds: its examples run as they stand, its tables name what the code has, its links lead somewhere.
+
+In a page, a fenced block with a title is a file, and one of the language `console` is run: what follows `$` is a
+command, the lines below it must come in that order (`...` stands for anything). The last command ends with the code that
+`exit=N` names, 0 unless given, all others with 0. Other blocks, `sh` among them, are for reading.
+"""
+
+from __future__ import annotations
+
+import glob
+import inspect
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from project import SOME, Project, a_case
+
+import pytest_rageval
+from pytest_rageval import metric, model
+from pytest_rageval.cases import case_schema
+from pytest_rageval.demo.parameters import Ask
+from pytest_rageval.gates import DEFAULT_REGRESSIONS, FIELDS
+from pytest_rageval.judges.rubrics import rubric_names
+from pytest_rageval.options import OPTIONS
+from pytest_rageval.plugin import newhooks
+from pytest_rageval.runs.rows import ASK_FAILED
+from pytest_rageval.settings import ENVIRONMENT, TABLE_ONLY_AS_OPTION, Settings
+from pytest_rageval.targets.contract import RECORD_FIELDS
+
+ROOT = Path(__file__).parents[1]
+WRITTEN_BY_PROGRAMS = {"metrics.md", "performance.md"}
+PAGES = sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in WRITTEN_BY_PROGRAMS)
+LEFT_OUT = ("randomly", "sugar", "cov", "hypothesispytest", "rerunfailures", "repeat", "anyio", "asyncio", "timeout")
+_BLOCK = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(text: str) -> Iterator[tuple[str, str, str]]:
+    """Language, what stands after it, and content of each fenced block that has a language."""
+    yield from _BLOCK.findall(text)
+
+
+def text_of(page: str) -> str:
+    return (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+# ── examples ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def folder(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """An empty folder in which commands find this environment, plain pytest, and lines that are not cut."""
+    for variable in [*ENVIRONMENT, "RAGEVAL_TARGET_TOKEN"]:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in LEFT_OUT))
+    monkeypatch.setenv("COLUMNS", "160")
+    return pytester
+
+
+def write(folder: pytest.Pytester, name: str, content: str) -> None:
+    path = folder.path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+
+
+def check_output(result: pytest.RunResult, expected: list[str]) -> None:
+    """The lines come in this order; `...` and wide gaps stand for anything."""
+    wild = [re.sub(r"\.\.\.| {3,}", "*", glob.escape(line)) for line in expected]
+    result.stdout.fnmatch_lines([line for line in wild if line.strip("* ")])
+
+
+def check_console(folder: pytest.Pytester, content: str, last_exit: int) -> None:
+    """Run the commands of a console block; what they print and how they end must be as written."""
+    _, *parts = re.split(r"^\$ ", content, flags=re.MULTILINE)
+    for number, part in enumerate(parts, start=1):
+        command, *expected = part.splitlines()
+        result = folder.run("bash", "-c", f"{command} 2>&1")
+        assert result.ret == (last_exit if number == len(parts) else 0), command
+        check_output(result, expected)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_the_examples_of_a_page_run_as_they_stand(page: Path, folder: pytest.Pytester):
+    for language, about, content in blocks(page.read_text(encoding="utf-8")):
+        if title := re.search(r'title="(.+?)"', about):
+            write(folder, title[1], content)
+        elif language == "console":
+            code = re.search(r"exit=(\d+)", about)
+            check_console(folder, content, int(code[1]) if code else 0)
+
+
+def test_the_examples_of_the_readme_work_together(folder: pytest.Pytester):
+    found = [content for _, _, content in blocks((ROOT / "README.md").read_text(encoding="utf-8"))]
+
+    def block(word: str) -> str:
+        return next(content for content in found if word in content)
+
+    first = block("pip install").splitlines()
+    write(folder, "evalcases/water.jsonl", "".join(f"{line}\n" for line in first if line.startswith("{")))
+    write(folder, "pyproject.toml", block("[tool.rageval]\n") + block("[tool.rageval.gates]"))
+    write(folder, "conftest.py", block("def rag_client") + block("def pytest_rageval_metrics"))
+    write(folder, "test_my_bot.py", block("def test_my_bot"))
+    places = [{"rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling"}]
+    write(folder, "cases.jsonl", json.dumps(a_case("both", category="multi_hop", gold_supports=places)) + "\n")
+    record = {"answer": "Water boils at 100 degrees.", "retrieved_chunks": places}
+    bot = f"class Bot:\n    def __init__(self, index): ...\n    def answer(self, question): return {record!r}\n"
+    write(folder, "mybot.py", bot)
+    gates = re.search(r"pytest (--rageval-gate .*)", block("run error_rate"))
+    assert gates is not None
+    result = folder.run("bash", "-c", f"pytest {gates[1]}")
+    result.assert_outcomes(passed=4, failed=1)  # two cases, one test, the two gates of the run
+    check_output(result, first[-3:])
+
+
+# ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rows(page: str, name: str) -> dict[str, list[str]]:
+    """The rows of a page's tables whose first cell is one code span of this form: the other cells by it."""
+    lines = [re.split(r" *\| *", line.strip("| ")) for line in text_of(page).splitlines() if line.startswith("| `")]
+    return {cells[0].strip("`"): cells[1:] for cells in lines if re.fullmatch(f"`{name}`", cells[0])}
+
+
+def test_every_option_is_in_the_table_with_its_choices():
+    listed = rows("configuration.md", "--rageval-.+")
+    assert listed.keys() == {f"--rageval-{option.name}" for option in OPTIONS}
+    for option in OPTIONS:
+        cell = listed[f"--rageval-{option.name}"][0]
+        assert cell == (", ".join(f"`{one}`" for one in option.choices) or option.metavar or ""), option.name
+
+
+def test_every_key_is_in_the_table_with_its_default():
+    listed = rows("configuration.md", "[a-z_]+")
+    assert listed.keys() == {name for name in Settings.model_fields if name not in TABLE_ONLY_AS_OPTION} | {"metrics"}
+    for name, cells in listed.items():
+        if name != "metrics":
+            default = json.loads(Settings().model_dump_json(include={name}, exclude_defaults=False))[name]
+            shown = {} if name == "gates" else default
+            assert cells[0] == ("–" if default is None else f"`{json.dumps(shown)}`"), name
+
+
+def names(page: str) -> set[str]:
+    """The words in the code spans of a page."""
+    return set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", text_of(page)))))
+
+
+def of_fields(*types: type[Any]) -> set[str]:
+    return {field.name for one in types for field in fields(one)} - {"extra"}
+
+
+SCHEMA = case_schema()
+HOOKS = {name for name in vars(newhooks) if name.startswith("pytest_rageval_")}
+
+
+@pytest.mark.parametrize(
+    ("page", "wanted"),
+    [
+        ("cases.md", {*SCHEMA["properties"], *SCHEMA["$defs"]["anchor"]["properties"]}),
+        ("cases.md", set(re.findall(r'"(\w+)": {"description"', json.dumps(SCHEMA["properties"]["gold"])))),
+        ("targets.md", RECORD_FIELDS | ASK_FAILED),
+        ("targets.md", of_fields(model.Chunk, model.Reference, model.Trace, model.FolderSelection)),
+        ("judges.md", {*rubric_names()}),
+        ("gates.md", {*FIELDS, *(gate.split("@")[0].split()[0] for gate in DEFAULT_REGRESSIONS)}),
+        ("configuration.md", {*ENVIRONMENT}),
+        ("extending.md", {*pytest_rageval.__all__, *HOOKS, *inspect.signature(metric).parameters}),
+        ("demo.md", of_fields(Ask) - {"question", "vaults", "folders", "history"}),
+    ],
+)
+def test_a_page_names_all_that_the_code_has(page: str, wanted: set[str]):
+    assert wanted - names(page) == set()
+
+
+def test_every_field_that_a_run_writes_is_described(pytester: pytest.Pytester):
+    project = Project(pytester)
+    project.cases(SOME)
+    project.run()
+    texts = [(project.runs[-1] / name).read_text(encoding="utf-8") for name in ("config.json", "metrics.json")]
+    lines = [(project.runs[-1] / name).open(encoding="utf-8").readline() for name in ("results.jsonl", "observations.jsonl")]
+    assert {key for written in (*texts, *lines) for key in json.loads(written)} - names("runs.md") == set()
+
+
+# ── words and links ───────────────────────────────────────────────────────────────────────────────────────────
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+def test_options_that_are_spoken_of_exist_and_links_lead_somewhere(document: Path):
+    text = document.read_text(encoding="utf-8")
+    known = {f"--rageval-{option.name}" for option in OPTIONS}
+    assert set(re.findall(r"--rageval-[a-z-]*[a-z]", text)) - known == set()
+    for link, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)", text):
+        target = document.parent / link if link else document
+        assert target.exists(), link
+        titles = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE) if anchor else []
+        assert not anchor or anchor[1:] in [re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in titles]
