@@ -180,7 +180,7 @@ def _pairs(run: str) -> list[str]:
 
 
 def _without_particles(words: list[str]) -> Iterator[str]:
-    """Words of a Korean text without their particles; what counts something may be one syllable long: 2024 년에 → 년."""
+    """Words without their particles; one that counts something may be a syllable long: 2024 년에 → 2024 년."""
     after_number = False
     for word in words:
         if word not in _LONE_PARTICLES:
@@ -243,35 +243,10 @@ _STOP_WORDS = _words(
     """
 )
 _PARTICLES: dict[str, Literal["closed", "open", "any"]] = {
-    **dict.fromkeys(
-        ["은", "을", "이", "과", "으로", "이나", "이라고", "이라는", "이며", "이다", "이에요", "이었다", "이었습니다"],
-        "closed",
-    ),
-    **dict.fromkeys(["는", "를", "가", "와", "예요", "였다", "였습니다"], "open"),
-    **dict.fromkeys(
-        [
-            "의",
-            "에",
-            "에서",
-            "에게",
-            "께서",
-            "로",
-            "도",
-            "만",
-            "들",
-            "부터",
-            "까지",
-            "보다",
-            "처럼",
-            "마다",
-            "조차",
-            "마저",
-            "밖에",
-            "입니다",
-            "입니까",
-        ],
-        "any",
-    ),
+    **dict.fromkeys(_words("은 을 이 과 으로 이나 이라고 이라는 이며 이다 이에요 이었다 이었습니다"), "closed"),
+    **dict.fromkeys(_words("는 를 가 와 예요 였다 였습니다"), "open"),
+    **dict.fromkeys(_words("의 에 에서 에게 께서 로 도 만 들 부터 까지 보다 처럼 마다 조차 마저 밖에"), "any"),
+    **dict.fromkeys(_words("입니다 입니까"), "any"),
 }
 """What may hang on a Korean noun, by the kind of syllable that it follows; 라는 and 나 end too many nouns."""
 _LONGEST_PARTICLE = max(map(len, _PARTICLES))

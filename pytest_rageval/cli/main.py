@@ -11,6 +11,7 @@ from pytest_rageval.errors import RagevalError
 
 VERBS = {
     "cases": "check, count and describe case files",
+    "explain": "one case of a run, everything",
     "demo": "the embedded demo system",
     "metrics": "every metric with its definition",
 }
@@ -47,3 +48,7 @@ def main() -> None:
         for problem in error.problems:
             click.echo(f"ERROR: {problem}", err=True)
         sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics.builtin import builtin_metrics
+from pytest_rageval.metrics.ontology import Validator
 from pytest_rageval.metrics.registry import Measure, Registry
 from pytest_rageval.model import (
     Anchor,
@@ -70,10 +71,9 @@ def cited(
 ) -> Observation:
     """Places that an answer cites, and gold places, each by a name, a gold with its date after a colon."""
     golds = [place.partition(":") for place in gold.split()]
-    labelled = Gold(
-        supports=tuple(Anchor(path, date=date or None) for path, _, date in golds), recency_conflict_rule=rule
-    )
+    places = tuple(Anchor(path, date=date or None) for path, _, date in golds)
     names = None if references is None else tuple(Reference(rel_path=name) for name in references.split())
+    labelled = Gold(supports=places, recency_conflict_rule=rule)
     return observe(_case(labelled), Answer(text, references=names, abstained=abstained))
 
 
@@ -99,10 +99,29 @@ def answered(
 def traced(kind: Traced, found: str, gold: str) -> Observation:
     """What the system's trace says under one of its keys, and what it should say, each by names without spaces."""
     read: Mapping[str, Callable[[str], Any]] = {"entities": Entity, "kg_edges": Edge.parse}
-    trace = Trace(**{kind: tuple(map(read.get(kind, str), found.split()))})
+    named: dict[str, Any] = {kind: tuple(map(read.get(kind, str), found.split()))}
     expected = tuple(map(Edge.parse if kind == "kg_edges" else str, gold.split()))
     labelled: dict[str, Any] = {"kg_entities" if kind == "entities" else kind: expected}
-    return observe(_case(Gold(**labelled)), Answer("So it is.", trace=trace))
+    return observe(_case(Gold(**labelled)), Answer("So it is.", trace=Trace(**named)))
+
+
+def inferred(inferences: str, types: str = "", violations: Iterable[str] | None = None) -> Observation:
+    """What a system inferred, of which types (`name:Type`) its entities are, and which violations it reports itself."""
+    edges = tuple(Edge.parse(edge)._asdict() for edge in inferences.split())
+    kinds: dict[str, list[str]] = {}
+    for name, _, kind in (entity.partition(":") for entity in types.split()):
+        kinds.setdefault(name, []).append(kind)
+    reported = None if violations is None else tuple(violations)
+    trace = Trace(inferences=edges, entity_types=kinds, violations=reported)
+    return observe(_case(Gold()), Answer("So it is.", trace=trace))
+
+
+def ontology(toml: str) -> Validator:
+    """The validator of an ontology written as TOML."""
+    from pytest_rageval.metrics.ontology.declared import DeclaredValidator
+    from pytest_rageval.metrics.ontology.reading import read_ontology
+
+    return DeclaredValidator(read_ontology("example.toml", toml))
 
 
 def judged(metric: str, value: float, scale: tuple[float, float], *, abstained: bool = False) -> Observation:

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 
 
-def aligned(rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:
-    """Rows as lines: the first column to the left, the others to the right, two spaces between."""
+def aligned(rows: Sequence[Sequence[str]], *, indent: str = "", to_the_left: bool = False) -> list[str]:
+    """Rows as lines: the first column (or all) to the left, the others to the right, two spaces between."""
     widths = [max((cell_len(row[column]) for row in rows), default=0) for column in range(len(rows[0]) if rows else 0)]
     return [
-        (indent + "  ".join(_cell(text, widths[column], column > 0) for column, text in enumerate(row))).rstrip()
+        (
+            indent
+            + "  ".join(_cell(text, widths[column], column > 0 and not to_the_left) for column, text in enumerate(row))
+        ).rstrip()
         for row in rows
     ]
 

@@ -71,7 +71,7 @@ def result_record(result: CaseResult, settings: Settings, registry: Registry, co
         "abstention": _abstention(obs, result.scores),
         "layers": _layers(result.scores, registry),
         "scores": dict(result.scores),
-        "score_details": {name: dict(detail) for name, detail in result.details.items()},
+        "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
         "trace": text.trace(answer),
         "judge_input": _judge_input(obs, settings.k, text) if obs and obs.judgements else None,
         "cost": _cost(obs),
@@ -102,6 +102,7 @@ def observation_record(result: CaseResult) -> dict[str, Any]:
         "judgements": {name: _judgement(one) for name, one in obs.judgements.items()} if obs else {},
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
+        "params": dict(obs.params) if obs else {},
         "timings": asdict(result.timings),
         "error": asdict(result.error) if result.error else None,
     }
@@ -130,6 +131,14 @@ class _Texts:
         if self.settings.store_full_text or len(text) <= CUT:
             return text
         return text[:CUT] + "…"
+
+    def detail(self, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """What a metric says of its score; where no text may be written, its counts and claims only."""
+        return {
+            name: value
+            for name, value in detail.items()
+            if not self.settings.redact or isinstance(value, bool | int | float)
+        }
 
     def trace(self, answer: Answer) -> dict[str, Any] | None:
         if answer.trace is None or self.settings.redact or not self.settings.save_traces:

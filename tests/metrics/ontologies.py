@@ -57,5 +57,7 @@ def verdict(form: str, about: Claims) -> Verdict:
 def trace(inferences: str = "", types: Mapping[str, object] | None = None, **fields: object) -> Trace:
     """A trace with inferences `s|p|o`."""
     edges = (one.split("|") for one in inferences.split())
-    made = tuple({"subject": subject, "predicate": predicate, "object": object_} for subject, predicate, object_ in edges)
+    made = tuple(
+        {"subject": subject, "predicate": predicate, "object": object_} for subject, predicate, object_ in edges
+    )
     return Trace(inferences=made, entity_types=types, **fields)  # type: ignore[arg-type]

@@ -14,8 +14,8 @@ __all__ = [
     "Value",
     "Violations",
     "claims_of",
-    "fact_of",
     "constraint_violation_rate",
+    "fact_of",
     "load_validator",
     "type_consistency_rate",
 ]

@@ -47,6 +47,11 @@ class Claims:
         """Everything that is claimed of entities beside their types."""
         return self.known.union(fact for fact in self.inferences if fact is not None)
 
+    @property
+    def size(self) -> int:
+        """How many facts and types are claimed."""
+        return len(self.inferences) + len(self.known) + sum(len(names) for _, names in self.types)
+
 
 @dataclass(frozen=True, slots=True)
 class Violations:
@@ -85,9 +90,8 @@ def claims_of(trace: Trace) -> Claims:
         known=frozenset(filter(None, map(fact_of, [*(trace.kg_edges or ()), *_premises(inferences)]))),
         types=tuple(sorted((entity, tuple(sorted(names))) for entity, names in types_of(trace).items())),
     )
-    size = len(claims.inferences) + len(claims.known) + sum(len(names) for _, names in claims.types)
-    if size > MOST_CLAIMS:
-        raise ValueError(f"the trace makes {size} claims; at most {MOST_CLAIMS} are checked")
+    if claims.size > MOST_CLAIMS:
+        raise ValueError(f"the trace makes {claims.size} claims; at most {MOST_CLAIMS} are checked")
     return claims
 
 

@@ -121,16 +121,22 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _said(error: Any) -> str:
     """One problem of pydantic's, in our words: name, value, remedy."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"]).lstrip(".")
+    path = printable(path)
     if error["type"] == "extra_forbidden":
         table = str(error["loc"][0]) if len(error["loc"]) > 1 else ""
         return f"{path} is not a known key{nearest(str(error['loc'][-1]), _KEYS[table])}"
     if error["type"] == "missing":
         return f"{path} is missing; give it"
-    is_table = error["type"] in ("model_type", "dict_type")
-    message = (
-        "a table" if is_table else str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
-    )
-    return f"{path.removesuffix('.[key]')} is {short(error['input'])}, expected {message}"
+    limits = error.get("ctx", {})
+    expected = {
+        "model_type": "a table",
+        "dict_type": "a table",
+        "too_short": f"a list of at least {limits.get('min_length')}",
+        "too_long": f"a list of at most {limits.get('max_length')}",
+    }
+    message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
+    place = path.removesuffix(".[key]") or "the file"
+    return f"{place} is {short(error['input'])}, expected {expected.get(error['type'], message)}"
 
 
 # ── words for problems ────────────────────────────────────────────────────────────────────────────────────────

@@ -41,6 +41,16 @@ def constraint_violation_rate(obs: Observation, ontology: Validator | None = Non
     are counted, at most as many as there are inferences and but for those that name an `entity`, and the score is
     marked `self_reported`. Not applicable where the trace reports no inferences, or is empty of them, or where there is
     neither an ontology nor a report of violations. Source: SHACL validation results per inferred triple.
+
+    One of two inferences has an object of the wrong type: 1 / 2.
+
+    >>> shop = ontology('''
+    ... classes = { Brand = {}, Market = { disjoint = ["Brand"] } }
+    ... properties = { presentIn = { domain = "Brand", range = "Market" } }
+    ... ''')
+    >>> types = "moru:Brand onda:Brand korea:Market"
+    >>> score("constraint_violation_rate", inferred("moru|presentIn|korea moru|presentIn|onda", types), ontology=shop)
+    0.5
     """
     trace = obs.answer.trace
     if trace is None or trace.inferences is None:
@@ -76,6 +86,13 @@ def type_consistency_rate(obs: Observation, ontology: Validator | None = None) -
     `entity`, and the score is marked `self_reported`. Not applicable where the trace gives no entity a type, or where
     there is neither an ontology nor a report of violations that names entities (an empty report is one). Source:
     satisfiability of class assertions in OWL 2.
+
+    One of four entities is of two disjoint classes: 3 / 4.
+
+    >>> shop = ontology('classes = { Brand = {}, Market = { disjoint = ["Brand"] } }')
+    >>> types = "moru:Brand onda:Brand korea:Market korea:Brand japan:Market"
+    >>> score("type_consistency_rate", inferred("", types), ontology=shop)
+    0.75
     """
     trace = obs.answer.trace
     types = types_of(trace) if trace is not None else {}

@@ -36,6 +36,8 @@ from pytest_rageval.metrics.ontology.vocabulary import Vocabulary
 from pytest_rageval.text import printable
 
 BASE = "urn:rageval:/"
+MOST_CLAIMS = 1_000
+"""Fewer than of other ontologies: a SPARQL constraint costs some 25 ms for each claim that it looks at."""
 PAIRS = (SH.equals, SH.disjoint, SH.lessThan, SH.lessThanOrEquals)
 
 Triple = tuple[Node, Node, Node]
@@ -59,6 +61,7 @@ def shapes_validator(texts: Mapping[str, str], digest: str) -> ShapesValidator:
     # A shape may be wrong in ways for which pySHACL and rdflib's SPARQL parser have no common exception.
     except Exception as error:  # noqa: BLE001 because of the line above
         said = printable(" ".join(str(error).split()))[:300]
+        said = said.removeprefix("pySHACL: ").rstrip(".")
         raise SettingsError(f"{', '.join(texts)}: pySHACL cannot use a shape: {said}; mend it") from None
     return validator
 
@@ -73,7 +76,9 @@ class ShapesValidator:
         self.digest = digest
 
     def check(self, claims: Claims) -> Violations:
-        """What the shapes find wrong; a failure of the validation itself is a ValueError."""
+        """What the shapes find wrong; too many claims, or a failure of the validation itself, are a ValueError."""
+        if claims.size > MOST_CLAIMS:
+            raise ValueError(f"the trace makes {claims.size} claims; at most {MOST_CLAIMS} are checked with SHACL")
         inferences: defaultdict[int, list[str]] = defaultdict(list)
         entities: defaultdict[str, list[str]] = defaultdict(list)
         for index, fact in enumerate(claims.inferences):
@@ -119,11 +124,11 @@ class ShapesValidator:
                 if name in self._vocabulary.classes:
                     data.add((_entity(entity), RDF.type, self._vocabulary.classes[name]))
         try:
-            _, report, text = pyshacl.validate(data, shacl_graph=self._shapes, inplace=True, advanced=False, js=False)
+            _, report, _ = pyshacl.validate(data, shacl_graph=self._shapes, inplace=True, advanced=False, js=False)
         except ReportableRuntimeError as error:
-            raise ValueError(f"pySHACL: {error}") from None
-        if not isinstance(report, Graph):
-            raise ValueError(f"pySHACL: {text}")
+            report = error
+        if not isinstance(report, Graph):  # the validation itself failed: what pySHACL raised, or returned in its place
+            raise ValueError(f"pySHACL: {report}")
         return report
 
 

@@ -1,0 +1,158 @@
+"""How did a metric come to its value? The numbers of one case in its formula, for a person who asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from pytest_rageval.metrics.abstention import abstention
+from pytest_rageval.metrics.query import labels
+from pytest_rageval.metrics.registry import Measure
+from pytest_rageval.model import Observation, Trace
+
+Terms = Callable[[Observation, int], str]
+"""The formula of a metric with the numbers of one observation; the cut-off is the whole list where there is none."""
+
+
+def arithmetic(measure: Measure, obs: Observation) -> str:
+    """The metric's formula with this case's numbers, as `1 / rank 4`; empty for a metric of the project's own."""
+    judgement = obs.judged(measure.metric.name)
+    if judgement is not None:
+        low, high = judgement.scale
+        said = f": {judgement.reasoning}" if judgement.reasoning else ""
+        return f"{judgement.model} gave {judgement.scores[measure.metric.name]:g} on {low:g} to {high:g}{said}"
+    terms = TERMS.get(measure.metric.name)
+    return terms(obs, measure.k or len(obs.hits)) if terms else ""
+
+
+def _ranks(obs: Observation, k: int) -> list[int]:
+    """Ranks within the top k that bring a gold for the first time."""
+    return [rank for rank, _ in obs.matching.fresh if rank <= k]
+
+
+def _found(obs: Observation, k: int) -> set[int]:
+    return {gold for golds in obs.hits[:k] for gold in golds}
+
+
+def _matching(obs: Observation, k: int) -> int:
+    return sum(map(bool, obs.hits[:k]))
+
+
+def _first(obs: Observation, k: int) -> str:
+    ranks = _ranks(obs, k)
+    return f"the first gold is at rank {ranks[0]}" if ranks else f"no gold among the top {min(k, len(obs.hits))} chunks"
+
+
+def _all(obs: Observation, k: int) -> str:
+    found = sorted(gold + 1 for gold in _found(obs, k))
+    groups = obs.gold.support_groups or [range(obs.golds)]
+    wanted = " or ".join("{" + ", ".join(str(gold + 1) for gold in group) + "}" for group in groups)
+    return f"golds found: {', '.join(map(str, found)) or 'none'}; wanted: {wanted}"
+
+
+def _reciprocal(obs: Observation, k: int) -> str:
+    ranks = _ranks(obs, k)
+    return f"1 / rank {ranks[0]}" if ranks else "no chunk matches"
+
+
+def _ndcg(obs: Observation, k: int) -> str:
+    ranks = _ranks(obs, k)
+    gain = math.fsum(1 / math.log2(rank + 1) for rank in ranks)
+    ideal = math.fsum(1 / math.log2(rank + 1) for rank in range(1, min(obs.golds, k) + 1))
+    return f"gain {gain:.4f} at ranks {ranks or 'none'} / ideal {ideal:.4f}"
+
+
+def _map(obs: Observation, k: int) -> str:
+    terms = " + ".join(f"{number}/{rank}" for number, rank in enumerate(_ranks(obs, k), start=1))
+    return f"({terms or 0}) / {obs.golds} golds"
+
+
+def _precision(obs: Observation, k: int) -> str:
+    return f"{_matching(obs, k)} matching of {len(obs.hits[:k])} chunks returned in the top {k}"
+
+
+def _irrelevant(obs: Observation, k: int) -> str:
+    ranks = [rank for rank, is_wrong in enumerate(obs.matching.irrelevant or (), start=1) if is_wrong and rank <= k]
+    return f"irrelevant golds at ranks {ranks or 'none'}"
+
+
+def _cited(obs: Observation, _: int) -> str:
+    cited = obs.matching.cited or ()
+    golds = sorted({gold + 1 for one in cited for gold in one})
+    return f"{sum(map(bool, cited))} of {len(cited)} references match; golds cited: {golds or 'none'} of {obs.golds}"
+
+
+def _sets(found: Iterable[str] | None, expected: Iterable[str] | None) -> str:
+    ours, theirs = labels(found or ()), labels(expected or ())
+    common = ours & theirs
+    return f"2 · {len(common)} common / ({len(ours)} found + {len(theirs)} expected){_names(theirs - ours)}"
+
+
+def _names(missing: set[str]) -> str:
+    return f"; missing {', '.join(sorted(missing))}" if missing else ""
+
+
+def _trace(obs: Observation) -> Trace:
+    return obs.answer.trace or Trace()
+
+
+def _entities(obs: Observation, _: int) -> str:
+    return _sets((one.id for one in _trace(obs).entities or ()), obs.gold.kg_entities)
+
+
+def _edges(obs: Observation, _: int) -> str:
+    return _sets(map(str, _trace(obs).kg_edges or ()), map(str, obs.gold.kg_edges or ()))
+
+
+def _graph(obs: Observation, k: int) -> str:
+    top = labels((_trace(obs).kg_entities or ())[:k])
+    expected = labels(obs.gold.kg_entities or ())
+    return f"{len(top & expected)} of {len(expected)} expected among the top {k} results{_names(expected - top)}"
+
+
+def _abstention(obs: Observation, _: int) -> str:
+    found = abstention(obs)
+    return f"{'abstained' if found.value else 'did not abstain'}, decided by: {found.decided_by}"
+
+
+def _scope(obs: Observation, _: int) -> str:
+    selection = obs.answer.folder_selection
+    folders = ", ".join(selection.folders) if selection else ""
+    places = ", ".join(anchor.rel_path for anchor in obs.gold.supports or ())
+    return f"searched {folders or 'everything'}; golds in {places}"
+
+
+def _golds(obs: Observation, _: int) -> str:
+    return f"against {len(obs.gold.answers or ())} gold answers"
+
+
+TERMS: dict[str, Terms] = {
+    "recall_any": _first,
+    "recall_all": _all,
+    "context_recall": lambda obs, k: f"{len(_found(obs, k))} golds found / {obs.golds} golds",
+    "precision": _precision,
+    "mrr": _reciprocal,
+    "ndcg": _ndcg,
+    "map": _map,
+    "r_precision": lambda obs, _: f"{len(_ranks(obs, obs.golds))} golds in the top {obs.golds} / {obs.golds} golds",
+    "f1": lambda obs, k: f"{_precision(obs, k)}; {len(_found(obs, k))} of {obs.golds} golds found",
+    "negative_accuracy": lambda obs, _: f"{len(obs.hits)} chunks came, none should",
+    "specificity_accuracy": _irrelevant,
+    "scope_miss": _scope,
+    "attribution_hit": _cited,
+    "citation_precision": _cited,
+    "citation_recall": _cited,
+    "recency_conflict_ok": lambda obs, _: f"rule {obs.gold.recency_conflict_rule}; {_cited(obs, 0)}",
+    "entity_link_f1": _entities,
+    "concept_map_f1": lambda obs, _: _sets(_trace(obs).concepts, obs.gold.concepts),
+    "constraint_extraction_f1": lambda obs, _: _sets(_trace(obs).constraints, obs.gold.constraints),
+    "hits": _graph,
+    "kg_entity_recall": _graph,
+    "kg_edge_f1": _edges,
+    "exact_match": _golds,
+    "token_f1": _golds,
+    "key_fact_recall": lambda obs, _: f"of {len(obs.gold.key_facts or ())} key facts",
+    "abstention_accuracy": _abstention,
+    "hallucinated": _abstention,
+    "over_abstention": _abstention,
+}
