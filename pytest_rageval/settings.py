@@ -46,10 +46,21 @@ class Regression(_Frozen):
     max_rise: Weight | None = None
 
 
+class TargetMapping(_Frozen):
+    """How a JSON API is asked and read: `[tool.rageval.target.mapping]`; see docs/targets.md."""
+
+    path: str = Field("", pattern="^(/|$)")
+    method: Literal["POST", "PUT"] = "POST"
+    request: Mapping[str, Any]
+    response: Mapping[str, Any]
+
+
 class Settings(_Frozen):
     """Everything a run is told. Field names are the keys of `[tool.rageval]`; see docs/configuration.md."""
 
     target: str | None = None
+    mapping: TargetMapping | None = None
+    """Of the table's `target`; None where the target is no URL."""
     judge: str = "lexical"
     judge_cache: Literal["use", "refresh", "off", "replay"] = "use"
     reports: str = "reports"
@@ -145,11 +156,12 @@ def load_settings(
     problems += list(_contradictions(settings, place))
     if problems:
         raise SettingsError(*problems)
-    return settings
+    # Another target may be tried from the command line while the table describes an API.
+    return settings if _is_url(settings.target) else settings.model_copy(update={"mapping": None})
 
 
 TABLE_ONLY_AS_OPTION = {"update_baseline", "force", "run_id", "dry_run", "gate", "enabled", "metric_options",
-                        "retrieval_only", "description"}  # fmt: skip
+                        "retrieval_only", "description", "mapping"}  # fmt: skip
 
 
 def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -167,9 +179,28 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
             enabled = value.get("enabled")
             told["enabled"] = tuple(enabled) if isinstance(enabled, list) else enabled
             told["metric_options"] = {name: options for name, options in value.items() if name != "enabled"}
+        elif key == "target" and isinstance(value, dict):
+            told |= _target_table(place, value, problems)
         else:
             told[key] = _tuples(value)
     return told, problems
+
+
+def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    """The target as a table of `url` and `mapping`, as fields of Settings; the URL may come from elsewhere."""
+    known = {"url": "target", "mapping": "mapping"}
+    problems += [
+        f"{place}: target.{key} is not a known key{_nearest(key, list(known))}" for key in table if key not in known
+    ]
+    url = table.get("url")
+    if url is not None and not (isinstance(url, str) and _is_url(url)):
+        problems.append(f"{place}: target.url is {_short(url)}, expected a URL, as in 'http://localhost:8080'")
+        return {}
+    return {field: table[key] for key, field in known.items() if key in table}
+
+
+def _is_url(target: str | None) -> bool:
+    return target is not None and target.startswith(("http:", "https:"))
 
 
 def _tuples(value: Any) -> Any:
@@ -223,14 +254,21 @@ def _contradictions(settings: Settings, place: str) -> Iterator[str]:
             yield f"{place}: regression[{number}] needs one of max_drop and max_rise"
 
 
+_TABLES: Mapping[str, type[BaseModel]] = {"gates": Gates, "regression": Regression, "mapping": TargetMapping}
+
+
 def _said(error: Any, place: str, given: Mapping[str, Option], options: Mapping[str, Any]) -> str:
     """One problem of pydantic's, in our words: place, name, value, remedy."""
     field, *rest = error["loc"]
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest if step != "Regression")
     as_option = options.get(str(field)) is not None
-    name = f"--rageval-{given[str(field)].name}" if as_option else f"{place}: {field}{path}"
+    written = f"target.{field}" if field == "mapping" else field
+    name = f"--rageval-{given[str(field)].name}" if as_option else f"{place}: {written}{path}"
     if error["type"] == "extra_forbidden":
-        return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), list(Regression.model_fields))}"
+        known = list(_TABLES[field].model_fields)
+        return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), known)}"
+    if error["type"] == "missing":
+        return f"{name} is missing"
     message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
     return f"{name} is {_short(error['input'])}, expected {message}"
 

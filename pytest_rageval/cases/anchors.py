@@ -26,6 +26,9 @@ FIELDS: Mapping[str, Field] = {
 }
 
 
+SETTLED = frozenset({"supports", "support_groups", "recency_conflict_rule"})
+
+
 def settle(draft: Draft) -> None:
     """The rules that tie supports, groups, answerable and the recency rule together."""
     gold = draft.gold

@@ -57,20 +57,20 @@ COMMON: Mapping[str, Field] = {
 class Draft:
     """One case in the making: the parts of EvalCase and of Gold that the keys of a record gave; None equals absent.
 
-    given    the keys of the record that are there and not null, in their order
-    in_gold  those of its `gold` object
-    broken   parts that a key gave and that could not be read: rules that need them have nothing to say
+    given     the keys of the record that are there and not null, in their order
+    spelling  the spellings that they combine
+    broken    parts that a key gave and that could not be read: rules that need them have nothing to say
     """
 
-    __slots__ = ("case", "given", "gold", "in_gold")
+    __slots__ = ("case", "given", "gold", "spelling")
 
     broken: Collection[str] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, given: tuple[str, ...] = (), spelling: tuple[str, ...] = ()) -> None:
         self.case: dict[str, Any] = {}
         self.gold: dict[str, Any] = {}
-        self.given: tuple[str, ...] = ()
-        self.in_gold: tuple[str, ...] = ()
+        self.given = given
+        self.spelling = spelling
 
     def blame(self, part: str, message: str, inner: Path = ()) -> None:
         """Say that a rule is broken by what stands at `inner` in a part."""

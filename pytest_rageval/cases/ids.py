@@ -22,6 +22,9 @@ FIELDS: Mapping[str, Field] = {
 }
 
 
+SETTLED = frozenset({"chunk_ids", "irrelevant_ids", "category"})
+
+
 def settle(draft: Draft) -> None:
     """Ids are prefixes; a negative case without relevant ids is one that nothing in the corpus answers."""
     case, gold, given = draft.case, draft.gold, draft.given

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_rageval.cases import anchors, ids, shapes
-from pytest_rageval.cases.fields import Draft, Field
-from pytest_rageval.model import Json
+from pytest_rageval.cases.fields import COMMON, Draft, Field
 
 FIELDS: Mapping[str, Field] = {
     "gold": Field("gold", shapes.OBJECT, "All that is known to be right.", is_gold=True),
@@ -51,18 +50,16 @@ GOLD: Mapping[str, Field] = {
     **CANONICAL,
 }
 
-_LIFTED = ("requires_kg", "domain", "difficulty")
+LIFTED: Mapping[str, Field] = {key: COMMON[key] for key in ("requires_kg", "domain", "difficulty")}
+"""What this spelling writes into `metadata`, though the case has a field for it."""
 
 
-def lifted(metadata: dict[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
-    """What this spelling writes into `metadata` though it has a field of its own, and the rest of the metadata."""
-    found = {key: metadata[key] for key in _LIFTED if key in metadata}
-    return found, {key: value for key, value in metadata.items() if key not in _LIFTED} if found else metadata
+SETTLED = frozenset({"gold", "relevance"})
 
 
-def settle(draft: Draft, *, is_layers: bool) -> None:
+def settle(draft: Draft) -> None:
     """Cases of this spelling need the graph unless they say otherwise; a graded chunk is a relevant chunk."""
-    if is_layers:
+    if "layers" in draft.spelling:
         draft.case.setdefault("requires_kg", True)
     grades = draft.gold.get("relevance")
     if grades is None or "chunk_ids" in draft.broken:

@@ -13,6 +13,9 @@ FIELDS: Mapping[str, Field] = {
 }
 
 
+SETTLED = frozenset({"tag"})
+
+
 def settle(draft: Draft) -> None:
     """One label joins the tags."""
     if tag := draft.case.pop("tag", None):

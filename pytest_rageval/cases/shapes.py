@@ -169,11 +169,11 @@ def read_parts(value: Json, readers: Mapping[str, Reader], needed: Sequence[str]
     if not isinstance(value, dict):
         raise wrong(value, f"{{{', '.join(readers)}}}")
     try:
-        parts = {key: readers[key](inner) for key, inner in value.items() if inner is not None and key in readers}
-    except Unsound:
+        parts = {key: readers[key](inner) for key, inner in value.items() if inner is not None or key not in readers}
+        for key in needed:
+            parts[key]
+    except (KeyError, Unsound):  # a key that is not known, one that is missing, or a value
         raise _wrong_parts(value, readers, needed) from None
-    if (len(parts) < len(value) and not value.keys() <= readers.keys()) or not all(key in parts for key in needed):
-        raise _wrong_parts(value, readers, needed)
     return parts
 
 

@@ -10,15 +10,22 @@ from typing import Any, Literal, get_args, get_origin
 import click
 
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.page import NAMES, metrics_page
 from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
 
 
 @click.command()
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def metrics(name: str | None, as_json: bool) -> None:
+@click.option("--markdown", is_flag=True, help="Print the page of all metrics as Markdown.")
+def metrics(name: str | None, as_json: bool, markdown: bool) -> None:
     """List all metrics by layer, or say everything about the metric NAME (recall@5 means recall_any)."""
     registry = load_registry()
+    if markdown:
+        if name is not None or as_json:
+            raise click.UsageError("--markdown prints all metrics; leave NAME and --json out")
+        click.echo(metrics_page(registry), nl=False)
+        return
     if name is not None:
         one = registry.measure(name, k=5).metric
         click.echo(_as_json(describe(one)) if as_json else "\n".join(_in_full(one)))
@@ -44,6 +51,7 @@ def describe(one: Metric) -> dict[str, Any]:
         "on_by_default": one.on_by_default,
         "needs": list(one.needs),
         "gates": list(one.gates),
+        "yields_to": one.yields_to,
         "options": {
             option: {
                 "default": None if parameter.default is inspect.Parameter.empty else parameter.default,
@@ -60,7 +68,7 @@ def _as_json(value: Any) -> str:
 
 
 def _by_layer(listed: Iterable[Metric]) -> Iterator[str]:
-    rows = [(one, _NAMES[one.takes_k].format(one.name), _scale(one), _first_sentence(one)) for one in listed]
+    rows = [(one, NAMES[one.takes_k].format(one.name), one.values, _first_sentence(one)) for one in listed]
     name_width = max(len(name) for _, name, _, _ in rows)
     scale_width = max(len(scale) for _, _, scale, _ in rows)
     layer = None
@@ -76,13 +84,13 @@ def _by_layer(listed: Iterable[Metric]) -> Iterator[str]:
 
 
 def _in_full(one: Metric) -> Iterator[str]:
-    yield f"{_NAMES[one.takes_k].format(one.name)}: {_title(one)}"
+    yield f"{NAMES[one.takes_k].format(one.name)}: {_title(one)}"
     yield ""
     yield one.doc
     yield ""
     described = describe(one)
     facts = {
-        "scale": f"{_scale(one)}, {one.better} is better",
+        "scale": f"{one.values}, {one.better} is better",
         "also called": ", ".join(one.aliases),
         "mean called": one.aggregate,
         "scored": "once a run" if one.run_level else "each case",
@@ -96,7 +104,8 @@ def _in_full(one: Metric) -> Iterator[str]:
         choices = " | ".join(map(str, allowed["choices"] or ["any"]))
         yield f"{'option:':15}{option} = {allowed['default']!r} ({choices})"
     for gate in one.gates:
-        yield f"{'default gate:':15}{gate}"
+        stands_back = f" (not where a model judged {one.yields_to})" if one.yields_to else ""
+        yield f"{'default gate:':15}{gate}{stands_back}"
 
 
 def _title(one: Metric) -> str:
@@ -104,14 +113,6 @@ def _title(one: Metric) -> str:
     return title.capitalize() if one.layer == title else f"{one.layer} {title}"
 
 
-def _scale(one: Metric) -> str:
-    low, high = one.scale
-    return "0 or 1" if one.binary else f"{low:g} to {high:g}"
-
-
 def _first_sentence(one: Metric) -> str:
     paragraph = " ".join(one.doc.partition("\n\n")[0].split())
     return paragraph.partition(". ")[0].rstrip(".")
-
-
-_NAMES = {"no": "{}", "always": "{}@k", "optional": "{}[@k]"}

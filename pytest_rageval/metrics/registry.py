@@ -82,6 +82,12 @@ class Metric:
         return tuple(need.removeprefix("judge:") for need in self.needs if need.startswith("judge:"))
 
     @property
+    def values(self) -> str:
+        """Which values a score may have: '0 or 1', '0 to 5'."""
+        low, high = self.scale
+        return "0 or 1" if self.binary and not self.run_level else f"{low:g} to {high:g}"
+
+    @property
     def doc(self) -> str:
         return inspect.getdoc(self.function) or ""
 

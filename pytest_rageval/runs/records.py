@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pytest_rageval.cases import case_to_mapping, content_hash
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
-from pytest_rageval.model import Answer, CaseResult, Judgement, Observation
+from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation
 from pytest_rageval.settings import Settings
 from pytest_rageval.targets.contract import answer_to_response
 
@@ -22,56 +22,34 @@ PHASES = ("folder_selection_ms", "retrieval_ms", "generation_ms")
 
 def result_record(result: CaseResult, settings: Settings, registry: Registry, config_hash: str) -> dict[str, Any]:
     """One line of results.jsonl; see docs/runs.md for every field."""
-    case, obs = result.case, result.observation
-    text = _Texts(settings)
+    obs, text = result.observation, _Texts(settings)
     answer = obs.answer if obs else Answer()
     return {
         "schema": SCHEMA,
         "case_key": result.key,
-        "test_case_id": case.id,
-        "content_hash": content_hash(case),
-        "answerable": case.answerable,
-        "category": case.category,
-        "difficulty": case.difficulty,
-        "domain": case.domain,
-        "tags": list(case.tags),
-        "requires_kg": case.requires_kg,
+        **_case(result.case),
         "gold": obs.matching.kind if obs else None,
         "outcome": result.outcome,
         "reason": result.reason,
-        "question": text(case.question),
+        "question": text(result.case.question),
         "answer": text(answer.text),
         "references": [
             {"chunk_id": one.chunk_id, "rel_path": one.rel_path, "heading_path": one.heading_path}
             for one in answer.references or ()
         ],
-        "retrieved_chunks": [
-            {
-                "chunk_id": chunk.chunk_id,
-                "rel_path": chunk.rel_path,
-                "heading_path": chunk.heading_path,
-                "rank": rank,
-                "score_vector": chunk.score_vector,
-                "score_lexical": chunk.score_lexical,
-                "score_final": chunk.score_final,
-                "text": text(chunk.text),
-                "token_count": chunk.token_count,
-                "matches": sorted(obs.hits[rank - 1]) if obs and rank <= len(obs.hits) else [],
-            }
-            for rank, chunk in enumerate(answer.chunks or (), start=1)
-        ],
+        "retrieved_chunks": list(_chunks(answer, obs, text)),
         "folder_selection": asdict(answer.folder_selection) if answer.folder_selection else None,
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
         "latency": _latency(result, answer),
-        "retrieval_metrics": _retrieval_metrics(result, settings.k),
+        "retrieval_metrics": legacy_names(result.scores, settings.k),
         "groundedness": _judged(obs, "groundedness", text),
         "correctness": _judged(obs, "correctness", text),
         "judge": _judge(obs),
         "abstention": _abstention(obs, result.scores),
         "layers": _layers(result.scores, registry),
         "scores": dict(result.scores),
-        "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
+        "score_details": {name: dict(detail) for name, detail in result.details.items()},
         "trace": text.trace(answer),
         "judge_input": _judge_input(obs, settings.k, text) if obs and obs.judgements else None,
         "cost": _cost(obs),
@@ -86,8 +64,38 @@ def result_record(result: CaseResult, settings: Settings, registry: Registry, co
         "versions": dict(answer.versions) or None,
         "trial": result.trial,
         "attempts": result.attempts,
+    }
+
+
+def _case(case: EvalCase) -> dict[str, Any]:
+    """What the record says of the case itself: enough for every breakdown without its file."""
+    return {
+        "test_case_id": case.id,
+        "content_hash": content_hash(case),
+        "answerable": case.answerable,
+        "category": case.category,
+        "difficulty": case.difficulty,
+        "domain": case.domain,
+        "tags": list(case.tags),
+        "requires_kg": case.requires_kg,
         "source": {"file": case.source.file, "line": case.source.line},
     }
+
+
+def _chunks(answer: Answer, obs: Observation | None, text: _Texts) -> Iterator[dict[str, Any]]:
+    for rank, chunk in enumerate(answer.chunks or (), start=1):
+        yield {
+            "chunk_id": chunk.chunk_id,
+            "rel_path": chunk.rel_path,
+            "heading_path": chunk.heading_path,
+            "rank": rank,
+            "score_vector": chunk.score_vector,
+            "score_lexical": chunk.score_lexical,
+            "score_final": chunk.score_final,
+            "text": text(chunk.text),
+            "token_count": chunk.token_count,
+            "matches": sorted(obs.hits[rank - 1]) if obs and rank <= len(obs.hits) else [],
+        }
 
 
 def observation_record(result: CaseResult) -> dict[str, Any]:
@@ -171,10 +179,6 @@ def legacy_names(scores: Mapping[str, Any], k: int) -> dict[str, Any]:
                 found[legacy] = scores[measure]
                 break
     return found
-
-
-def _retrieval_metrics(result: CaseResult, k: int) -> dict[str, float]:
-    return legacy_names(result.scores, k)
 
 
 def _judged(obs: Observation | None, metric: str, text: _Texts) -> dict[str, Any] | None:

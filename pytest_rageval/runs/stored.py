@@ -98,15 +98,21 @@ def open_run(reports: Path, wanted: str) -> StoredRun:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file of records; none where there is no file, and not a last one that was cut off."""
     try:
-        with path.open(encoding="utf-8") as file:
-            for line in file:
-                try:
-                    yield json.loads(line)
-                except ValueError:
-                    if line.endswith("\n"):
-                        raise SettingsError(f"{path}: holds a line that is not JSON; the file was changed") from None
+        # Only \n ends a line here: a text may hold other characters that Python takes for line breaks.
+        *lines, _cut_off = path.read_bytes().decode("utf-8").split("\n")
     except FileNotFoundError:
         return
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        yield _line(line, f"{path}:{number}")
+
+
+def _line(line: str, where: str) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads(line)
+    except ValueError as error:
+        raise SettingsError(f"{where}: not JSON: {error}; was the file changed?") from None
+    return record

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest_rageval.demo
 from pytest_rageval.metrics.ontology import Claims, Fact, Validator, claims_of, fact_of, load_validator
-from pytest_rageval.model import Trace
+from pytest_rageval.model import Edge, Trace
 
 SHOP = Path(__file__).parent.parent / "data" / "ontology"
 DEMO = Path(pytest_rageval.demo.__file__).parent / "knowledge"
@@ -54,10 +54,8 @@ def verdict(form: str, about: Claims) -> Verdict:
     return set(found.inferences), set(found.entities)
 
 
-def trace(inferences: str = "", types: Mapping[str, object] | None = None, **fields: object) -> Trace:
-    """A trace with inferences `s|p|o`."""
-    edges = (one.split("|") for one in inferences.split())
-    made = tuple(
-        {"subject": subject, "predicate": predicate, "object": object_} for subject, predicate, object_ in edges
-    )
-    return Trace(inferences=made, entity_types=types, **fields)  # type: ignore[arg-type]
+def trace(inferences: str, types: str = "", **more: Any) -> Trace:
+    """A trace with inferences `s|p|o` and types `entity:Type`."""
+    edges = tuple(Edge.parse(one)._asdict() for one in inferences.split())
+    kinds = {entity: list(names) for entity, names in claims(types=types).types}
+    return Trace(inferences=edges, entity_types=kinds, **more)

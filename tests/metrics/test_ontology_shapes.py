@@ -106,9 +106,7 @@ def test_more_claims_than_shacl_can_check_in_time_are_refused(tmp_path):
 
 def test_several_files_are_one_ontology():
     assert load_validator(["shop.ttl", "shop.shacl.ttl"], SHOP).digest
-    with pytest.raises(
-        SettingsError, match=r"^shop.ttl: holds no SHACL shape with a target.*name the file of the shapes"
-    ):
+    with pytest.raises(SettingsError, match=r"^shop.ttl: holds no SHACL shape with a target, .* name the file"):
         load_validator(["shop.ttl"], SHOP)
     with pytest.raises(SettingsError, match=r"^shop.shacl.ttl: declares neither classes nor properties"):
         load_validator(["shop.shacl.ttl"], SHOP)
@@ -131,17 +129,15 @@ def test_shapes_that_name_what_is_not_declared_are_said_together(tmp_path):
         ("ex:a ex:b .", "o.ttl:9: not valid Turtle: objectList expected"),
         ("ex:a ex:b <http://[> .", "o.ttl: "),
         ("[" * 5000, "o.ttl: nested too deep"),
-        (BRANDS + "[] sh:targetClass ex:Brand ; sh:property [ sh:minCount 1 ] .", "o.ttl: pySHACL cannot use a shape: "),
+        (BRANDS + "[] sh:targetClass ex:Brand ; sh:property [ sh:minCount 1 ] .",
+         "o.ttl: pySHACL cannot use a shape: "),
         (BRANDS + "[] sh:targetClass ex:Brand ; sh:property [ sh:path ex:p ; sh:minCount 'x' ] .",
          "o.ttl: pySHACL cannot use a shape: "),
         (BRANDS + "[] sh:targetClass ex:Brand ; sh:sparql [ sh:select 'SELEC $this' ] .",
          "o.ttl: pySHACL cannot use a shape: "),
-        (BRANDS + "[] sh:targetClass ex:Brand ; sh:sparql [ sh:select "
-         "'SELECT $this WHERE { SERVICE <http://127.0.0.1:9/> { $this ?p ?o } }' ] .",
-         "o.ttl: pySHACL cannot use a shape: A SPARQL Constraint must not contain a federated query (SERVICE)"),
-        (BRANDS + "[] sh:targetClass ex:Brand ; sh:sparql [ sh:select "
-         "'SELECT $this FROM <http://127.0.0.1:9/> WHERE { $this ?p ?o }' ] .",
-         "o.ttl: pySHACL cannot use a shape: Non-conjunctive-graph given to query with FROM clauses"),
+        (BRANDS + "[] sh:targetClass ex:Brand ; sh:sparql [ sh:select 'SELECT $this WHERE { "
+         "$this <http://a#b> <http://c#d> . SERVICE <http://127.0.0.1:9/> { $this ?p ?o } }' ] .",
+         "o.ttl: a query asks another server (SERVICE); take that out, checking claims touches no network"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_used_is_said_in_one_line(tmp_path, turtle, said):

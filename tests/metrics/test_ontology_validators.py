@@ -16,7 +16,9 @@ FINE: set[str] = set()
 
 SHOP = {
     "nothing is claimed": (claims(), NONE, FINE),
-    "everything keeps to the ontology": (claims("ann|makes|pen", "ann:Maker pen:Good", "pen|hasPart|a pen|hasPart|b"), NONE, FINE),
+    "everything keeps to the ontology": (
+        claims("ann|makes|pen", "ann:Maker pen:Good", known="pen|hasPart|a pen|hasPart|b"), NONE, FINE,
+    ),
     "names are compared without case and margin": (
         Claims((Fact("ann", "makes", "pen"),), types=(("ann", ("maker",)), ("pen", ("good",)))), NONE, FINE,
     ),
@@ -36,12 +38,18 @@ SHOP = {
     "one value too many is known already": (
         claims("pen|boughtFrom|bob", "bob:Seller cy:Seller", known="pen|boughtFrom|cy"), {0}, FINE,
     ),
-    "the same inference twice is one value": (claims("pen|boughtFrom|bob pen|boughtFrom|bob", "bob:Seller"), NONE, FINE),
+    "the same inference twice is one value": (
+        claims("pen|boughtFrom|bob pen|boughtFrom|bob", "bob:Seller"), NONE, FINE,
+    ),
     "two numbers, of which one is written otherwise": (claims("pen|price|3 pen|price|3.5", "pen:Good"), {0, 1}, FINE),
-    "too few values where some are inferred": (claims("pen|hasPart|cap pen|partOf|set", "pen:Good cap:Part"), {0}, FINE),
+    "too few values where some are inferred": (
+        claims("pen|hasPart|cap pen|partOf|set", "pen:Good cap:Part"), {0}, FINE,
+    ),
     "too few values where none is inferred": (claims("ann|partOf|club", "ann:Maker"), {0}, FINE),
     "too few values of one of whom nothing is inferred": (claims("pen|partOf|set", "ann:Maker"), NONE, FINE),
-    "enough values with those that are known": (claims("ann|partOf|club", "ann:Maker", known="ann|makes|x"), NONE, FINE),
+    "enough values with those that are known": (
+        claims("ann|partOf|club", "ann:Maker", known="ann|makes|x"), NONE, FINE,
+    ),
     "too few values of a property without domain": (claims("x|alias|y z|partOf|x"), {0}, FINE),
     "a symmetric fact without its reverse": (claims("ann|rivalOf|bob"), {0}, FINE),
     "a symmetric fact whose reverse is known": (claims("ann|rivalOf|bob", known="bob|rivalOf|ann"), NONE, FINE),

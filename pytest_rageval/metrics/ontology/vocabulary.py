@@ -6,6 +6,7 @@ Imports rdflib, so it is imported only where an RDF ontology is configured.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 
 from rdflib import OWL, RDF, RDFS, SH, Graph, URIRef
@@ -19,6 +20,9 @@ PROPERTY_KINDS = (RDF.Property, OWL.ObjectProperty, OWL.DatatypeProperty, OWL.Sy
 NAME_CLASSES = (SH.targetClass, SH["class"])
 NAME_PROPERTIES = (SH.targetSubjectsOf, SH.targetObjectsOf, SH.path, SH.inversePath, SH.equals, SH.disjoint,
                    SH.lessThan, SH.lessThanOrEquals)  # fmt: skip
+QUERIES = (SH.select, SH.ask)
+# pySHACL refuses SERVICE as well, but not where two IRIs with a # stand before it on its line.
+_OTHER_SERVER = re.compile(r"(?<![\w:#/?$-])SERVICE\s*(?:SILENT\s*)?(?:[<?$]|\w*:)", re.IGNORECASE)
 TARGETS = (SH.targetClass, SH.targetNode, SH.targetSubjectsOf, SH.targetObjectsOf)
 
 
@@ -43,6 +47,9 @@ class Vocabulary:
         shapes |= set(self._graph.subjects(RDF.type, SH.NodeShape)) & self._classes  # a class that is its own shape
         if not shapes:
             yield "holds no SHACL shape with a target, nothing could be checked; name the file of the shapes too"
+        queries = [text for predicate in QUERIES for text in self._graph.objects(None, predicate)]
+        if any(_OTHER_SERVER.search(str(text)) for text in queries):
+            yield "a query asks another server (SERVICE); take that out, checking claims touches no network"
         for kind, predicates, known in (
             ("class", NAME_CLASSES, self._classes),
             ("property", NAME_PROPERTIES, self._properties | {RDF.type}),

@@ -1,0 +1,138 @@
+"""L4: the share of inferences and of entities that an ontology, or the system itself, finds wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from observations import REGISTRY, traced
+from ontologies import trace, validator
+
+from pytest_rageval.metrics.ontology import rates
+from pytest_rageval.metrics.registry import Measure
+from pytest_rageval.model import Edge, Entity, NotApplicable, Observation, Score, Trace
+
+VIOLATIONS, TYPES = "constraint_violation_rate", "type_consistency_rate"
+
+
+def scored(name: str, of: Trace | None, form: str | None = "shop toml") -> Score | NotApplicable:
+    measure = REGISTRY.measure(name, k=5)
+    options: Mapping[str, Any] = {} if form is None else {"ontology": validator(form)}
+    return Measure(replace(measure.metric, options=options))(traced(of))
+
+
+def value(name: str, of: Trace | None, form: str | None = "shop toml") -> float | str:
+    found = scored(name, of, form)
+    return found.reason if isinstance(found, NotApplicable) else found.value
+
+
+def test_the_rate_of_violations_counts_each_inference_once():
+    of = trace("a|rivalOf|a a|rivalOf|b x|partOf|y pen|boughtFrom|set pen|partOf|set", "set:Party")
+    reasons = [
+        "a -rivalOf-> a: rule 'nobody is a rival of itself'",
+        "a -rivalOf-> b: rivalOf is symmetric, and the reverse is missing",
+        "pen -boughtFrom-> set: rule 'a part is not bought from where it belongs'",
+        "pen -partOf-> set: rule 'a part is not bought from where it belongs'",
+    ]
+    assert scored(VIOLATIONS, of) == Score(0.8, {"inferences": 5, "violating": 4, "reasons": reasons})
+
+
+def test_both_forms_of_an_ontology_give_the_same_scores():
+    of = trace("a|rivalOf|a x|partOf|y", "a:Maker a:Part x:Place")
+    for name in (VIOLATIONS, TYPES):
+        assert value(name, of, "shop toml") == value(name, of, "shop shacl") == 0.5
+
+
+def test_the_rate_of_consistent_types_counts_entities_that_have_a_type():
+    of = Trace(
+        entities=(Entity("Pen", type="Good"), Entity("untyped"), Entity("cap", type="Part")),
+        entity_types={"pen": ["Part", "Thing"], "ann": "Maker", "bob": None, "cy": []},
+    )
+    found = scored(TYPES, of)
+    assert found == Score(2 / 3, {"entities": 3, "inconsistent": 1, "reasons": ["pen: Good and Part are disjoint"]})
+
+
+def test_a_type_that_is_no_name_is_no_class():
+    assert value(TYPES, Trace(entity_types={"a": 3, "b": {"type": "Good"}, "c": "Good", "d": ["Good", True]})) == 0.25
+
+
+def test_what_the_system_took_from_its_graph_and_names_as_premises_is_known():
+    alone = trace("pen|boughtFrom|ann", "ann:Maker")
+    assert value(VIOLATIONS, alone) == 1
+    assert value(VIOLATIONS, replace(alone, kg_edges=(Edge("ann", "makes", "pen"),))) == 0
+    because = [{"subject": "Ann", "predicate": "makes", "object": "Pen"}, "nonsense", 3]
+    inference = {"subject": "pen", "predicate": "boughtFrom", "object": "ann", "because": because}
+    assert value(VIOLATIONS, replace(alone, inferences=(inference,))) == 0
+
+
+def test_an_inference_that_is_no_triple_violates_the_ontology():
+    of = Trace(inferences=({"subject": "a", "predicate": "partOf", "object": "b"}, {"text": "a is in b"},
+                           {"subject": "a", "predicate": "partOf", "object": ["b"]}))  # fmt: skip
+    found = scored(VIOLATIONS, of)
+    assert isinstance(found, Score)
+    assert found.value == 2 / 3
+    assert found.detail["reasons"][0] == "{'text': 'a is in b'}: it is no triple; write {subject, predicate, object}"
+
+
+def test_nothing_inferred_and_nothing_reported_have_no_score():
+    for form in ("shop toml", None):
+        assert value(VIOLATIONS, None, form) == value(VIOLATIONS, Trace(), form) == rates.NO_INFERENCES.reason
+        assert value(VIOLATIONS, trace(""), form) == rates.NOTHING_INFERRED.reason
+        assert value(TYPES, None, form) == value(TYPES, trace("a|partOf|b"), form) == rates.NO_TYPES.reason
+    assert value(VIOLATIONS, trace("a|partOf|b"), None) == rates.NO_ONTOLOGY.reason
+    assert value(TYPES, trace("", "a:Good"), None) == rates.NO_ONTOLOGY.reason
+
+
+def test_without_an_ontology_the_systems_own_violations_count_and_are_marked():
+    of = trace("a|p|b c|p|d", "a:Good b:Good", violations=("c p d is wrong", {"entity": "A", "why": "two types"}))
+    assert scored(VIOLATIONS, of, None) == Score(0.5, {"self_reported": True, "inferences": 2, "violating": 1})
+    assert scored(TYPES, of, None) == Score(0.5, {"self_reported": True, "entities": 2, "inconsistent": 1})
+
+
+@pytest.mark.parametrize(
+    ("violations", "rate", "consistency"),
+    [
+        ((), 0, 1),
+        (("one", "two", "three"), 1, rates.NO_ENTITIES_NAMED.reason),
+        (({"rule": "r", "inference": 0},), 0.5, rates.NO_ENTITIES_NAMED.reason),
+        (({"entity": "a"}, {"entity": "a"}, {"entity": "stranger"}), 0, 0.5),
+        (({"entity": 3},), 0.5, rates.NO_ENTITIES_NAMED.reason),
+    ],
+)
+def test_what_a_violation_of_the_systems_own_is_about(violations, rate, consistency):
+    of = trace("a|p|b c|p|d", "a:Good b:Good", violations=violations)
+    assert (value(VIOLATIONS, of, None), value(TYPES, of, None)) == (rate, consistency)
+
+
+def test_with_an_ontology_the_systems_own_violations_do_not_count():
+    of = trace("a|partOf|b", "a:Place", violations=("wrong", {"entity": "a"}))
+    assert (value(VIOLATIONS, of), value(TYPES, of)) == (0, 1)
+
+
+def test_reasons_are_few_short_and_printable():
+    name = "x\x1b[31m\ud800\u202e" + "y" * 1000
+    found = scored(VIOLATIONS, Trace(inferences=({"subject": name, "predicate": "likes\nto", "object": name},) * 50))
+    assert isinstance(found, Score)
+    reasons = found.detail["reasons"]
+    assert len(reasons) == rates.SHOWN
+    assert found.detail["violating"] == 50
+    for reason in reasons:
+        assert len(reason) <= 300
+        assert "\x1b" not in reason
+        assert reason.endswith("its predicate is no property of the ontology")
+        reason.encode()
+
+
+def test_a_trace_of_too_many_claims_is_an_error_of_its_case():
+    crowd = Trace(inferences=({"subject": "a", "predicate": "partOf", "object": "b"},) * 10_001)
+    with pytest.raises(ValueError, match="the trace makes 10001 claims; at most 10000 are checked"):
+        scored(VIOLATIONS, crowd)
+
+
+def test_a_score_does_not_depend_on_what_was_scored_before():
+    good, bad = trace("x|partOf|y", "x:Place"), trace("x|likes|y", "x:Place")
+    alternating: list[Observation] = [traced(good), traced(bad)] * 8
+    measure = Measure(replace(rates.constraint_violation_rate, options={"ontology": validator("shop toml")}))
+    assert [one.value for obs in alternating if isinstance(one := measure(obs), Score)] == [0, 1] * 8
