@@ -30,6 +30,12 @@ def public_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, shown, ""))
 
 
+def public_target(spec: str) -> str:
+    """The spelling of a target as it may be shown: the URL in it, if there is one, as `public_url` shows it."""
+    url = re.search("[A-Za-z][A-Za-z0-9+-]*://", spec)
+    return spec if url is None else spec[: url.start()] + public_url(spec[url.start() :])
+
+
 def secrets_of_url(url: str) -> list[str]:
     """The password and the credentials in the query."""
     parts = urlsplit(url)

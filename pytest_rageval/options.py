@@ -42,7 +42,8 @@ class Option:
 OPTIONS: tuple[Option, ...] = (
     Option(
         "target",
-        "System under test: demo, http://HOST, module:callable, asgi:module:app, answers:FILE, run:ID.",
+        "System under test: demo, http://HOST, openai:MODEL@URL, ollama:MODEL@URL, module:callable, "
+        "asgi:module:app, answers:FILE, run:ID.",
         metavar="SPEC",
     ),
     Option("k", "How many chunks count: the cut-off of every metric named without one (default: 5).", "whole", "N"),
@@ -80,6 +81,7 @@ OPTIONS: tuple[Option, ...] = (
         "Tolerated change against the baseline, as in 'recall_any@k drop 0.05' (repeatable).",
         "many",
         "EXPR",
+        setting="tolerated",
     ),
     Option("baseline", "Baseline to compare with (default: REPORTS/baseline.json, where it exists).", metavar="PATH"),
     Option("update-baseline", "Accept this run as the new baseline.", "flag"),

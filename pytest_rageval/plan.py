@@ -168,12 +168,13 @@ def _regressions(settings: Settings, registry: Registry, problems: _Problems) ->
     known = (text for text in DEFAULT_REGRESSIONS if text.split("@")[0].split()[0] in registry)
     for gate in (parse_regression(text, "default", registry, settings.k, is_default=True) for text in known):
         found[gate.name] = gate
-    for entry in settings.regression:
+    entries = [(entry, f"regression[{number}]") for number, entry in enumerate(settings.regression)]
+    for entry, place in [*entries, *((text, "--rageval-regression") for text in settings.tolerated)]:
         if isinstance(entry, Regression):
             way, size = ("drop", entry.max_drop) if entry.max_drop is not None else ("rise", entry.max_rise)
-            text, place = f"{entry.metric} {way} {size:f}", "regression"
+            text = f"{entry.metric} {way} {size:f}"
         else:
-            text, place = entry, "--rageval-regression"
+            text = entry
         written = problems.attempt(parse_regression, text, place, registry, settings.k)
         if written is not None:
             found[written.name] = written

@@ -49,7 +49,7 @@ class Regression(_Frozen):
 class TargetMapping(_Frozen):
     """How a JSON API is asked and read: `[tool.rageval.target.mapping]`; see docs/targets.md."""
 
-    path: str = Field("", pattern="^(/|$)")
+    path: str = ""
     method: Literal["POST", "PUT"] = "POST"
     request: Mapping[str, Any]
     response: Mapping[str, Any]
@@ -88,6 +88,8 @@ class Settings(_Frozen):
     gate: tuple[str, ...] = ()
     """Gates of the command line: they replace the table's gates of the same metric."""
     regression: tuple[Regression | str, ...] = ()
+    tolerated: tuple[str, ...] = ()
+    """Regression gates of the command line: they replace those of the same metric."""
     weights: Mapping[str, Weight] = Field(default_factory=dict)
     baseline: str | None = None
     update_baseline: bool = False
@@ -160,8 +162,8 @@ def load_settings(
     return settings if _is_url(settings.target) else settings.model_copy(update={"mapping": None})
 
 
-TABLE_ONLY_AS_OPTION = {"update_baseline", "force", "run_id", "dry_run", "gate", "enabled", "metric_options",
-                        "retrieval_only", "description", "mapping"}  # fmt: skip
+TABLE_ONLY_AS_OPTION = {"update_baseline", "force", "run_id", "dry_run", "gate", "tolerated", "enabled",
+                        "metric_options", "retrieval_only", "description", "mapping"}  # fmt: skip
 
 
 def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -245,6 +247,8 @@ def _contradictions(settings: Settings, place: str) -> Iterator[str]:
     for name in settings.params:
         if name in RESERVED_PARAMS:
             yield f"{place}: params.{name} cannot be set: {RESERVED_PARAMS[name]}"
+    if settings.mapping is not None and settings.mapping.path[:1] not in ("", "/"):
+        yield f"{place}: target.mapping.path is {_short(settings.mapping.path)}, expected one that begins with '/'"
     if settings.force and not settings.update_baseline:
         yield "--rageval-force: nothing to force; it goes with --rageval-update-baseline"
     if settings.run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", settings.run_id):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,18 @@ def case_globs(root: Path) -> tuple[str, ...]:
         return DEFAULT_CASES
     is_list = isinstance(globs, list | tuple) and all(isinstance(one, str) for one in globs)
     return tuple(globs) if is_list else DEFAULT_CASES
+
+
+def reports_of(root: Path) -> str:
+    """The reports folder by environment, table or default; the default where what is written is broken (said later)."""
+    if written := os.environ.get("RAGEVAL_REPORTS"):
+        return written
+    try:
+        table = read_table(root)[1] if has_table(root) else {}
+    except SettingsError:
+        table = {}
+    reports = table.get("reports", "reports")
+    return reports if isinstance(reports, str) else "reports"
 
 
 def has_table(root: Path) -> bool:

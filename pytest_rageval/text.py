@@ -194,8 +194,9 @@ def _stem(word: str, least: int = 2) -> str:
     A particle goes where it fits what stands before it (은 follows a closed syllable, 는 an open one) and leaves at
     least so many syllables, one if it cannot be mistaken for the end of a word.
     """
-    while length := _particle_length(word, least):
-        word = word[:-length]
+    for _ in range(_MOST_PARTICLES):
+        length = _particle_length(word, least)
+        word = word[:-length] if length else word
     return word
 
 
@@ -250,13 +251,14 @@ _PARTICLES: dict[str, Literal["closed", "open", "any"]] = {
 }
 """What may hang on a Korean noun, by the kind of syllable that it follows; 라는 and 나 end too many nouns."""
 _LONGEST_PARTICLE = max(map(len, _PARTICLES))
+_MOST_PARTICLES = 4
 _SURE_PARTICLES = _words(
     "은 는 을 를 에서 에게 께서 부터 까지 으로 입니다 입니까 이에요 예요 이었다 이었습니다 였습니다"
 )
 """Taken off a single syllable too: few nouns of two syllables end so."""
 _LONE_PARTICLES = frozenset(_PARTICLES) - _words("도 만 들")
 """Dropped where they stand alone, on a number or on a foreign word; 5도 are five degrees, 5만 is 50,000."""
-_QUANTITY = re.compile(r"(?<!\S)-?(?:\d+(?:\.\d+)*|\.\d+)(?=[^\W\d_])")
+_QUANTITY = re.compile(r"(?<!\S)-?(?:\d+(?:\.\d+)*|\.\d+)(?=[^\s\d.])")
 
 # ── sentences ─────────────────────────────────────────────────────────────────────────────────────────────────
 

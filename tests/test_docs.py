@@ -24,6 +24,7 @@ from project import SOME, Project, a_case
 import pytest_rageval
 from pytest_rageval import metric, model
 from pytest_rageval.cases import case_schema
+from pytest_rageval.cli.main import VERBS
 from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.gates import DEFAULT_REGRESSIONS, FIELDS
 from pytest_rageval.judges.rubrics import rubric_names
@@ -36,7 +37,6 @@ from pytest_rageval.targets.contract import RECORD_FIELDS
 ROOT = Path(__file__).parents[1]
 WRITTEN_BY_PROGRAMS = {"metrics.md", "performance.md"}
 PAGES = sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in WRITTEN_BY_PROGRAMS)
-LEFT_OUT = ("randomly", "sugar", "cov", "hypothesispytest", "rerunfailures", "repeat", "anyio", "asyncio", "timeout")
 _BLOCK = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -54,11 +54,12 @@ def text_of(page: str) -> str:
 
 @pytest.fixture
 def folder(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """An empty folder in which commands find this environment, plain pytest, and lines that are not cut."""
+    """An empty folder in which commands find this environment, pytest our plugin alone, and long lines room."""
     for variable in [*ENVIRONMENT, "RAGEVAL_TARGET_TOKEN"]:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in LEFT_OUT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p pytest_rageval.plugin.hooks")
     monkeypatch.setenv("COLUMNS", "160")
     return pytester
 
@@ -161,6 +162,7 @@ HOOKS = {name for name in vars(newhooks) if name.startswith("pytest_rageval_")}
 @pytest.mark.parametrize(
     ("page", "wanted"),
     [
+        ("index.md", {*VERBS}),
         ("cases.md", {*SCHEMA["properties"], *SCHEMA["$defs"]["anchor"]["properties"]}),
         ("cases.md", set(re.findall(r'"(\w+)": {"description"', json.dumps(SCHEMA["properties"]["gold"])))),
         ("targets.md", RECORD_FIELDS | ASK_FAILED),

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from pytest_rageval.matching import headings, in_rank_order, match, observe
+from pytest_rageval.matching import headings, in_rank_order, match, observe, path_form
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Reference
 
 NO_TEXT = "snippet not looked for, no text was reported"
@@ -252,7 +252,23 @@ def test_equal_ranks_keep_their_order():
     assert [chunk.chunk_id for chunk in in_rank_order(chunks)] == ["a", "b", "c"]
 
 
+def test_ranks_that_repeat_or_leave_gaps_are_only_an_order():
+    chunks = (Chunk("b", rank=7), Chunk("a", rank=-2), Chunk("c", rank=7))
+    assert [chunk.chunk_id for chunk in in_rank_order(chunks)] == ["a", "b", "c"]
+
+
+def test_a_chunk_that_came_twice_stands_twice():
+    assert hits(Gold(chunk_ids=("a", "b")), Chunk("a"), Chunk("a")) == [{0}, {0}]
+    assert matched(Gold(chunk_ids=("a", "b")), Chunk("a"), Chunk("a"), Chunk("b")).fresh == ((1, 1), (3, 2))
+
+
+def test_paths_have_one_form():
+    assert path_form("a\\b/c.md") == "a/b/c.md"
+    assert path_form(unicodedata.normalize("NFD", "노트\\é.md")) == "노트/é.md"
+
+
 def test_an_observation_keeps_what_it_was_given():
-    obs = observe(EvalCase("q1", "What?"), Answer("Yes."), k=3, asked_k=10, trial=2)
-    assert (obs.k, obs.asked_k, obs.trial, dict(obs.judgements)) == (3, 10, 2, {})
+    params = {"folder_mode": "on"}
+    obs = observe(EvalCase("q1", "What?"), Answer("Yes."), k=3, asked_k=10, trial=2, params=params)
+    assert (obs.k, obs.asked_k, obs.trial, dict(obs.judgements), obs.params) == (3, 10, 2, {}, params)
     assert obs.answer.text == "Yes."

@@ -60,8 +60,18 @@ def test_parameters_are_json_where_they_can_be_and_text_elsewhere(tmp_path: Path
         ("update_baseline = true", "update_baseline is not a known key"),
         ("[params]\nquestion = 1", "params.question cannot be set"),
         ("[headers]\nX = 3", "headers.X is 3"),
+        ("target = 3", "target is 3, expected a valid string"),
+        ("mapping = {}", "mapping is not a known key"),
+        ('target = { url = "demo" }', "target.url is 'demo', expected a URL, as in 'http://localhost:8080'"),
+        ("target = { url = 3 }", "target.url is 3, expected a URL"),
+        ('target = { uri = "http://h" }', "target.uri is not a known key; did you mean 'url'?"),
+        ("target = { mapping = 3 }", "target.mapping is 3"),
+        ("target = { mapping = { request = {} } }", "target.mapping.response is missing"),
+        ("target.mapping = { request = {}, respones = {} }", "target.mapping.respones is not a known key; did you mean"),
+        ('target.mapping = { request = {}, response = {}, method = "GET" }', "target.mapping.method is 'GET', expected 'POST'"),
+        ('target.mapping = { request = {}, response = {}, path = "ask" }', "target.mapping.path is 'ask', expected one that"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_named_with_place_and_value(tmp_path: Path, table: str, said: str):
     root = a_project(tmp_path, table, "rageval.toml")
     with pytest.raises(SettingsError) as raised:
@@ -75,6 +85,42 @@ def test_all_problems_come_together(tmp_path: Path):
     with pytest.raises(SettingsError) as raised:
         load_settings(root, {"k": "x"}, {})
     assert len(raised.value.problems) == 4
+
+
+MAPPED = """
+[target]
+url = "http://localhost:9000"
+[target.mapping]
+path = "/ask"
+request = { query = "{question}", list = [1, "{k}"] }
+response = { answer = "text", retrieved_chunks = { each = "hits", text = "body" } }
+"""
+
+
+def test_a_target_may_be_a_table_with_a_mapping(tmp_path: Path):
+    settings = load_settings(a_project(tmp_path, MAPPED, "rageval.toml"), {}, {})
+    assert settings.target == "http://localhost:9000"
+    assert settings.mapping is not None
+    assert (settings.mapping.method, settings.mapping.path) == ("POST", "/ask")
+    assert settings.mapping.request == {"query": "{question}", "list": [1, "{k}"]}
+    bare = a_project(tmp_path, '[target]\nurl = "http://localhost:9000"\n', "rageval.toml")
+    assert load_settings(bare, {}, {}).mapping is None
+
+
+def test_another_url_keeps_the_mapping_and_another_kind_of_target_leaves_it(tmp_path: Path):
+    root = a_project(tmp_path, MAPPED, "rageval.toml")
+    settings = load_settings(root, {}, {"RAGEVAL_TARGET": "https://staging"})
+    assert settings.target == "https://staging"
+    assert settings.mapping is not None
+    for other in ("demo", "openai:m@http://localhost:9000"):
+        assert load_settings(root, {"target": other}, {}).mapping is None
+
+
+def test_the_url_of_a_mapping_may_come_from_the_command_line_alone(tmp_path: Path):
+    table = '[target.mapping]\nrequest = { q = "{question}" }\nresponse = { answer = "a" }\n'
+    root = a_project(tmp_path, table, "rageval.toml")
+    assert load_settings(root, {}, {}).target is None
+    assert load_settings(root, {"target": "http://host"}, {}).mapping is not None
 
 
 @pytest.mark.parametrize("content", [b"k = ", b"\xff\xfe", b"[tool]\nrageval = 3\n"])

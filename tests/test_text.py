@@ -99,7 +99,9 @@ def test_labels_are_trimmed_and_folded_but_keep_what_is_inside():
         ("မြန်မာ", ["မြ", "န်", "မာ"]),
         ("ລາວ", list("ລາວ")),
         ("हिन्दी में", ["हिन्दी", "में"]),
-        ("시장점유율은 3.5%", ["시장점유율은", "3.5"]),
+        ("시장점유율은 3.5%", ["시장점유율", "3.5"]),
+        ("110mW, 3rd, -2.5km", ["110", "mw", "3", "rd", "-2.5", "km"]),
+        ("B08XYZ v2", ["b08xyz", "v2"]),
         ("", []),
     ],
 )
@@ -110,6 +112,30 @@ def test_tokens_are_words_or_characters_as_the_script_is_written(text, expected)
 def test_hangul_is_cut_as_asked():
     assert tokens("LG전자 값", "char") == ["lg", "전", "자", "값"]
     assert tokens("LG전자 값", "word") == ["lg전자", "값"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("서울에서는", ["서울"]),
+        ("서울입니다. 도쿄입니다.", ["서울", "도쿄"]),
+        ("카메라는 작다", ["카메라", "작다"]),
+        ("고양이는 고양이", ["고양", "고양"]),  # consistent, if not what a reader would say
+        ("사람들은 사람들", ["사람", "사람"]),
+        ("바나나가 바나나", ["바나나", "바나나"]),
+        ("가을 마을 국가 도로", ["가을", "마을", "국가", "도로"]),
+        ("값은 값", ["값", "값"]),
+        ("LG전자는 iPhone은", ["lg전자", "iphone"]),
+        ("2024년에 15개입니다", ["2024", "년", "15", "개"]),
+        ("5만 5도", ["5", "만", "5", "도"]),
+        ("이 제품", ["제품"]),
+        ("가" * 7, ["가" * 3]),
+        ("이", ["이"]),
+    ],
+)
+def test_korean_words_are_compared_without_their_particles(text, expected):
+    assert tokens(text) == expected
+    assert "".join(tokens(text, "char")).replace(" ", "")
 
 
 @pytest.mark.parametrize(
@@ -138,6 +164,8 @@ def test_index_terms_are_words_and_pairs_of_characters(text, expected):
         ("라네즈의 시장점유율은 3.5%입니다", ["라네즈", "시장점유율", "3.5"]),
         ("값은 얼마인가", ["값", "얼마인가"]),
         ("가을 마을 국가", ["가을", "마을", "국가"]),
+        ("카메라는 바나나가", ["카메라", "바나나"]),
+        ("5만 원이며 3.5%입니다", ["5", "만", "원이며", "3.5"]),
         ("서울에서 부산까지", ["서울", "부산"]),
         ("東京タワーに行きました", ["東京", "タワ", "ワー", "行"]),
         ("to be or", ["to", "be", "or"]),
@@ -157,6 +185,10 @@ def test_content_tokens_leave_out_what_only_holds_a_sentence_together(text, expe
         ("Dr. Smith met J. R. Doe in the U.S. Senate. Yes.", ["Dr. Smith met J. R. Doe in the U.S. Senate.", "Yes."]),
         ("Use both, e.g. Git. Yes.", ["Use both, e.g. Git.", "Yes."]),
         ("See Fig. 3 and No. 5 of p. 12. Then stop.", ["See Fig. 3 and No. 5 of p. 12.", "Then stop."]),
+        ("It took 6.9 ms. They left.", ["It took 6.9 ms.", "They left."]),
+        ("Add 5 g. The rest waits 3 sec. Then stop.", ["Add 5 g.", "The rest waits 3 sec.", "Then stop."]),
+        ("Delays are in ms. They vary.", ["Delays are in ms.", "They vary."]),
+        ("Ask Ms. Lee or Mt. Sinai. Yes.", ["Ask Ms. Lee or Mt. Sinai.", "Yes."]),
         ("Is it so? No. It is not.", ["Is it so?", "No.", "It is not."]),
         ("It is so.[1] It is [2]. And so.", ["It is so.[1]", "It is [2].", "And so."]),
         ("He said “Go.” She went.", ["He said “Go.”", "She went."]),

@@ -9,7 +9,7 @@ from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.fields import COMMON, Field
 from pytest_rageval.cases.jsonl import JsonRow, json_rows
 from pytest_rageval.cases.lines import read_lines
-from pytest_rageval.cases.problems import Findings, Report, Unsound, bad
+from pytest_rageval.cases.problems import Findings, Report, bad
 from pytest_rageval.cases.reference import FIELDS as REFERENCE
 from pytest_rageval.model import Json
 

@@ -60,6 +60,7 @@ def check_target(run: EvalSession) -> None:
         reports=run.reports,
         cases=run.all_cases(),
         is_partial_allowed=settings.allow_partial,
+        mapping=settings.mapping,
     )
     if problems:
         raise CaseError(*problems)

@@ -29,10 +29,13 @@ def marked_cases(metafunc: pytest.Metafunc, run: EvalSession) -> list[EvalCase]:
     select = mark.kwargs.get("select")
     if select is None:
         return list(found.cases)
+    problem = None
     try:
         chosen = selector(select)
     except ValueError as error:
-        pytest.fail(f"rageval mark: select={select!r}: {error}", pytrace=False)
+        problem = str(error)
+    if problem:
+        pytest.fail(f"rageval mark: select={select!r}: {problem}", pytrace=False)
     cases = [case for case in found.cases if chosen(_words(case))]
     if not cases:
         pytest.fail(f"rageval mark: select={select!r} leaves no case of {mark.args[0]}", pytrace=False)

@@ -65,12 +65,18 @@ def _reason(report: pytest.TestReport) -> str | None:
     longrepr = report.longrepr
     text = str(longrepr[2]) if isinstance(longrepr, tuple) else str(longrepr or "")
     lines = [line for line in text.splitlines() if line.strip()]
-    return printable(lines[0 if report.skipped else -1]).strip() if lines else None
+    # Of a text the first line says it, of a traceback the last.
+    return printable(lines[0 if isinstance(longrepr, str | tuple) else -1]).strip() if lines else None
 
 
 def _lines(item: pytest.Item, result: CaseResult, report: pytest.TestReport, run: EvalSession) -> list[str]:
     """The record and, unless texts are kept out, the observation. What cannot be written fails the test."""
-    item.ihook.pytest_rageval_result(item=item, result=result)
+    try:
+        item.ihook.pytest_rageval_result(item=item, result=result)
+    # A hook of the project's own may raise anything; here it would end the session instead of failing its test.
+    except Exception as error:  # noqa: BLE001 because of the line above
+        report.outcome, report.longrepr = "failed", printable(f"pytest_rageval_result: {type(error).__name__}: {error}")
+        report.__dict__.pop("wasxfail", None)
     # On the item as well: JUnit takes them from the report of the teardown.
     properties: list[tuple[str, object]] = [(name, round(value, 6)) for name, value in result.scores.items()]
     item.user_properties += properties
@@ -86,7 +92,7 @@ def _lines(item: pytest.Item, result: CaseResult, report: pytest.TestReport, run
 
 def _as_lines(result: CaseResult, run: EvalSession) -> list[str]:
     settings, registry = run.settings, run.plan.registry
-    observation = "" if settings.redact else to_line(observation_record(result))
+    observation = "" if settings.redact else to_line(observation_record(result, settings))
     return [to_line(result_record(result, settings, registry, run.config_hash)), observation]
 
 

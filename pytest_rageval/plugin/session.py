@@ -59,6 +59,8 @@ class EvalSession:
             return False
         from pytest_rageval.cases.discovery import is_case_file
 
+        if path.is_relative_to(self.reports_folder):
+            return False
         if is_case_file(path, self.root, self.globs):
             return True
         if path not in self.named_files:
@@ -66,6 +68,13 @@ class EvalSession:
         from pytest_rageval.cases import looks_like_cases
 
         return looks_like_cases(path)
+
+    @cached_property
+    def reports_folder(self) -> Path:
+        """Where runs are kept, as far as it can be known without checking all settings: never a place of cases."""
+        from pytest_rageval.table import reports_of
+
+        return self.root / (self.config.getoption("rageval_reports") or reports_of(self.root))
 
     @cached_property
     def named_files(self) -> frozenset[Path]:
@@ -100,7 +109,8 @@ class EvalSession:
         """All case files that the globs find, whatever was selected."""
         from pytest_rageval.cases.discovery import find_case_files
 
-        return tuple(find_case_files(self.root, self.globs))
+        files = find_case_files(self.root, self.globs)
+        return tuple(path for path in files if not path.is_relative_to(self.reports_folder))
 
     def all_cases(self) -> list[EvalCase]:
         """The cases of `all_files`; files with problems give none."""
@@ -111,7 +121,8 @@ class EvalSession:
         from pytest_rageval.plugin.marked import marked_cases
 
         self.is_used = True
-        cases = marked_cases(metafunc, self)
+        change = metafunc.config.hook.pytest_rageval_case
+        cases = [change(case=case) or case for case in marked_cases(metafunc, self)]
         metafunc.parametrize("eval_case", cases, ids=[case.id for case in cases])
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,6 +147,10 @@ class EvalSession:
         check_reports(self.root / settings.reports)
         check_run_id(self.root / settings.reports, settings.run_id)
         settings.resolved_headers()
+        if settings.mapping is not None:
+            from pytest_rageval.targets.mapped import checked_mapping
+
+            checked_mapping(settings.mapping)
         # Wrong settings too, and said before anything runs: a judge or a baseline that does not exist.
         self.described_judge, self.baseline  # noqa: B018 because what they raise is what is wanted
         return plan
@@ -228,7 +243,7 @@ class EvalSession:
         target = self._configured(
             target_from_spec, settings.target, root=self.root, reports=self.reports, timeout=settings.timeout,
             retries=settings.retries, concurrency=settings.concurrency, max_bytes=settings.max_response_bytes,
-            headers=settings.resolved_headers(),
+            headers=settings.resolved_headers(), mapping=settings.mapping,
         )  # fmt: skip
         yield target
         self.ahead.run(target.aclose())
@@ -243,7 +258,7 @@ class EvalSession:
             self.ahead.run(judge.aclose())
 
     def configured_cache(self) -> Iterator[JudgementCache | None]:
-        if self.settings.judge_cache == "off":
+        if self.settings.judge_cache == "off" or self.settings.redact:  # a judgement quotes what it judged
             yield None
             return
         from pytest_rageval.judges.cache import SqliteCache
@@ -302,6 +317,8 @@ class EvalSession:
 
     def close(self) -> None:
         if "ahead" in self.__dict__:
+            if "stretches" in self.__dict__:
+                self.stretches.close()
             self.ahead.close()
 
 

@@ -62,6 +62,13 @@ class Stretches:
             self._known[key] = ((client, judge, cache), target, made)
         return self._known[key][1:]
 
+    def close(self) -> None:
+        """Close the targets that were made here around a function or a client; all others have owners."""
+        for (client, *_), target, _judge in self._known.values():
+            if target is not client:
+                self._run.ahead.run(target.aclose())
+        self._known.clear()
+
     def _made(self, client: object, judge: object, cache: Any) -> tuple[Target, Judge | None]:
         settings = self._run.settings
         target = target_from_object(client, timeout=settings.timeout)

@@ -141,5 +141,11 @@ def _incomparable(
         listed = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
         yield f"{len(changed)} of {len(shared)} shared cases changed since the baseline: {listed}"
     before, after = baseline.metrics.get("judge"), metrics.get("judge")
-    if before != after:
-        yield f"the judge was {before} in the baseline and is {after} now"
+    if not before or not after:
+        return  # nothing was judged on one side: what a judge scores is unmeasured, the rest compares
+    if before["model"] != after["model"]:
+        yield f"the judge was {before['model']} in the baseline and is {after['model']} now"
+    for rubric in sorted(before["prompt_versions"].keys() & after["prompt_versions"].keys()):
+        versions = before["prompt_versions"][rubric], after["prompt_versions"][rubric]
+        if versions[0] != versions[1]:
+            yield f"rubric {rubric} was {versions[0]} in the baseline and is {versions[1]} now"

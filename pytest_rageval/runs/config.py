@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
-from pytest_rageval.masking import MASK, is_secret_name, public_url
+from pytest_rageval.masking import MASK, is_secret_name, public_target
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
+from pytest_rageval.targets.template import PLACEHOLDER
 
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "pydantic")
 CANNOT_CHANGE_RESULTS = frozenset(
     {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
      "store_full_text", "redact", "save_traces", "known_failures", "allow_regressions", "ignore_invariants", "retries",
-     "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "cases",
+     "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "tolerated", "cases",
      "allow_partial"}
 )  # fmt: skip
 
@@ -45,7 +46,7 @@ def run_config(
             "lexical": _or_default(settings.rerank_lexical_weight),
         },
         "params": _public_params(settings.params),
-        "target": _public(target),
+        "target": public_target(target),
         "judge": judge,
         "ontology": plan.ontology,
         "metrics": [measure.name for measure in (*plan.measures, *plan.run_measures)],
@@ -58,8 +59,10 @@ def run_config(
     told = {
         name: value for name, value in settings.model_dump(mode="json").items() if name not in CANNOT_CHANGE_RESULTS
     }
-    told["target"] = _public(told["target"] or target)
+    told["target"] = public_target(told["target"] or target)
     told["params"] = _public_params(told["params"])
+    if told["mapping"] is not None:
+        told["mapping"]["request"] = _public_params(told["mapping"]["request"])
     versions = {
         "dataset_version": dataset_version(cases, files, root),
         "index_build_version": None,
@@ -135,13 +138,19 @@ def _or_default(value: float | None) -> float | str:
     return "server default" if value is None else value
 
 
-def _public(target: str) -> str:
-    """A target as it may be written to a file."""
-    return public_url(target) if "://" in target else target
-
-
 def _public_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: MASK if is_secret_name(name) else value for name, value in params.items()}
+    """Without credentials at any depth. Only strings are: `max_tokens` is a number, and can change results."""
+    return {name: _public_value(name, value) for name, value in params.items()}
+
+
+def _public_value(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return MASK if is_secret_name(name) and not PLACEHOLDER.fullmatch(value) else value
+    if isinstance(value, Mapping):
+        return _public_params(value)
+    if isinstance(value, list | tuple):
+        return [_public_value(name, one) for one in value]
+    return value
 
 
 def _version(distribution: str) -> str | None:

@@ -43,7 +43,7 @@ class Keeper:
         result = CaseResult(case, "error", error=Problem("crash", message))
         settings = self.plan.settings
         record = result_record(result, settings, self.plan.registry, self.config["config_hash"])
-        lines = [to_line(record), "" if settings.redact else to_line(observation_record(result))]
+        lines = [to_line(record), "" if settings.redact else to_line(observation_record(result, settings))]
         self.take("\n".join(lines))
 
     def _note(self, record: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pytest_rageval.cases import case_to_mapping, content_hash
@@ -38,7 +38,7 @@ def result_record(result: CaseResult, settings: Settings, registry: Registry, co
             for one in answer.references or ()
         ],
         "retrieved_chunks": list(_chunks(answer, obs, text)),
-        "folder_selection": asdict(answer.folder_selection) if answer.folder_selection else None,
+        "folder_selection": _selection(answer, settings),
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
         "latency": _latency(result, answer),
@@ -49,7 +49,7 @@ def result_record(result: CaseResult, settings: Settings, registry: Registry, co
         "abstention": _abstention(obs, result.scores),
         "layers": _layers(result.scores, registry),
         "scores": dict(result.scores),
-        "score_details": {name: dict(detail) for name, detail in result.details.items()},
+        "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
         "trace": text.trace(answer),
         "judge_input": _judge_input(obs, settings.k, text) if obs and obs.judgements else None,
         "cost": _cost(obs),
@@ -58,13 +58,20 @@ def result_record(result: CaseResult, settings: Settings, registry: Registry, co
             "gates_held": result.passed_gates,
             "failed_gates": [asdict(gate) for gate in result.failed_gates],
         },
-        "error": asdict(result.error) if result.error else None,
+        "error": {"kind": result.error.kind, "message": text.message(result.error.message)} if result.error else None,
         "skipped_metrics": dict(result.skipped_metrics),
         "flags": list(obs.matching.flags) if obs else [],
         "versions": dict(answer.versions) or None,
         "trial": result.trial,
         "attempts": result.attempts,
     }
+
+
+def _selection(answer: Answer, settings: Settings) -> dict[str, Any] | None:
+    if answer.folder_selection is None:
+        return None
+    selection = asdict(answer.folder_selection)
+    return selection | {"reasoning": None, "extra": {}} if settings.redact else selection
 
 
 def _case(case: EvalCase) -> dict[str, Any]:
@@ -98,15 +105,18 @@ def _chunks(answer: Answer, obs: Observation | None, text: _Texts) -> Iterator[d
         }
 
 
-def observation_record(result: CaseResult) -> dict[str, Any]:
+def observation_record(result: CaseResult, settings: Settings) -> dict[str, Any]:
     """One line of observations.jsonl: all that scoring and judging need to be done again."""
     case, obs = result.case, result.observation
+    answer = obs.answer if obs else None
+    if answer is not None and not settings.save_traces:
+        answer = replace(answer, trace=None)
     return {
         "schema": SCHEMA,
         "case_key": result.key,
         "trial": result.trial,
         "case": case_to_mapping(case) | {"source": list(case.source)},
-        "answer": answer_to_response(obs.answer) if obs else None,
+        "answer": answer_to_response(answer) if answer else None,
         "judgements": {name: _judgement(one) for name, one in obs.judgements.items()} if obs else {},
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
@@ -147,6 +157,10 @@ class _Texts:
             for name, value in detail.items()
             if not self.settings.redact or isinstance(value, bool | int | float)
         }
+
+    def message(self, message: str) -> str | None:
+        """An error's message: it may quote what the system sent."""
+        return None if self.settings.redact else message
 
     def trace(self, answer: Answer) -> dict[str, Any] | None:
         if answer.trace is None or self.settings.redact or not self.settings.save_traces:

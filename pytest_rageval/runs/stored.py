@@ -71,7 +71,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         timings=Timings(**record["timings"]),
         trial=record["trial"],
         gold_by=config["settings"]["gold_by"],
-        params=record["params"],
+        params=record.get("params", {}),
     )
 
 

@@ -12,7 +12,7 @@ class Target(Protocol):
     """A system under test.
 
     `name` stands in config.json and in messages: no credentials in it. `ask` raises `TargetError` with a kind for
-    anything that goes wrong. `aclose` gives back connections and files; it is called once, at the end.
+    anything that goes wrong. `aclose` gives back connections and files; whoever made the target calls it, once.
     """
 
     name: str

@@ -15,18 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.masking import public_target
 from pytest_rageval.targets.base import Target
 from pytest_rageval.targets.values import shown
 
 if TYPE_CHECKING:
     from pytest_rageval.model import EvalCase
+    from pytest_rageval.settings import TargetMapping
     from pytest_rageval.targets.answer_files import AnswersFile
+    from pytest_rageval.targets.chat import Api
 
 GROUP = "rageval.targets"
 SPELLINGS = (
-    "demo, http(s)://HOST[:PORT], package.module:callable, asgi:package.module:app, answers:FILE[#SYSTEM], run:RUN_ID"
+    "demo, http(s)://HOST[:PORT], openai:MODEL[@URL], ollama:MODEL[@URL], package.module:callable, "
+    "asgi:package.module:app, answers:FILE[#SYSTEM], run:RUN_ID"
 )
-_OURS = frozenset({"demo", "asgi", "answers", "run"})
+_OURS = frozenset({"demo", "openai", "ollama", "asgi", "answers", "run"})
 _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -41,12 +45,14 @@ def target_from_spec(
     concurrency: int = 16,
     max_bytes: int = 16 * 2**20,
     headers: Mapping[str, str] | None = None,
+    mapping: TargetMapping | None = None,
 ) -> Target:
     """The target that `spec` spells; SettingsError (or CaseError, for a file of answers) says why there is none.
 
     root      the project: on `sys.path` for Python targets, and where relative files are looked for
     reports   the folder whose `runs/` holds earlier runs
     timeout   seconds for an attempt; `retries`, `concurrency`, `max_bytes` and `headers` as for `HttpTarget`
+    mapping   for a URL: what is sent and where the answer stands; None for the native contract
     """
     network: dict[str, Any] = {
         "timeout": timeout, "retries": retries, "concurrency": concurrency, "max_bytes": max_bytes, "headers": headers,
@@ -57,10 +63,8 @@ def target_from_spec(
         from pytest_rageval.targets.asgi import AsgiTarget
 
         return AsgiTarget(create_app(), "demo", **network)
-    if kind in ("http", "https"):
-        from pytest_rageval.targets.http import HttpTarget
-
-        return HttpTarget(spec, **network)
+    if kind in ("http", "https", "openai", "ollama"):
+        return _over_http(spec, mapping, network)
     if kind == "asgi" and _OBJECT.fullmatch(rest):
         from pytest_rageval.targets.asgi import AsgiTarget
 
@@ -105,28 +109,48 @@ def check_spec(
     reports: Path,
     cases: Sequence[EvalCase],
     is_partial_allowed: bool = False,
+    mapping: TargetMapping | None = None,
 ) -> list[str]:
     """Whether a target can answer at all, before it is asked: why not, one line each, or nothing.
 
     One connection to the host of an HTTP target is tried; a file of answers must cover all cases; Python targets are
     imported. Raises SettingsError or CaseError as `target_from_spec` does.
     """
-    target = target_from_spec(spec, root=root, reports=reports)
+    target = target_from_spec(spec, root=root, reports=reports, mapping=mapping)
     check_coverage = getattr(target, "check_coverage", None)
     if check_coverage is not None:
         found: list[str] = check_coverage(
             [(case.key, case.id) for case in cases], is_partial_allowed=is_partial_allowed
         )
         return found
-    if spec.startswith(("http:", "https:")):
+    if spec.startswith(("http:", "https:", "openai:", "ollama:")):
         from pytest_rageval.http import probe
 
-        problem = probe(spec)
+        problem = probe(target.url)  # type: ignore[attr-defined] # what `_over_http` makes has one
         return [f"target {problem}; is the system running?"] if problem else []
     return []
 
 
 # ── finding things ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _over_http(spec: str, mapping: TargetMapping | None, network: dict[str, Any]) -> Target:
+    """The target behind a URL, or `openai:` or `ollama:` with a model; each has a `url`."""
+    kind, _, rest = spec.partition(":")
+    if kind in ("openai", "ollama"):
+        from pytest_rageval.targets.chat import ChatTarget, model_and_url
+
+        try:
+            return ChatTarget(cast("Api", kind), *model_and_url(rest), **network)
+        except SettingsError as error:
+            raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
+    if mapping is not None:
+        from pytest_rageval.targets.mapped import MappedTarget
+
+        return MappedTarget(spec, mapping, **network)
+    from pytest_rageval.targets.http import HttpTarget
+
+    return HttpTarget(spec, **network)
 
 
 def _imported(place: str, root: Path) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,10 +9,8 @@ from pytest_rageval.errors import TargetError
 from pytest_rageval.http import HttpFailure, SlottedClient, endpoint, public_url
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.contract import answer_from_body, data_from_body
+from pytest_rageval.targets.credentials import with_token
 from pytest_rageval.targets.wire import ASK_PATH, STATS_PATH, ask_body
-
-TOKEN = "RAGEVAL_TARGET_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
-"""The environment variable whose value is sent as a bearer token."""
 
 
 class HttpTarget:
@@ -43,13 +40,12 @@ class HttpTarget:
         self._ask = endpoint(url, ASK_PATH, debug="true")
         self._stats = endpoint(url, STATS_PATH)
         self._where = f"POST {public_url(self._ask)}" if name is None else name
-        token = os.environ.get(TOKEN)
         self._client = SlottedClient(
             slots=concurrency,
             timeout=timeout,
             retries=retries,
             max_bytes=max_bytes,
-            headers=({"authorization": f"Bearer {token}"} if token else {}) | _lower(headers or {}),
+            headers=with_token(headers),
             app=app,
             backoff=backoff,
         )
@@ -76,7 +72,3 @@ class HttpTarget:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
-
-
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}

@@ -47,9 +47,59 @@ def test_token_f1_counts_repetitions():
 
 
 def test_hangul_is_compared_by_words_or_by_characters():
-    obs = says("서울에서", "서울")
-    assert score("token_f1", obs) == 0
-    assert score("token_f1", obs, hangul="char") == pytest.approx(2 * 2 / (4 + 2))
+    obs = says("서울 사람", "서울 시민")
+    assert score("token_f1", obs) == 0.5
+    assert score("token_f1", obs, hangul="char") == pytest.approx(2 * 2 / (4 + 4))
+    hanging = says("서울에서", "서울")
+    assert score("token_f1", hanging) == 1
+    assert score("token_f1", hanging, hangul="char") == pytest.approx(2 * 2 / (4 + 2))
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "common", "tokens"),
+    [
+        ("시장점유율", "시장 점유율", 2, 4),
+        ("시장 점유율", "시장점유율", 2, 4),
+        ("한국 시장점유율", "한국시장 점유율", 3, 6),
+        ("서울특별시", "서울", 1, 3),
+        ("LG전자", "LG 전자", 2, 4),
+        ("서울", "서산", 0, 2),
+        ("대구", "대구시 대신동", 1, 4),
+        ("서" * 60, "서서", 0, 2),  # no word is so long
+    ],
+)
+def test_a_korean_compound_is_compared_in_the_parts_that_the_other_text_writes_apart(answer, gold, common, tokens):
+    assert score("token_f1", says(answer, gold)) == pytest.approx(2 * common / tokens)
+
+
+def test_words_of_other_scripts_are_never_parted():
+    assert score("token_f1", says("database é", "data base é")) == pytest.approx(2 / 5)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [("110mW", "110 mW"), ("1,000 km", "1000km"), ("3.5 %", "3.5%"), ("15 개", "15개입니다"), ("−3 °C", "-3°C")],
+)
+def test_a_number_is_read_apart_from_its_unit(answer, gold):
+    assert score("token_f1", says(answer, gold)) == 1
+
+
+def test_an_unanswerable_case_with_a_gold_answer_is_compared_with_it():
+    assert score("token_f1", says("The notes do not say", "notes do not say", answerable=False)) == 1
+    assert score("token_f1", says("It is 42", answerable=False)) == NO_GOLD_ANSWER.reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [("서울", "서울"), ("Cafe\u0301", "Café"), ("ｋｍ／ｈ", "km/h"), ("👍🏽", "👍🏽"), ("“it’s”", '"it\'s"')],
+)
+def test_unicode_forms_of_the_same_answer_match(answer, gold):
+    assert score("exact_match", says(answer, gold)) == 1
+    assert score("token_f1", says(answer, gold)) == 1
+
+
+def test_another_emoji_is_another_answer():
+    assert score("exact_match", says("👍", "👎")) == 0
 
 
 def test_scripts_without_spaces_are_compared_by_characters():

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 from observations import answered
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates import default_gates, resolve
+from pytest_rageval.gates import applies, default_gates, resolve
 from pytest_rageval.metrics import builtin_metrics, load_registry
-from pytest_rageval.metrics.registry import metric, option_types
-from pytest_rageval.model import Observation
+from pytest_rageval.metrics.registry import Measure, metric, option_types
+from pytest_rageval.model import Judgement, NotApplicable, Observation, Score
 
 BUILT_IN = {one.name: one for one in builtin_metrics()}
 
@@ -67,8 +68,11 @@ def test_default_gates_are_readable_and_name_their_own_metric():
         "recall_all": "L2_multi_hop_fail",
         "negative_accuracy": "L2_negative_fail",
         "specificity_accuracy": "L2_specificity_fail",
+        "recency_conflict_ok": "L2_recency_fail",
         "hits": "L3_kg_fail",
         "kg_edge_f1": "L3_edge_fail",
+        "constraint_violation_rate": "L4_constraint_violation",
+        "type_consistency_rate": "L4_type_inconsistency",
         "token_f1": "L5_wrong_answer",
         "groundedness": "L5_grounding_fail",
         "relevance": "L5_relevance_fail",
@@ -115,3 +119,77 @@ def test_all_that_is_wrong_with_metrics_is_said_together(tmp_path, monkeypatch):
         "entry point theirs = their_metrics:both: 3 is not a metric",
         "'not a metric' is not a metric",
     ]
+
+
+# ── scoring ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def giving(value, scale: tuple[float, float] = (0, 1)) -> Measure:
+    """A measure whose metric gives this value."""
+
+    @metric(layer="L5", better="higher", scale=scale, name="given")
+    def given(obs: Observation):
+        return value
+
+    return Measure(given)
+
+
+def test_a_score_without_detail_is_a_plain_number_where_many_are_scored():
+    obs = answered("Yes.")
+    assert giving(0.5).score(obs) == 0.5
+    assert giving(0.5)(obs) == Score(0.5)
+    assert giving(Score(1, {"why": "so"})).score(obs) == giving(Score(1, {"why": "so"}))(obs) == Score(1, {"why": "so"})
+    assert giving(NotApplicable("no")).score(obs) == giving(NotApplicable("no"))(obs) == NotApplicable("no")
+
+
+@pytest.mark.parametrize("value", [1, True, Score(1), Score(True)])
+def test_whole_numbers_and_claims_become_numbers(value):
+    scored = giving(value)(answered("Yes."))
+    assert type(scored.value) is float
+    assert scored.value == 1
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.1, 1.1, 2, Score(float("nan")), Score(-1)])
+@pytest.mark.parametrize("call", [Measure.__call__, lambda measure, obs: measure.score(obs)])
+def test_a_value_that_is_no_number_or_beyond_the_scale_is_an_error(value, call):
+    with pytest.raises(ValueError, match=r"given is .*, outside its scale 0 to 1"):
+        call(giving(value), answered("Yes."))
+
+
+def test_an_open_scale_holds_numbers_only():
+    assert giving(1e300, (0, float("inf")))(answered("Yes.")).value == 1e300
+    with pytest.raises(ValueError, match="outside its scale"):
+        giving(float("inf"), (0, float("inf")))(answered("Yes."))
+
+
+@pytest.mark.parametrize("value", [None, "0.5", [1], Score("0.5")])
+def test_what_is_no_number_at_all_is_an_error_that_says_what_was_expected(value):
+    with pytest.raises(TypeError, match="expected a number, a Score or NotApplicable"):
+        giving(value)(answered("Yes."))
+
+
+def test_options_and_cut_offs_are_bound_once():
+    @metric(layer="L5", better="higher", scale=(0, 100))
+    def bound(obs: Observation, k: int, *, times: int = 1):
+        return k * times
+
+    assert Measure(bound, 3)(answered("Yes.")).value == 3
+    assert Measure(replace(bound, options={"times": 7}), 3)(answered("Yes.")).value == 21
+
+
+# ── default gates ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def scored_as(rubric: str, *, heuristic: bool) -> Observation:
+    judgement = Judgement(rubric, {rubric: 1.0}, heuristic=heuristic)
+    return replace(answered("Yes.", answers=("No.",)), judgements={rubric: judgement})
+
+
+def test_the_default_gate_of_token_f1_stands_back_where_a_model_judged_the_reference():
+    registry = load_registry()
+    [gate] = [resolve(gate, registry, 5) for gate in default_gates(registry) if gate.metric == "token_f1"]
+    assert applies(gate, answered("Yes."))
+    assert applies(gate, scored_as("reference_match", heuristic=True))
+    assert not applies(gate, scored_as("reference_match", heuristic=False))
+    assert applies(gate, scored_as("correctness", heuristic=False))
+    assert applies(replace(gate, is_default=False), scored_as("reference_match", heuristic=False))

@@ -35,6 +35,16 @@ def test_options_are_shown_with_what_they_may_be():
     assert "option:        denominator = 'returned' (returned | k)" in output("precision")
 
 
+def test_a_default_gate_says_where_it_stands_back():
+    assert "token_f1 >= 0.50 tag L5_wrong_answer (not where a model judged reference_match)" in output("token_f1")
+    assert json.loads(output("token_f1", "--json"))["yields_to"] == "reference_match"
+
+
+def test_rates_of_a_run_are_shares_not_claims():
+    assert "scale:         0 to 1, lower is better" in output("error_rate")
+    assert "scale:         0 or 1, lower is better" in output("scope_miss")
+
+
 def test_json_holds_every_declaration():
     found = {one["name"]: one for one in json.loads(output("--json"))}
     assert set(found) == {one.name for one in builtin_metrics()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from observations import REGISTRY
 
-from pytest_rageval.metrics.operations import indexing_rates, percentile
+from pytest_rageval.metrics.operations import coverage_by_doc_type, indexing_rates, percentile
 from pytest_rageval.model import NotApplicable, RunFacts, Score
 
 COVERAGE = {
@@ -51,6 +51,32 @@ def test_coverage_that_is_not_reported_is_no_perfect_coverage():
 )
 def test_counts_that_cannot_be_are_not_divided(wrong):
     assert indexing_rates(COVERAGE | wrong)["no_chunks_generated_rate"] is None
+
+
+def test_coverage_is_told_by_type_of_document():
+    by_type = {
+        "pdf": {"docs_processed": 4, "docs_with_0_chunks": 1, "note": "scans"},
+        "code": {"chunks_attempted": 10, "chunks_skipped_reasons": {"context_limit_exceeded": 5}},
+        "odd": 3,
+    }
+    assert coverage_by_doc_type({"coverage_by_doc_type": by_type}) == {
+        "code": {
+            "chunks_attempted": 10,
+            "no_chunks_generated_rate": None,
+            "chunks_skipped_due_to_context_rate": 0.5,
+        },
+        "pdf": {
+            "docs_processed": 4,
+            "docs_with_0_chunks": 1,
+            "no_chunks_generated_rate": 0.25,
+            "chunks_skipped_due_to_context_rate": None,
+        },
+    }
+
+
+@pytest.mark.parametrize("reported", [{}, {"coverage_by_doc_type": None}, {"coverage_by_doc_type": ["pdf"]}])
+def test_coverage_by_type_that_is_not_reported_is_none(reported):
+    assert coverage_by_doc_type(reported) is None
 
 
 def test_no_chunk_was_skipped_for_a_reason_that_is_not_listed():

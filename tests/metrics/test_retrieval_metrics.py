@@ -11,7 +11,7 @@ from pytest_rageval.matching import observe
 from pytest_rageval.metrics.retrieval import NOT_ALL_NEEDED, NOT_NEGATIVE, NOT_REPORTED, UNLABELLED
 from pytest_rageval.model import Anchor, Answer, Chunk, Gold
 
-OF_HITS = ("recall_any", "context_recall", "precision", "mrr", "ndcg", "map")
+OF_HITS = ("recall_any", "context_recall", "precision", "mrr", "ndcg", "map", "f1")
 
 
 def over_sections(*headings: str, groups: tuple[tuple[int, ...], ...] | None = None, category: str | None = None):
@@ -71,6 +71,41 @@ def test_a_gold_counts_once_however_often_it_comes(name):
     again = observe(a_case(gold=gold), Answer(chunks=ranked("t01#1", "t01#2", "t01#3")))
     once = observe(a_case(gold=gold), Answer(chunks=ranked("t01#1", "x", "x")))
     assert score(name, again) == score(name, once)
+
+
+def test_r_precision_looks_as_far_down_as_there_are_golds():
+    assert score("r_precision", retrieved(["x", "a", "b"], ["a", "b"])) == 0.5
+    assert score("r_precision", retrieved(["a", "b", "x"], ["a", "b"])) == 1
+    assert score("r_precision", retrieved([], ["a", "b"])) == 0
+
+
+def test_r_precision_needs_as_many_chunks_asked_for_as_there_are_golds():
+    obs = observe(a_case(gold=Gold(chunk_ids=("a", "b", "c"))), Answer(chunks=ranked("a", "b")), asked_k=2)
+    assert score("r_precision", obs) == "the system was asked for 2 chunks, fewer than 3"
+
+
+def test_f1_is_the_harmonic_mean_of_precision_and_recall():
+    obs = retrieved(["a", "x", "b", "y"], ["a", "b", "c"])
+    precision, recall = 2 / 4, 2 / 3
+    assert score("f1@4", obs) == pytest.approx(2 * precision * recall / (precision + recall))
+    assert score("f1@9", obs) == score("f1@4", obs)
+
+
+def test_f1_counts_a_gold_once_and_a_chunk_with_several_golds_as_one():
+    gold = Gold(chunk_ids=("t01",), ids_are_prefixes=True)
+    twice = observe(a_case(gold=gold), Answer(chunks=ranked("t01#1", "t01#2")))
+    assert score("f1@2", twice) == pytest.approx(2 / 3)  # P = 1/2, R = 1
+    assert score("precision@2", twice) == 1
+    both = Gold(supports=(Anchor("n.md"), Anchor("n.md", "A")))
+    at_once = observe(a_case(gold=both), Answer(chunks=(Chunk(rel_path="n.md", heading_path="A"),)))
+    assert score("f1@2", at_once) == 1
+    assert score("map@2", at_once) == 0.5
+
+
+def test_scores_of_the_system_are_never_looked_at():
+    gold = Gold(chunk_ids=("a",))
+    chunks = (Chunk("x", score_final=-3.0), Chunk("a", score_final=99.0), Chunk("y", score_final=-3.0))
+    assert score("mrr", observe(a_case(gold=gold), Answer(chunks=chunks))) == 0.5
 
 
 def test_ranks_beyond_the_prepared_discounts_are_discounted_too():

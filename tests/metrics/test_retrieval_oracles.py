@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from dataclasses import replace
+from random import Random
 
 import ir_measures
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from observations import judged_ranking, retrieved, score
+from observations import REGISTRY, judged_ranking, retrieved, score
+
+from pytest_rageval.metrics.registry import Measure
 
 TREC_NAMES = {
     "success": "recall_any",
@@ -19,6 +24,7 @@ TREC_NAMES = {
     "ndcg_cut": "ndcg",
     "map": "map",
     "map_cut": "map",
+    "Rprec": "r_precision",
 }
 WHOLE_LIST = 1000
 
@@ -33,44 +39,60 @@ def test_figures_are_those_of_trec_eval_in_all_its_digits(name, gold_by):
             if stem not in TREC_NAMES:
                 continue
             options = {"denominator": "k"} if stem == "P" else {}
-            ours = score(f"{TREC_NAMES[stem]}@{cut}", obs, **options)
+            name = TREC_NAMES[stem]
+            ours = score(name if name == "r_precision" else f"{name}@{cut}", obs, **options)
             assert f"{ours:.4f}" == f"{value:.4f}", (obs.case.id, figure)
             compared += 1
     assert compared >= 3 * 26
 
 
-NAMES = st.text("abcdefghij", min_size=1, max_size=1)
+BATCHES, BATCH = 20, 500
 
 
-@settings(deadline=None)
-@given(
-    came=st.lists(NAMES, unique=True, max_size=10),
-    wanted=st.lists(NAMES, unique=True, min_size=1, max_size=8),
-    k=st.integers(1, 12),
-)
-def test_random_rankings_score_as_in_ir_measures(came, wanted, k):
+@settings(deadline=None, max_examples=BATCHES)
+@given(seed=st.integers(0, 2**32), k=st.integers(1, 12))
+def test_ten_thousand_random_rankings_score_as_in_ir_measures(seed: int, k: int):
+    random = Random(seed)
     theirs = {
-        ir_measures.Success @ k: "recall_any@{}",
-        ir_measures.R @ k: "context_recall@{}",
-        ir_measures.P @ k: "precision@{}",
+        ir_measures.Success @ k: f"recall_any@{k}",
+        ir_measures.R @ k: f"context_recall@{k}",
+        ir_measures.P @ k: f"precision@{k}",
         ir_measures.RR: "mrr",
-        ir_measures.RR @ k: "mrr@{}",
-        ir_measures.nDCG @ k: "ndcg@{}",
-        ir_measures.AP @ k: "map@{}",
+        ir_measures.RR @ k: f"mrr@{k}",
+        ir_measures.nDCG @ k: f"ndcg@{k}",
+        ir_measures.AP @ k: f"map@{k}",
+        ir_measures.Rprec: "r_precision",
     }
-    qrels = [ir_measures.Qrel("q", name, 1) for name in wanted]
-    run = [ir_measures.ScoredDoc("q", name, float(-rank)) for rank, name in enumerate(came)]
-    found = {one.measure: one.value for one in ir_measures.iter_calc(list(theirs), qrels, run)}
-    obs = retrieved(came, wanted)
-    for measure, name in theirs.items():
-        options = {"denominator": "k"} if name.startswith("precision") else {}
-        assert score(name.format(k), obs, **options) == pytest.approx(found.get(measure, 0.0), abs=1e-9), measure
+    rankings = {f"q{number}": a_ranking(random) for number in range(BATCH)}
+    qrels = [ir_measures.Qrel(query, name, 1) for query, (_, wanted) in rankings.items() for name in wanted]
+    expected = defaultdict(float, calculated(list(theirs), qrels, rankings, WHOLE_LIST))
+    # Its F is of a whole list: of one that ends at k.
+    expected |= calculated([ir_measures.SetF], qrels, rankings, k)
+    measures = {name: measured(name) for name in [*theirs.values(), f"f1@{k}"]}
+    names = {str(one): name for one, name in theirs.items()} | {str(ir_measures.SetF): f"f1@{k}"}
+    for query, (came, wanted) in rankings.items():
+        obs = retrieved(came, wanted)
+        for their, name in names.items():
+            ours = measures[name](obs).value
+            assert math.isclose(ours, expected[query, their], abs_tol=1e-9), (their, came, wanted, k)
 
 
-@settings(deadline=None)
-@given(hits=st.lists(st.frozensets(st.integers(0, 3)), max_size=8), k=st.integers(1, 10))
-def test_no_value_leaves_its_scale_even_where_chunks_hold_several_golds(hits, k):
-    obs = retrieved([], ["a", "b", "c", "d"])
-    obs = replace(obs, matching=replace(obs.matching, hits=tuple(hits)))
-    for name in ("recall_any", "context_recall", "precision", "mrr", "ndcg", "map"):
-        assert 0 <= score(f"{name}@{k}", obs) <= 1
+def a_ranking(random: Random) -> tuple[list[str], list[str]]:
+    """What came, in order, and what was wanted, out of a few names, so that they often meet."""
+    names = list("abcdefghijklmnop"[: random.randint(8, 16)])
+    return random.sample(names, random.randint(0, 8)), random.sample(names, random.randint(1, 8))
+
+
+def calculated(measures, qrels, rankings, k: int) -> dict[tuple[str, str], float]:
+    run = [
+        ir_measures.ScoredDoc(query, name, float(-rank))
+        for query, (came, _) in rankings.items()
+        for rank, name in enumerate(came[:k])
+    ]
+    return {(one.query_id, str(one.measure)): one.value for one in ir_measures.iter_calc(measures, qrels, run)}
+
+
+def measured(name: str) -> Measure:
+    measure = REGISTRY.measure(name, 5)
+    options = {"denominator": "k"} if name.startswith("precision") else {}
+    return Measure(replace(measure.metric, options=options), measure.k)

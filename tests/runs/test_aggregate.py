@@ -117,7 +117,7 @@ def test_nothing_that_is_not_json_gets_into_a_line():
             to_line({"score": value})
     with pytest.raises(UnicodeEncodeError):
         to_line({"text": "\ud800"})
-    assert json.loads(to_line(observation_record(result)))["case_key"] == "cases.jsonl::odd"
+    assert json.loads(to_line(observation_record(result, plan.settings)))["case_key"] == "cases.jsonl::odd"
 
 
 def test_redacted_records_hold_no_texts(tmp_path: Path):

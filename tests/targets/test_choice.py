@@ -14,6 +14,7 @@ from fault_server import FaultServer, closed_port, gives
 
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import Answer, AskRequest, EvalCase, Source
+from pytest_rageval.settings import TargetMapping
 from pytest_rageval.targets import Target, check_spec, target_from_object, target_from_spec
 
 BOT = """
@@ -37,6 +38,9 @@ async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b'{"answer": "app"}'})
 """
+
+
+MAPPING = TargetMapping(request={"q": "{question}"}, response={"answer": "text"})
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +109,7 @@ def test_the_demo_answers_from_its_own_corpus(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "spec", ["", "demos", "ftp://host", "openai:gpt@http://x", "a b:c", "asgi:app", "answers:", "run:"]
+    "spec", ["", "demos", "ftp://host", "open:gpt@http://x", "a b:c", "asgi:app", "answers:", "run:"]
 )
 def test_an_unknown_spelling_lists_those_that_are_known(spec: str, tmp_path: Path):
     message = refusal_of(spec, tmp_path)
@@ -126,9 +130,16 @@ def test_an_unknown_spelling_lists_those_that_are_known(spec: str, tmp_path: Pat
         ("run:../../etc", "target run:../../etc: that is not the id of a run, as in 20251218_063617"),
         ("run:20250101_000000", "target run:20250101_000000: there is no such run; "),
         ("http://", "'http://' is not an HTTP URL; write it as in http://localhost:8080"),
+        ("openai:m@http://", "target openai:m@http:: 'http:' is not an HTTP URL; write it as in http://localhost:8080"),
+        ("openai:m@host:1", "target openai:m@host:1: a chat endpoint is spelt MODEL or MODEL@URL, the URL with http"),
+        ("openai:m", "target openai:m: the environment variable OPENAI_API_KEY is not set"),
+        ("ollama:", "target ollama:: a chat endpoint is spelt MODEL or MODEL@URL"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_found_is_a_settings_error_with_its_reason(spec: str, said: str, tmp_path: Path):
+def test_what_cannot_be_found_is_a_settings_error_with_its_reason(
+    spec: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (tmp_path / "my_bot.py").write_text(BOT)
     (tmp_path / "my_bad.py").write_text("def ask(:\n")
     (tmp_path / "my_exit.py").write_text("raise SystemExit(3)\n")
@@ -201,6 +212,25 @@ def test_a_server_that_cannot_be_reached_is_said_before_it_is_asked(tmp_path: Pa
     with FaultServer(gives({})) as server:
         assert check(server.url, tmp_path) == []
     assert server.requests == []
+
+
+def test_a_chat_endpoint_or_a_mapped_server_that_cannot_be_reached_is_said_too(tmp_path: Path):
+    url = f"http://127.0.0.1:{closed_port()}"
+    said = [f"target cannot connect to {url}: Connection refused; is the system running?"]
+    assert check(f"openai:m@{url}", tmp_path) == check(f"ollama:m@{url}", tmp_path) == said
+    assert check(url, tmp_path, mapping=MAPPING) == said
+    with FaultServer(gives({})) as server:
+        for spec in (f"openai:m@{server.url}/v1", f"ollama:m@{server.url}", server.url):
+            assert check(spec, tmp_path, mapping=MAPPING) == []
+    assert server.requests == []
+
+
+def test_a_mapping_is_for_urls_alone(tmp_path: Path):
+    with FaultServer(gives({"text": "mapped", "message": {"content": "chat"}, "answer": "native"})) as server:
+        assert answer_of(target_of(server.url, tmp_path, mapping=MAPPING)).text == "mapped"
+        assert answer_of(target_of(f"ollama:m@{server.url}", tmp_path, mapping=MAPPING)).text == "chat"
+        assert answer_of(target_of(server.url, tmp_path)).text == "native"
+    assert [request.path for request in server.requests] == ["/", "/api/chat", "/api/v1/ask?debug=true"]
 
 
 def test_answers_must_cover_the_cases(tmp_path: Path):

@@ -19,6 +19,7 @@ so it is imported only where such an ontology is configured.
 from __future__ import annotations
 
 import json
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -90,13 +91,12 @@ class ShapesValidator:
             unknown = (name for name in names if name not in self._vocabulary.classes)
             entities[entity] += [f"{name!r} is no class of the ontology" for name in unknown]
         found = _Found(self._shapes, self._report(claims), self._indexed(claims))
+        labels: dict[Node | None, str] = {_entity(entity): entity for entity, _ in claims.types}
         for result, reason in found.reasons():
             for index in found.inferences(result):
                 inferences[index].append(reason)
-            focus = found.of_types(result)
-            for entity, _ in claims.types:
-                if focus == _entity(entity):
-                    entities[entity].append(reason)
+            if (focus := found.of_types(result)) in labels:
+                entities[labels[focus]].append(reason)
         return Violations(_settled(inferences), _settled(entities))
 
     def probe(self) -> None:
@@ -123,10 +123,13 @@ class ShapesValidator:
             for name in names:
                 if name in self._vocabulary.classes:
                     data.add((_entity(entity), RDF.type, self._vocabulary.classes[name]))
-        try:
-            _, report, _ = pyshacl.validate(data, shacl_graph=self._shapes, inplace=True, advanced=False, js=False)
-        except ReportableRuntimeError as error:
-            report = error
+        with warnings.catch_warnings():
+            # What the libraries deprecate among themselves is not for users whose suites make errors of warnings.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            try:
+                _, report, _ = pyshacl.validate(data, shacl_graph=self._shapes, inplace=True, advanced=False, js=False)
+            except ReportableRuntimeError as error:
+                report = error
         if not isinstance(report, Graph):  # the validation itself failed: what pySHACL raised, or returned in its place
             raise ValueError(f"pySHACL: {report}")
         return report
@@ -212,4 +215,5 @@ def _entity(label: str) -> URIRef:
 
 
 def _settled(reasons: Mapping[K, list[str]]) -> dict[K, tuple[str, ...]]:
-    return {key: tuple(dict.fromkeys(said)) for key, said in reasons.items() if said}
+    """Reasons in an order of their own: a report has none."""
+    return {key: tuple(sorted(set(said))) for key, said in reasons.items() if said}
