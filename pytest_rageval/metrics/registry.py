@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal, SupportsFloat, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
@@ -144,7 +144,7 @@ class Measure:
         if isinstance(scored, NotApplicable):
             return scored
         value = scored.value if isinstance(scored, Score) else scored
-        if not isinstance(value, SupportsFloat):
+        if not hasattr(value, "__float__"):
             raise TypeError(f"{self.name} is {value!r}, expected a number, a Score or NotApplicable")
         value = float(value)
         low, high = self.metric.scale

@@ -6,6 +6,7 @@ Source: jmespath.org/specification.html. Expressions are the user's, responses a
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -30,7 +31,9 @@ class Expression:
     def __init__(self, written: str, place: str) -> None:
         self.written = written
         try:
-            self._compiled = jmespath.compile(written)
+            # It warns of unquoted literals, which it reads well; a project may have made errors of warnings.
+            with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):
+                self._compiled = jmespath.compile(written)
         except (JMESPathError, RecursionError) as error:
             raise SettingsError(f"{place} is {shown(written)}, no JMESPath expression: {_reason(error)}") from None
         if problems := list(_function_problems(self._compiled.parsed)):

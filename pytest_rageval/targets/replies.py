@@ -55,7 +55,7 @@ def _completion(data: Json, prompt: str) -> Answer:
         abstain_reason=abstain_reason,
         usage=found.get("usage", {}),
         versions=_versions(found, prompt),
-        extra={**found["extra"], **_ending(reason), **_beside(choice=choice, message=message)},
+        extra=_ending(reason) | _beside(reply=found, choice=choice, message=message),
     )
 
 
@@ -73,7 +73,7 @@ def _ollama(data: Json, prompt: str) -> Answer:
         usage={name: count for name, count in counts.items() if count is not None},
         latency={name: nanoseconds / 1e6 for name, nanoseconds in spent.items() if nanoseconds is not None},
         versions=_versions(found, prompt),
-        extra={**found["extra"], **_ending(reason), **_beside(message=message)},
+        extra=_ending(reason) | _beside(reply=found, message=message),
     )
 
 
@@ -104,7 +104,10 @@ def _ending(reason: str | None) -> dict[str, Json]:
 
 
 def _beside(**parts: Mapping[str, Any]) -> dict[str, Json]:
-    """What the parts of a reply hold beside what is read: a message its reasoning, a choice what a filter found."""
+    """What the parts of a reply hold beside what is read: a message its reasoning, a choice what a filter found.
+
+    Under the part's name: a field of the server's must not look like one of a recorded answer.
+    """
     told = {
         name: {field: value for field, value in part["extra"].items() if value and field not in ("role", "index")}
         for name, part in parts.items()

@@ -11,6 +11,7 @@ from fault_server import Behaviour, FaultServer, gives, hangs, status
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Turn
 from pytest_rageval.targets.chat import PROMPT_VERSION, ChatTarget, model_and_url, prompt_of
+from pytest_rageval.targets.contract import answer_from_response, answer_to_response
 
 T = TypeVar("T")
 Api = Literal["openai", "ollama"]
@@ -107,7 +108,9 @@ def test_the_path_is_completed_where_it_is_not_complete(api: Api, base: str, pat
 
 
 def test_openai_is_sent_model_messages_and_a_temperature_of_0():
-    _, body = ask("openai", gives(completion()), AskRequest("시장?", 7, vaults=("lab",), folders=("a",), case_key="a::b"))
+    _, body = ask(
+        "openai", gives(completion()), AskRequest("시장?", 7, vaults=("lab",), folders=("a",), case_key="a::b")
+    )
     assert body == {
         "model": "m1",
         "messages": [{"role": "user", "content": "시장?"}],
@@ -174,6 +177,13 @@ def test_an_answer_of_openai_holds_text_usage_versions_and_how_it_ended():
     assert answer.extra["finish_reason"] == "stop"
     assert answer.extra["message"] == {"reasoning_content": "Hm."}
     assert "truncated" not in answer.extra
+
+
+@BOTH
+def test_what_else_a_reply_holds_is_kept_apart_from_the_answer(api: Api):
+    answer, _ = ask(api, gives(REPLY[api]() | {"answer": 7, "abstained": "no", "debug": {"retrieved_chunks": 1}}))
+    assert answer.extra["reply"]["answer"] == 7
+    assert answer_from_response(answer_to_response(answer), "a record") == answer
 
 
 def test_an_answer_of_ollama_has_counts_by_the_usual_names_and_milliseconds():

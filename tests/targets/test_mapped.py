@@ -197,6 +197,10 @@ def test_an_expression_may_build_the_items_itself_and_then_give_them_fields_of_i
     ]
 
 
+def test_an_expression_may_be_written_in_an_older_way():
+    assert answer_of(REPLY, {"answer": "result.text", "abstained": "result.status == `no_answer`"}).abstained is False
+
+
 def test_traces_can_be_mapped_as_well():
     trace = {
         "concepts": "g.c",
