@@ -16,7 +16,7 @@ demo: $(VENV)/.ready  ## the shipped cases against the embedded demo system, off
 	$(BIN)/python -m pytest evalcases -q
 
 test: $(VENV)/.ready  ## all tests
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests -q -n auto --maxprocesses 4
 
 lint: $(VENV)/.ready  ## style and types
 	$(BIN)/ruff check .

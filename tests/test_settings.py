@@ -67,9 +67,9 @@ def test_parameters_are_json_where_they_can_be_and_text_elsewhere(tmp_path: Path
         ('target = { uri = "http://h" }', "target.uri is not a known key; did you mean 'url'?"),
         ("target = { mapping = 3 }", "target.mapping is 3"),
         ("target = { mapping = { request = {} } }", "target.mapping.response is missing"),
-        ("target.mapping = { request = {}, respones = {} }", "target.mapping.respones is not a known key; did you mean"),
-        ('target.mapping = { request = {}, response = {}, method = "GET" }', "target.mapping.method is 'GET', expected 'POST'"),
-        ('target.mapping = { request = {}, response = {}, path = "ask" }', "target.mapping.path is 'ask', expected one that"),
+        ("target.mapping = { request = {}, respones = {} }", "mapping.respones is not a known key; did you mean"),
+        ('target.mapping = { request = {}, response = {}, method = "GET" }', "mapping.method is 'GET', expected"),
+        ('target.mapping = { request = {}, response = {}, path = "ask" }', "target.mapping.path is 'ask', expected"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_place_and_value(tmp_path: Path, table: str, said: str):

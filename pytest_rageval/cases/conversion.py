@@ -46,7 +46,7 @@ def draft_with_care(record: dict[str, Json]) -> Draft:
     draft = CarefulDraft()
     case, gold = draft.case, draft.gold
     draft.given = draft.take(record, FIELDS, (), _IN_GOLD)
-    in_gold = draft.take(gold.pop("gold"), GOLD, ("gold",)) if "gold" in gold else ()
+    in_gold = draft.take(gold.pop("gold"), GOLD, ("gold",)) if "gold" in gold else set()
     if "metadata" in case:
         draft.take({key: case["metadata"][key] for key in LIFTED if key in case["metadata"]}, LIFTED, ("metadata",))
         case["metadata"] = {key: value for key, value in case["metadata"].items() if key not in LIFTED}

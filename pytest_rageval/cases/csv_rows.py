@@ -98,9 +98,9 @@ class _Table:
                 return row
 
     def _texts(self) -> Iterator[str]:
-        for number, text, is_sound, is_too_long in self._lines:
+        for number, text, is_sound in self._lines:
             self._last = number
-            if is_too_long:
+            if not text:
                 raise _TooLongError("a quote may be open in the long line")
             if "\0" in text:
                 self.report.add_unread(

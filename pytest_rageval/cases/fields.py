@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases import shapes
@@ -57,7 +57,7 @@ COMMON: Mapping[str, Field] = {
 class Draft:
     """One case in the making: the parts of EvalCase and of Gold that the keys of a record gave; None equals absent.
 
-    given     the keys of the record that are there and not null, in their order
+    given     the keys of the record that are there and not null
     spelling  the spellings that they combine
     broken    parts that a key gave and that could not be read: rules that need them have nothing to say
     """
@@ -66,7 +66,7 @@ class Draft:
 
     broken: Collection[str] = ()
 
-    def __init__(self, given: tuple[str, ...] = (), spelling: tuple[str, ...] = ()) -> None:
+    def __init__(self, given: Set[str] = frozenset(), spelling: tuple[str, ...] = ()) -> None:
         self.case: dict[str, Any] = {}
         self.gold: dict[str, Any] = {}
         self.given = given
@@ -95,8 +95,8 @@ class CarefulDraft(Draft):
 
     def take(
         self, record: Mapping[str, Json], fields: Mapping[str, Field], above: Path, elsewhere: Iterable[str] = ()
-    ) -> tuple[str, ...]:
-        """Read all keys of an object that stands at `above`; the ones that are known and not null, in their order.
+    ) -> Set[str]:
+        """Read all keys of an object that stands at `above`; the ones that are known and not null.
 
         `elsewhere` are names worth suggesting for an unknown key beside those of `fields`.
         """
@@ -106,7 +106,7 @@ class CarefulDraft(Draft):
                 self.findings.unknown((*above, key), {*fields, *elsewhere}, "" if above else _remedy(key))
             elif value is not None:
                 self._take_part(field, value, (*above, key))
-        return tuple(key for key, value in record.items() if value is not None and key in fields)
+        return {key for key, value in record.items() if value is not None and key in fields}
 
     def _take_part(self, field: Field, value: Json, path: Path) -> None:
         name, into = field.part, self.gold if field.is_gold else self.case

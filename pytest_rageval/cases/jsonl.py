@@ -28,7 +28,7 @@ class JsonRow(NamedTuple):
 def json_rows(lines: Iterator[Line], report: Report) -> Iterator[JsonRow]:
     """The objects of a JSONL file; what is not one is reported and passed over."""
     is_first = True
-    for number, line, is_sound, _ in lines:
+    for number, line, is_sound in lines:
         text = line.rstrip()  # a column past the end of the line would be counted on the next one
         if not text or not is_sound:
             continue

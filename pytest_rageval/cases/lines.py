@@ -5,21 +5,16 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from pytest_rageval.cases.problems import Report
 
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # a UTF-32 mark begins with one of them, or with a NUL
 
 
-class Line(NamedTuple):
-    """One physical line with its end, if it has one. `is_sound` is false where its bytes were not UTF-8 (the text then
-    holds U+FFFD), or where it was too long (the text is then empty). The problem is already reported."""
-
-    number: int
-    text: str
-    is_sound: bool = True
-    is_too_long: bool = False
+Line = tuple[int, str, bool]
+"""One physical line: its number, its text with the end that it has, and whether it is sound. It is not where its bytes
+were not UTF-8 (the text then holds U+FFFD), or where it was too long (the text is then empty); that is reported."""
 
 
 def read_lines(path: Path, report: Report, max_bytes: int) -> Iterator[Line]:
@@ -51,17 +46,17 @@ def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[Line]:
         if len(raw) > max_bytes and len(raw.rstrip(b"\r\n")) > max_bytes:
             report.add_unread(number, 1, f"the line is longer than {max_bytes:,} bytes; shorten it")
             offset += _skip_rest(file, raw, max_bytes)
-            yield Line(number, "", is_sound=False, is_too_long=True)
+            yield number, "", False
             continue
         try:
-            yield Line(number, raw.decode())
+            yield number, raw.decode(), True
         except UnicodeDecodeError as error:
             column = len(raw[: error.start].decode()) + 1
             what = (
                 f"byte {raw[error.start]:#04x} at offset {start + error.start:,} is not UTF-8; save the file as UTF-8"
             )
             report.add_unread(number, column, what)
-            yield Line(number, raw.decode(errors="replace"), is_sound=False)
+            yield number, raw.decode(errors="replace"), False
 
 
 def _skip_rest(file: BinaryIO, raw: bytes, step: int) -> int:

@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_rageval.cases.conversion import FIELDS, Converted, case_from_record
+from pytest_rageval.cases.conversion import Converted, case_from_record
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.jsonl import JsonRow, json_rows
 from pytest_rageval.cases.lines import read_lines
 from pytest_rageval.cases.pairs import Partner, find_partner
 from pytest_rageval.cases.problems import Report, Unsound
+from pytest_rageval.cases.spellings import FIELDS
 from pytest_rageval.model import EvalCase, Json, Source
 
 MAX_LINE_BYTES = 4 * 2**20
@@ -133,4 +134,7 @@ def _no_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            if not gc.get_freeze_count():  # else what others froze would thaw
+                gc.freeze()  # to and fro: what is new goes to the oldest generation without a look at it
+                gc.unfreeze()
             gc.enable()

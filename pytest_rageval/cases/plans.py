@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ def draft_at_once(record: Mapping[str, Json]) -> Draft:
 class _Plan(NamedTuple):
     """How lines with the same keys become drafts: parts of the case, gold on the line, gold in its `gold` object."""
 
-    given: tuple[str, ...]
+    given: Set[str]
     spelling: tuple[str, ...]
     case: _Steps
     gold: _Steps
@@ -63,7 +63,7 @@ def _plan(given: tuple[str, ...], in_gold: tuple[str, ...]) -> _Plan:
         raise bad("has no question")
     parts = {FIELDS[key].part for key in given} | {GOLD[key].part for key in in_gold}
     rules = tuple(one.settle for one in SPELLINGS.values() if not one.settled.isdisjoint(parts))
-    return _Plan(given, spelling_of(given, in_gold), case, gold, inner, rules)
+    return _Plan(frozenset(given), spelling_of(given, in_gold), case, gold, inner, rules)
 
 
 def _steps(fields: Mapping[str, Field]) -> _Steps:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_rageval.cases.conversion import FIELDS
 from pytest_rageval.cases.fields import Field
 from pytest_rageval.cases.layers import GOLD
+from pytest_rageval.cases.spellings import FIELDS
 from pytest_rageval.model import Json
 
 

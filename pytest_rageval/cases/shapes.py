@@ -264,15 +264,16 @@ def read_free(value: Json) -> dict[str, Json]:
     """Any object, kept as it is, at most `DEEPEST` levels deep."""
     if not isinstance(value, dict):
         raise wrong(value, "an object")
-    level: list[Json] = [one for one in value.values() if isinstance(one, (dict, list))]
+    level: list[Json] = [*value.values()]
     for _ in range(DEEPEST):
-        if not level:
+        if _NESTS.isdisjoint(map(type, level)):
             return value
-        inner = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer)]
-        level = [one for one in inner if isinstance(one, (dict, list))]
+        nests = [one for one in level if isinstance(one, (dict, list))]
+        level = [inner for one in nests for inner in (one.values() if isinstance(one, dict) else one)]
     raise bad(f"is nested deeper than {DEEPEST} levels")
 
 
+_NESTS = frozenset({dict, list})
 DEEPEST = 64
 """How deep lists and objects may lie in one another: whoever shows the data later must not run out of stack."""
 

@@ -24,7 +24,7 @@ def explain(run: str, case: str, reports: str | None) -> None:
     settings = load_settings(root, {"reports": reports})
     stored = open_run(root / settings.reports, run)
     record = stored.find(case)
-    plan = make_plan(settings_of(stored, settings), load_registry())
+    plan = make_plan(settings_of(stored, settings), load_registry(), root)
     for line in explanation(record, stored.observation(record["case_key"]), plan):
         click.echo(line)
 
@@ -38,6 +38,7 @@ def settings_of(run: StoredRun, settings: Settings) -> Settings:
         update={
             "k": told["k"],
             "gold_by": told["gold_by"],
+            "ontology": told.get("ontology"),
             "metric_options": kept,
             "enabled": tuple(name for name in run.config["metrics"] if name.partition("@")[0] in registry),
             "gates": type(settings.gates)(case=_known(told["gates"]["case"], registry)),
