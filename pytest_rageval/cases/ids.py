@@ -15,9 +15,7 @@ FIELDS: Mapping[str, Field] = {
         "Ids that should come; t01 matches t01, t01#2 and t01-a. Empty, with category negative: nothing may come.",
         is_gold=True,
     ),
-    "irrelevant_ids": Field(
-        "irrelevant_ids", shapes.SOME_IDS, "Ids that look alike and must not come.", is_gold=True
-    ),
+    "irrelevant_ids": Field("irrelevant_ids", shapes.SOME_IDS, "Ids that look alike and must not come.", is_gold=True),
     "reference_answer": Field("answers", shapes.ANSWER, "The right answer.", is_gold=True),
 }
 
