@@ -30,7 +30,7 @@ from projects import PEERS, asking_project, by_hand_project
 CASES = 1000
 MANY = 5000
 IN_FLIGHT = 16
-ROUNDS = 5
+ROUNDS = 3
 Side = tuple[list[str], Path, int]
 """Command, folder, cases."""
 
@@ -50,7 +50,7 @@ def rows(scale: Scale) -> Iterator[Row]:
         sides = _sides(folder, server, cases, scale)
         first = _sides(folder, server, 1, scale)
         found = in_turns(scale.rounds(ROUNDS), sides | {f"{name}, 1": side for name, side in first.items()}, run)
-        large = in_turns(scale.rounds(3), {"ours": _ours(folder, server, many)}, run)["ours"]
+        large = in_turns(scale.rounds(ROUNDS), {"ours": _ours(folder, server, many)}, run)["ours"]
     each = {name: cpu(found[name]).less(cpu(found[f"{name}, 1"]), each=cases - 1) for name in sides}
     for name in list(sides)[1:]:
         yield Row("CPU a case, 0 ms calls, beyond the first", "ms", _ms(each["ours"]), name, _ms(each[name]), 1.5)

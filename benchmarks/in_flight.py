@@ -13,7 +13,7 @@ from projects import PEERS, asking_project
 CASES = 200
 LATENCY_MS = 200
 """Of asking, and again of judging."""
-ROUNDS = 5
+ROUNDS = 3
 GOALS = {20: 1.10, 200: 1.5}
 """In flight → the most that the span should be of the ideal."""
 

@@ -83,10 +83,9 @@ def _without_nulls(record: Mapping[str, Json], fields: Mapping[str, Field]) -> M
 
 def _lift(case: dict[str, Any]) -> None:
     """Move what the metadata say of the case to where it belongs."""
-    metadata = case["metadata"]
-    lifted = {key: LIFTED[key].shape.read(metadata[key]) for key in LIFTED if metadata.get(key) is not None}
-    case["metadata"] = {key: value for key, value in metadata.items() if key not in LIFTED}
-    _add(lifted, case)
+    case["metadata"] = metadata = {**case["metadata"]}
+    lifted = {key: metadata.pop(key) for key in LIFTED if key in metadata}
+    _add({key: LIFTED[key].shape.read(value) for key, value in lifted.items() if value is not None}, case)
 
 
 def _add(parts: Mapping[str, Any], into: dict[str, Any]) -> None:
