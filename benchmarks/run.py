@@ -26,18 +26,27 @@ NAMES = (
 )
 
 
-def main(arguments: list[str]) -> None:
-    """Measure what was named, or everything."""
+def main(arguments: list[str]) -> int:
+    """Measure what was named, or everything; the exit status is 1 if something could not be measured."""
     told = _parser().parse_args(arguments)
     scale = Scale(is_quick=told.quick, peers_python=told.peers)
     found: list[Row] = []
+    has_failed = False
     for name in told.names or NAMES:
         print(f"… {name}", file=sys.stderr, flush=True)
-        rows = list(importlib.import_module(name).rows(scale))
+        try:
+            rows = list(importlib.import_module(name).rows(scale))
+        except (
+            RuntimeError
+        ) as error:  # a run that did not end as it should; the others are worth measuring all the same
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+            has_failed = True
+            continue
         print(f"\n{terminal(rows)}\n", flush=True)
         found += rows
         if told.markdown:  # after each, so that an end in the middle loses little
             told.markdown.write_text(markdown(found), encoding="utf-8")
+    return 1 if has_failed else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,4 +61,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -10,7 +10,7 @@ HEAD = ("what", "unit", "ours", "peer", "peer's", "ratio", "goal", "")
 
 
 def terminal(rows: Iterable[Row]) -> str:
-    """Columns, aligned. Figures are least / median; ratio and goal are about the median."""
+    """Columns, aligned. Figures are least / median, the ratio is of the medians."""
     cells = [HEAD, *(_cells(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
@@ -25,9 +25,15 @@ def markdown(rows: Iterable[Row]) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     ratio = f"{row.ours.median / row.peer.median:.2f}" if row.peer and row.peer.median > 0 else ""
-    verdict = "" if row.goal is None else "reached" if row.ours.median <= row.goal else "missed"
+    verdict = "" if row.goal is None else _verdict(row.ours, row.goal)
     goal = "" if row.goal is None else f"≤ {row.goal:g}"
     return (row.what, row.unit, _shown(row.ours), row.peer_name, _shown(row.peer), ratio, goal, verdict)
+
+
+def _verdict(ours: Figure, goal: float) -> str:
+    """Noise decides nothing: where the least and the median fall on different sides, neither is claimed."""
+    is_reached = {ours.least <= goal, ours.median <= goal}
+    return "unclear" if len(is_reached) == 2 else "reached" if is_reached == {True} else "missed"
 
 
 def _shown(figure: Figure | None) -> str:

@@ -31,6 +31,8 @@ def attach(item: pytest.Item, report: pytest.TestReport, run: EvalSession) -> No
         lines = [line for result in _final(item, results, report) for line in _lines(item, result, report, run)]
         report.__dict__["rageval"] = "\n".join(lines)
         item.stash[RESULTS] = []
+        if isinstance(item, EvalItem):
+            item.result = None  # written: items live until the session ends, observations need not
     _make_encodable(report)
 
 
