@@ -28,7 +28,10 @@ NAMES = (
 
 def main(arguments: list[str]) -> int:
     """Measure what was named, or everything; the exit status is 1 if something could not be measured."""
-    told = _parser().parse_args(arguments)
+    parser = _parser()
+    told = parser.parse_args(arguments)
+    if unknown := [name for name in told.names if name not in NAMES]:
+        parser.error(f"unknown benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}")
     scale = Scale(is_quick=told.quick, peers_python=told.peers)
     found: list[Row] = []
     has_failed = False
@@ -51,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Time and memory, measured here and now.")
-    parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *NAMES], help=f"any of {', '.join(NAMES)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the cases and a third of the rounds")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there as well")
     parser.add_argument(
