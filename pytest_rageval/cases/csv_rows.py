@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from pytest_rageval.cases.fields import Field
 from pytest_rageval.cases.lines import Line
-from pytest_rageval.cases.positions import Positions
 from pytest_rageval.cases.problems import Path, Report, closest, quoted
-from pytest_rageval.cases.strict_json import Refused, parse, reworded
+from pytest_rageval.cases.strict_json import Positions, Refused, parse, reworded
 from pytest_rageval.model import Json
 
 

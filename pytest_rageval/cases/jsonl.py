@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pytest_rageval.cases.lines import Line
-from pytest_rageval.cases.positions import Positions
 from pytest_rageval.cases.problems import MOST_OF_A_RECORD, Report, found
-from pytest_rageval.cases.strict_json import Refused, parse, reworded
+from pytest_rageval.cases.strict_json import Positions, Refused, parse, reworded
 from pytest_rageval.model import Json
 
 
