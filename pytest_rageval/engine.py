@@ -64,7 +64,9 @@ async def evaluate(
                 judgements[request.rubric] = await judge.judge(request)
         except JudgeError as error:
             spent = _ms(judging)
-            return Unobserved(Problem(f"judge_{error.kind}", str(error)), replace(timings, judge_ms=spent), answer)
+            return Unobserved(
+                Problem(f"judge_{error.kind}", str(error), error.raw), replace(timings, judge_ms=spent), answer
+            )
         timings = replace(timings, judge_ms=_ms(judging))
     return observe(
         case,
@@ -97,7 +99,7 @@ def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
 def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
     """Score an observation by every measure and gate it. Pure."""
     if isinstance(observed, Unobserved):
-        return CaseResult(case, "error", error=observed.problem, timings=observed.timings)
+        return CaseResult(case, "error", error=observed.problem, timings=observed.timings, answer=observed.answer)
     scores, details, skipped, broken = {}, {}, {}, []
     for measure in plan.measures:
         try:

@@ -29,11 +29,16 @@ class TargetError(RagevalError):
 
 
 class JudgeError(RagevalError):
-    """Judging failed. `kind` as for TargetError, or invalid_reply."""
+    """Judging failed. `kind` as for TargetError, or one of invalid_reply (no score could be read from what came),
+    invalid_request (the judge has no such rubric), cache_miss (in replay), budget (the run's limit of cost is reached).
 
-    def __init__(self, kind: str, message: str) -> None:
+    `raw` is the reply that could not be read, None where none came.
+    """
+
+    def __init__(self, kind: str, message: str, raw: str | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+        self.raw = raw
 
 
 class GateFailure(AssertionError):

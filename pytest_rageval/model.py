@@ -245,13 +245,49 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Rubric:
+    """One kind of question to a judge.
+
+    version         written by the author, raised when the meaning changes
+    prompt_version  version and the first 12 hex digits of the file's SHA-256: no edit escapes caches and comparisons
+    scale           lowest and highest value of every score
+    scores          metric name → the field of the reply that holds it
+    prompt          text with placeholders `{question}` …; any other brace stands for itself
+    schema          JSON Schema of the reply
+    """
+
+    name: str
+    version: str
+    prompt_version: str
+    scale: tuple[float, float]
+    scores: Mapping[str, str]
+    prompt: str
+    schema: Mapping[str, Json]
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that the prompt reads: only these are sent, hashed and stored."""
+        return frozenset(PLACEHOLDER.findall(self.prompt)) & VARIABLES
+
+
+VARIABLES = frozenset({"question", "answer", "contexts", "references", "key_facts", "history"})
+"""What a rubric's prompt may ask for; `JudgeRequest.variables` holds those that it does."""
+
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """One question to a judge: which rubric, in which version, over which variables."""
+    """One question to a judge: which rubric, in which version, over which variables.
+
+    `wording` is the rubric itself, with its prompt, scale and reply schema; None stands for the shipped one.
+    """
 
     rubric: str
     prompt_version: str
     variables: Mapping[str, Json]
     trial: int = 0
+    wording: Rubric | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +309,8 @@ class Judgement:
     cached: bool = False
     heuristic: bool = False
     """True where no model judged: shown as such, and no default gate rests on it."""
+    flags: tuple[str, ...] = ()
+    """What makes this judgement doubtful, e.g. a reply that quotes the marker of its request."""
     extra: Mapping[str, Json] = field(default_factory=dict)
 
 
@@ -390,17 +428,22 @@ class GateFailed:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why asking, judging or scoring failed: a kind that programs can count and a message that people can read."""
+    """Why asking, judging or scoring failed: a kind that programs can count and a message that people can read.
+
+    `raw` is the reply that could not be read, cut at a few thousand characters; None where none came.
+    """
 
     kind: str
     message: str
+    raw: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
     """One case, evaluated: what results.jsonl holds a line of.
 
-    `observation` is None where asking or judging failed (then `error` says why, and there are no scores).
+    `observation` is None where asking or judging failed (then `error` says why, and there are no scores); `answer`
+    is what came before judging failed.
     """
 
     case: EvalCase
@@ -416,6 +459,7 @@ class CaseResult:
     timings: Timings = Timings()
     trial: int = 0
     attempts: int = 1
+    answer: Answer | None = None
     test: str | None = None
     """Node id of a user-written test that evaluated the case; None for the case's own item."""
 

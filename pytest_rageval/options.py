@@ -58,10 +58,18 @@ OPTIONS: tuple[Option, ...] = (
         setting="params",
     ),
     Option("timeout", "Seconds that one attempt at a question may take in all (default: 120).", "number", "SECONDS"),
-    Option("judge", "Judge of answers: lexical (default), none, stub:SCORE.", metavar="SPEC"),
+    Option(
+        "judge",
+        "Judge of answers: lexical (default), none, stub:SCORE, openai:MODEL, anthropic:MODEL, embedding:MODEL@URL, "
+        "http://HOST, deepeval:METRIC, module:object; or a bare MODEL, with a base URL.",
+        metavar="SPEC",
+    ),
+    Option("judge-base-url", "Server of the judge, of OpenAI's kind.", metavar="URL"),
+    Option("judge-temperature", "Sampling temperature of the judge (default: 0).", "number", "X"),
     Option(
         "judge-cache", "What stored judgements are for (default: use).", choices=("use", "refresh", "off", "replay")
     ),
+    Option("max-cost", "US dollars after which no new judgement is asked for.", "number", "USD"),
     Option("retrieval-only", "Score retrieval, query understanding and graph only; judge nothing.", "flag"),
     Option(
         "metrics",
@@ -96,6 +104,9 @@ OPTIONS: tuple[Option, ...] = (
         choices=("fail", "ratchet", "report"),
     ),
     Option("allow-partial", "Skip cases that an answers file does not cover, and mark the run partial.", "flag"),
+    Option("repeat", "Ask each case N times; gates look at the mean (default: 1).", "whole", "N"),
+    Option("shard", "Take one of N equal parts of the cases, as in 1/4; rageval merge joins the runs.", metavar="I/N"),
+    Option("resume", "Finish a run that was interrupted: its id, or latest.", metavar="RUN"),
     Option("concurrency", "How many cases are asked and judged at the same time (default: 16).", "whole", "N"),
     Option("reports", "Folder for runs, metrics and baseline (default: reports).", metavar="DIR"),
     Option("run-id", "Name of this run's folder (default: the UTC time).", metavar="ID"),

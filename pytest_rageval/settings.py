@@ -44,6 +44,7 @@ class Regression(_Frozen):
     metric: str
     max_drop: Weight | None = None
     max_rise: Weight | None = None
+    significant: bool = False
 
 
 class TargetMapping(_Frozen):
@@ -62,7 +63,18 @@ class Settings(_Frozen):
     mapping: TargetMapping | None = None
     """Of the table's `target`; None where the target is no URL."""
     judge: str = "lexical"
+    judge_base_url: str | None = None
+    judge_temperature: float = Field(0.0, ge=0, le=2, allow_inf_nan=False)
+    judge_repeats: int = Field(1, ge=1, le=99)
+    """How often each rubric is put to the judge; the median counts."""
+    judge_concurrency: int = Field(8, ge=1, le=1000)
+    judge_requests_per_minute: Positive | None = None
+    judge_tokens_per_minute: Positive | None = None
     judge_cache: Literal["use", "refresh", "off", "replay"] = "use"
+    max_cost: Weight | None = None
+    """US dollars after which no new judgement is asked for."""
+    rubrics: str | None = None
+    """Folder of rubric files of the project's own, relative to the root directory."""
     reports: str = "reports"
     cases: tuple[str, ...] = DEFAULT_CASES
     k: int = Field(5, ge=1, le=10_000)
@@ -98,6 +110,9 @@ class Settings(_Frozen):
     ignore_invariants: bool = False
     retrieval_only: bool = False
     allow_partial: bool = False
+    repeat: int = Field(1, ge=1, le=1000)
+    shard: str | None = Field(None, pattern=r"^[1-9]\d{0,4}/[1-9]\d{0,4}$")
+    resume: str | None = None
     run_id: str | None = None
     description: str | None = None
     store_full_text: bool = False
@@ -163,7 +178,7 @@ def load_settings(
 
 
 TABLE_ONLY_AS_OPTION = {"update_baseline", "force", "run_id", "dry_run", "gate", "tolerated", "enabled",
-                        "metric_options", "retrieval_only", "description", "mapping"}  # fmt: skip
+                        "metric_options", "retrieval_only", "description", "mapping", "shard", "resume"}  # fmt: skip
 
 
 def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

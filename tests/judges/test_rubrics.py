@@ -9,7 +9,8 @@ import pytest
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
-from pytest_rageval.judges.rubrics.rubric import _FOLDER, MARKER, VARIABLES
+from pytest_rageval.judges.rubrics.rubric import _FOLDER, MARKER
+from pytest_rageval.model import VARIABLES
 
 SHIPPED = ("abstention", "correctness", "groundedness", "relevance")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_rageval.judges.rubrics.rubric import Rubric, load_rubric, rubric_names
+from pytest_rageval.judges.rubrics.rubric import load_rubric, rubric_names, rubric_of
+from pytest_rageval.model import Rubric
 
-__all__ = ["Rubric", "load_rubric", "rubric_names"]
+__all__ = ["Rubric", "load_rubric", "rubric_names", "rubric_of"]

@@ -4,50 +4,17 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.model import Json
-
-VARIABLES = frozenset({"question", "answer", "contexts", "references", "key_facts", "history"})
-"""What a prompt may ask for; `JudgeRequest.variables` holds those that it does."""
+from pytest_rageval.model import JudgeRequest, Rubric
 
 MARKER = "marker"
 """The placeholder for the random fence of a request: no variable, the judge draws it."""
 
 _FOLDER = Path(__file__).parent
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Rubric:
-    """One kind of question to a judge.
-
-    version         written by the author, raised when the meaning changes
-    prompt_version  version and the first 12 hex digits of the file's SHA-256: no edit escapes caches and comparisons
-    scale           lowest and highest value of every score
-    scores          metric name → the field of the reply that holds it
-    prompt          text with placeholders `{question}` …; any other brace stands for itself
-    schema          JSON Schema of the reply
-    """
-
-    name: str
-    version: str
-    prompt_version: str
-    scale: tuple[float, float]
-    scores: Mapping[str, str]
-    prompt: str
-    schema: Mapping[str, Json]
-
-    @property
-    def variables(self) -> frozenset[str]:
-        """The variables that the prompt reads: only these are sent, hashed and stored."""
-        return frozenset(_PLACEHOLDER.findall(self.prompt)) & VARIABLES
 
 
 def rubric_names() -> tuple[str, ...]:
@@ -74,3 +41,8 @@ def load_rubric(name: str) -> Rubric:
         prompt=held["prompt"].strip() + "\n",
         schema=held["schema"],
     )
+
+
+def rubric_of(request: JudgeRequest) -> Rubric:
+    """The rubric that a request is about: the wording it brings, else the shipped one of its name."""
+    return request.wording or load_rubric(request.rubric)
