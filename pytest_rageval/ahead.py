@@ -7,15 +7,25 @@ import threading
 import time
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pytest_rageval.engine import Observed, Unobserved, evaluate
 from pytest_rageval.judges.base import Judge
-from pytest_rageval.model import EvalCase, Problem
+from pytest_rageval.model import Problem, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.targets.base import Target
 
 T = TypeVar("T")
+
+
+class Journal(Protocol):
+    """Keeps what was observed, so that a run that dies need not ask it again. Called on the loop's thread."""
+
+    def find(self, trial: Trial) -> Observed | None:
+        """What an interrupted run has observed of this trial already, if this one finishes it."""
+
+    def keep(self, trial: Trial, observed: Observed) -> Observed:
+        """Write it down; what comes back is what counts: an error, where it cannot be written."""
 
 
 class Ahead:
@@ -24,8 +34,9 @@ class Ahead:
     At most `concurrency` cases are in flight; a `Stretch` keeps up to `window` more started or waiting.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, journal: Journal) -> None:
         self.plan = plan
+        self._journal = journal
         self._slots = asyncio.Semaphore(plan.settings.concurrency)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rageval", daemon=True)
@@ -37,34 +48,43 @@ class Ahead:
         """The coroutine's result, waited for on the calling thread."""
         return wait(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
-    def one(self, case: EvalCase, target: Target, judge: Judge | None) -> Observed:
-        """Evaluate one case now, in turn with everything that was queued before."""
-        future: Future[Observed] = Future()
-        self.queue([case], target, judge, [future])
-        return wait(future)
+    def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
+        """Evaluate trials now, in turn with everything that was queued before."""
+        futures: list[Future[Observed]] = [Future() for _ in trials]
+        self.queue(trials, target, judge, futures)
+        return [wait(future) for future in futures]
 
     def queue(
-        self, cases: Sequence[EvalCase], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
+        self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
     ) -> None:
-        """Start cases, or let them wait for a free slot; each one's future gets what came of it."""
+        """Start trials, or let them wait for a free slot; each one's future gets what came of it."""
         submitted = time.perf_counter()
 
         # One wake-up of the loop for the whole batch: a wake-up costs more than a task.
         def start() -> None:
-            for case, future in zip(cases, futures, strict=True):
-                self._keep(self._loop.create_task(self._one(case, target, judge, future, submitted)))
+            for trial, future in zip(trials, futures, strict=True):
+                self._keep(self._loop.create_task(self._one(trial, target, judge, future, submitted)))
 
         self._loop.call_soon_threadsafe(start)
 
     async def _one(
-        self, case: EvalCase, target: Target, judge: Judge | None, future: Future[Observed], submitted: float
+        self, trial: Trial, target: Target, judge: Judge | None, future: Future[Observed], submitted: float
     ) -> None:
+        known = self._journal.find(trial)
+        if known is not None:
+            future.set_result(known)
+            return
         async with self._slots:
             try:
-                observed = await evaluate(case, target, judge, self.plan, submitted=submitted)
+                observed = await evaluate(trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number)
             # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
             except Exception as error:  # noqa: BLE001 because of the line above
                 observed = Unobserved(Problem("exception", f"{type(error).__name__}: {error}"))
+            try:
+                observed = self._journal.keep(trial, observed)
+            except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say
+                future.set_exception(error)
+                return
         future.set_result(observed)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
@@ -98,19 +118,21 @@ class Ahead:
 class Stretch:
     """Consecutive cases for one target and one judge, evaluated ahead of the one that was asked for last."""
 
-    def __init__(self, ahead: Ahead, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> None:
+    def __init__(self, ahead: Ahead, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> None:
+        """`cases`: the trials of each."""
         self._ahead, self._cases, self._target, self._judge = ahead, cases, target, judge
-        self._window = ahead.plan.settings.window
+        trials = len(cases[0]) if cases else 1
+        self._window = max(1, ahead.plan.settings.window // trials)
         self._started = 0
-        self._futures: dict[int, Future[Observed]] = {}
+        self._futures: dict[int, list[Future[Observed]]] = {}
 
-    def observed(self, position: int) -> Observed:
-        """What came of the case at this position; asked again if it was handed out before (a rerun)."""
+    def observed(self, position: int) -> list[Observed]:
+        """What came of the case at this position, by trial; asked again if it was handed out before (a rerun)."""
         self._top_up(position)
-        future = self._futures.pop(position, None)
-        if future is None:
-            return self._ahead.one(self._cases[position], self._target, self._judge)
-        return wait(future)
+        futures = self._futures.pop(position, None)
+        if futures is None:
+            return self._ahead.now(self._cases[position], self._target, self._judge)
+        return [wait(future) for future in futures]
 
     def _top_up(self, position: int) -> None:
         """Keep `window` cases started beyond this position, in batches of an eighth of it."""
@@ -119,10 +141,13 @@ class Stretch:
         is_due = last - first >= max(1, self._window // 8) or last == len(self._cases) or first == position
         if first >= last or not is_due:
             return
-        futures: list[Future[Observed]] = [Future() for _ in range(first, last)]
-        self._futures.update(zip(range(first, last), futures, strict=True))
+        batch: dict[int, list[Future[Observed]]] = {
+            at: [Future() for _ in self._cases[at]] for at in range(first, last)
+        }
+        self._futures |= batch
         self._started = last
-        self._ahead.queue(self._cases[first:last], self._target, self._judge, futures)
+        trials = [trial for at in batch for trial in self._cases[at]]
+        self._ahead.queue(trials, self._target, self._judge, [one for futures in batch.values() for one in futures])
 
 
 def wait(future: Future[T]) -> T:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pytest_rageval.errors import JudgeError, TargetError
 from pytest_rageval.gates import check
-from pytest_rageval.judges import requests_for
 from pytest_rageval.judges.base import Judge
+from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching import observe
 from pytest_rageval.model import (
     NOTHING,
@@ -23,6 +26,7 @@ from pytest_rageval.model import (
     Problem,
     Score,
     Timings,
+    Trial,
 )
 from pytest_rageval.plan import Plan
 from pytest_rageval.targets.base import Target
@@ -58,10 +62,17 @@ async def evaluate(
     judgements: dict[str, Judgement] = {}
     if judge is not None and plan.rubrics:
         judging = time.perf_counter()
-        asked = [rubric for rubric in plan.rubrics if rubric in judge.rubrics]
         try:
-            for request in requests_for(case, answer, asked, plan.settings.k, trial):
-                judgements[request.rubric] = await judge.judge(request)
+            judgements = await judge_answer(
+                judge,
+                case,
+                answer,
+                plan.rubrics,
+                plan.settings.k,
+                wordings=plan.wordings,
+                repeats=plan.settings.judge_repeats,
+                trial=trial,
+            )
         except JudgeError as error:
             spent = _ms(judging)
             return Unobserved(
@@ -133,6 +144,40 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
         timings=observed.timings,
         trial=observed.trial,
     )
+
+
+class Evaluation(NamedTuple):
+    """All trials of one case, and what they come to."""
+
+    overall: CaseResult
+    trials: tuple[CaseResult, ...]
+
+
+def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan, attempts: int = 1) -> Evaluation:
+    """Score all trials of one case. Pure."""
+    results = tuple(
+        replace(score_case(trial.case, one, plan), trial=trial.number, test=trial.test, attempts=attempts)
+        for trial, one in zip(trials, observed, strict=True)
+    )
+    return Evaluation(_overall(results, plan), results)
+
+
+def _overall(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
+    """The mean of each score over the trials, gated; an error, if one of them is one."""
+    first = results[0]
+    if len(results) == 1:
+        return first
+    broken = next((one for one in results if one.error is not None), None)
+    if broken is not None or first.observation is None:
+        return broken or first
+    found: dict[str, list[float]] = {}
+    for result in results:
+        for name, value in result.scores.items():
+            found.setdefault(name, []).append(value)
+    scores = {name: math.fsum(values) / len(values) for name, values in found.items()}
+    held, failed = check(plan.case_gates, first.observation, scores)
+    outcome: Outcome = "failed" if failed else "passed" if scores else "skipped"
+    return replace(first, outcome=outcome, scores=scores, passed_gates=held, failed_gates=failed)
 
 
 def _ms(since: float, until: float | None = None) -> float:

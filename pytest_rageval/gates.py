@@ -6,11 +6,14 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Measure, Registry
 from pytest_rageval.model import EvalCase, GateFailed, Observation
+
+if TYPE_CHECKING:
+    from pytest_rageval.settings import Regression
 
 HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -174,11 +177,12 @@ def check(gates: Iterable[Gate], obs: Observation, scores: Mapping[str, float]) 
 
 @dataclass(frozen=True, slots=True)
 class RegressionGate:
-    """How far a metric may get worse, on its own scale."""
+    """How far a metric may get worse, on its own scale. `significant`: noise beyond that does not fail it."""
 
     measure: Measure
     tolerance: float
     is_default: bool = False
+    significant: bool = False
 
     @property
     def name(self) -> str:
@@ -189,7 +193,7 @@ class RegressionGate:
         return "drop" if self.measure.metric.better == "higher" else "rise"
 
     def __str__(self) -> str:
-        return f"{self.name} {self.word} <= {self.tolerance:g}"
+        return f"{self.name} {self.word} <= {self.tolerance:g}{' if significant' if self.significant else ''}"
 
 
 DEFAULT_REGRESSIONS = ("recall_any@k drop 0.05", "scope_miss rise 0.10", "groundedness drop 0.5")
@@ -206,10 +210,30 @@ def parse_regression(
     measure = registry.measure(found[1], k)
     low, high = measure.metric.scale
     tolerance = float(found[3]) * ((high - low) / 100 if found[4] else 1)
-    gate = RegressionGate(measure, tolerance, is_default)
-    if gate.word != found[2]:
+    return _directed(RegressionGate(measure, tolerance, is_default), found[2], f"{place}: {written!r}")
+
+
+def regression_of(entry: Regression, place: str, registry: Registry, k: int) -> RegressionGate:
+    """A gate of the table, which has one of `max_drop` and `max_rise`; the errors are those of `parse_regression`.
+
+    Significance of a metric of the whole run is a SettingsError: there are no cases to pair.
+    """
+    way, size = ("drop", entry.max_drop) if entry.max_drop is not None else ("rise", entry.max_rise)
+    assert size is not None
+    measure = registry.measure(entry.metric, k)
+    if entry.significant and measure.metric.run_level:
         raise SettingsError(
-            f"{place}: {written!r}: for {measure.metric.name} {measure.metric.better} is better, so only a "
-            f"{gate.word} can be a regression"
+            f"{place}.significant is true, but {measure.name} is of a whole run, not of its cases: nothing to test; "
+            "leave it out"
+        )
+    gate = RegressionGate(measure, size, significant=entry.significant)
+    return _directed(gate, way, f"{place}.max_{way} for {entry.metric!r}")
+
+
+def _directed(gate: RegressionGate, way: str, written: str) -> RegressionGate:
+    if gate.word != way:
+        metric = gate.measure.metric
+        raise SettingsError(
+            f"{written}: for {metric.name} {metric.better} is better, so only a {gate.word} can be a regression"
         )
     return gate

@@ -16,7 +16,7 @@ import ssl
 import urllib.request
 import zlib
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -27,7 +27,7 @@ import httpx
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.masking import Mask, public_url, secrets_of_headers, secrets_of_url
-from pytest_rageval.retries import RETRIED_STATUS, HttpFailure, seconds_of, try_again
+from pytest_rageval.retries import REPEATABLE_STATUS, RETRIED_STATUS, HttpFailure, seconds_of, try_again
 from pytest_rageval.text import printable
 
 __all__ = ["HttpFailure", "Reply", "SlottedClient", "endpoint", "probe", "public_url"]
@@ -58,6 +58,8 @@ class SlottedClient:
     headers    sent with every request; what looks like a credential among them is masked in replies and messages
     app        an ASGI application of this process to ask in place of the network
     backoff    seconds before the first retry, doubled for each further one, with as much again of jitter
+    is_repeatable  a request that was worked on may be sent again at no harm: 500, 529, time-outs and connections that
+               break off are retried too
     """
 
     def __init__(
@@ -70,18 +72,27 @@ class SlottedClient:
         headers: Mapping[str, str] | None = None,
         app: Any = None,
         backoff: float = 0.5,
+        is_repeatable: bool = False,
     ) -> None:
         self.timeout = timeout
         self.retries = retries
         self.max_bytes = max_bytes
         self.backoff = backoff
+        self._retried_status = REPEATABLE_STATUS if is_repeatable else RETRIED_STATUS
+        self._retried_kinds = frozenset({"connect", "timeout", "reset"} if is_repeatable else {"connect"})
         self._headers = _checked(headers or {})
         self._transport = None if app is None else httpx.ASGITransport(app=app)
         self._free = asyncio.Semaphore(slots)
         self._idle: list[httpx.AsyncClient] = []
 
     async def request(
-        self, method: str, url: str, *, json: Any = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        url: str,
+        *,
+        json: Any = None,
+        headers: Mapping[str, str] | None = None,
+        before_retry: Callable[[], Awaitable[None]] | None = None,
     ) -> Reply:
         """Send one request, `json` as its body where given; raises HttpFailure unless a reply with 2xx comes."""
         address = _address(url)
@@ -103,7 +114,7 @@ class SlottedClient:
                     raise
                 first = failure
             return await try_again(
-                lambda: self._attempt(call),
+                lambda: self._attempt(call, before_retry),
                 first,
                 retries=self.retries,
                 backoff=self.backoff,
@@ -138,7 +149,9 @@ class SlottedClient:
             timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT),
         )
 
-    async def _attempt(self, call: _Call) -> Reply:
+    async def _attempt(self, call: _Call, before: Callable[[], Awaitable[None]] | None = None) -> Reply:
+        if before is not None:
+            await before()
         seconds = min(self.timeout, call.seconds_left())
         try:
             # httpx counts time by single reads, so a body that drips would never end.
@@ -149,11 +162,12 @@ class SlottedClient:
                 finally:
                     await response.aclose()
         except TimeoutError:
-            raise HttpFailure("timeout", f"{call.name}: no complete reply within {seconds:.3g} s") from None
+            message = f"{call.name}: no complete reply within {max(seconds, 0):.3g} s"
+            raise HttpFailure("timeout", message, is_retryable="timeout" in self._retried_kinds) from None
         except httpx.TransportError as error:
             kind = _kind_of(error)
             message = call.mask.text(f"{call.name}: {_reason(error)}")
-            raise HttpFailure(kind, message, is_retryable=kind == "connect") from None
+            raise HttpFailure(kind, message, is_retryable=kind in self._retried_kinds) from None
 
     async def _reply(self, call: _Call, response: httpx.Response) -> Reply:
         status = response.status_code
@@ -164,7 +178,7 @@ class SlottedClient:
             )
             raise HttpFailure("invalid_response", message, status=status)
         if not 200 <= status < 300:
-            raise _refusal(call, response, await _beginning(response))
+            raise _refusal(call, response, await _beginning(response), self._retried_status)
         try:
             body, is_whole = await _decompressed(response, self.max_bytes)
         except ValueError as error:
@@ -192,12 +206,12 @@ class _Call:
 # ── replies ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _refusal(call: _Call, response: httpx.Response, beginning: bytes) -> HttpFailure:
+def _refusal(call: _Call, response: httpx.Response, beginning: bytes, retried: frozenset[int]) -> HttpFailure:
     """A status of 400 or more as a failure, with whether and when to try again."""
     status, asked = response.status_code, response.headers.get("retry-after")
     said = _excerpt(call.mask.text(beginning.decode("utf-8", "replace")))
     message = f"{call.name}: status {status}" + (f": {said}" if said else "")
-    is_retryable = status in RETRIED_STATUS
+    is_retryable = status in retried
     retry_after = seconds_of(asked) if is_retryable and asked is not None else None
     left = max(0.0, call.seconds_left())
     if retry_after is not None and retry_after > left:

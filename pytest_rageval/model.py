@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 Json = Any
@@ -130,6 +131,19 @@ class EvalCase:
     def key(self) -> str:
         """`file::id`: names this case across runs, baselines and merges."""
         return f"{self.source.file}::{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One asking of one case. `test` is the node id of a user-written test that evaluates it, None for its own item."""
+
+    case: EvalCase
+    number: int = 0
+    test: str | None = None
+
+    @property
+    def key(self) -> str:
+        return self.case.key if self.test is None else f"{self.case.key}::{self.test}"
 
 
 # ── the answer ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -267,13 +281,21 @@ class Rubric:
     @property
     def variables(self) -> frozenset[str]:
         """The variables that the prompt reads: only these are sent, hashed and stored."""
-        return frozenset(PLACEHOLDER.findall(self.prompt)) & VARIABLES
+        return _variables(self.prompt)
 
 
-VARIABLES = frozenset({"question", "answer", "contexts", "references", "key_facts", "history"})
+VARIABLES = frozenset(
+    "question answer contexts citations references reference key_facts answerable history claim".split()
+)
 """What a rubric's prompt may ask for; `JudgeRequest.variables` holds those that it does."""
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+@lru_cache(maxsize=64)
+def _variables(prompt: str) -> frozenset[str]:
+    # Asked for once a request: the prompts are few, and thousands of characters long.
+    return frozenset(PLACEHOLDER.findall(prompt)) & VARIABLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin
 
@@ -17,8 +17,12 @@ from pytest_rageval.gates import (
     effective_gates,
     parse_gate,
     parse_regression,
+    regression_of,
     resolve,
 )
+from pytest_rageval.judges.claims import SPLIT, SUPPORT
+from pytest_rageval.judges.judging import CLASSIFIER
+from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
 from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
 from pytest_rageval.settings import Regression, Settings
@@ -33,7 +37,8 @@ class Plan:
     """Settings with every name in them looked up.
 
     `asked_k`: the largest cut-off that any measure needs, which is what the system is asked for. `rubrics`: what the
-    judge is asked about each answer. `ontology`: SHA-256 of the files that L4 is checked against, None without any.
+    judge is asked about each answer. `wordings`: how it is asked, by rubric. `ontology`: SHA-256 of the files that L4
+    is checked against, None without any.
     """
 
     settings: Settings
@@ -46,6 +51,7 @@ class Plan:
     rubrics: tuple[str, ...]
     asked_k: int
     ontology: str | None = None
+    wordings: Mapping[str, Rubric] = field(default_factory=dict)
 
 
 def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Plan:
@@ -56,6 +62,8 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     case_gates, run_gates = _gates(settings, registry, problems)
     regressions = _regressions(settings, registry, problems)
     measures = _measures(settings, registry, [*case_gates, *run_gates], regressions, problems)
+    rubrics = _rubrics(settings, measures)
+    wordings = problems.attempt(_wordings, rubrics, settings.rubrics, root) or {}
     layers = {*LAYERS, *LAYERS.values()}
     problems += [
         f"weights.{name} is not a layer; layers: {', '.join(LAYERS.values())}"
@@ -72,9 +80,10 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
         case_gates=case_gates,
         run_gates=run_gates,
         regressions=regressions,
-        rubrics=_rubrics(settings, measures),
+        rubrics=rubrics,
         asked_k=max([settings.k, *(measure.k for measure in measures if measure.k)]),
         ontology=ontology,
+        wordings=wordings,
     )
 
 
@@ -171,11 +180,9 @@ def _regressions(settings: Settings, registry: Registry, problems: _Problems) ->
     entries = [(entry, f"regression[{number}]") for number, entry in enumerate(settings.regression)]
     for entry, place in [*entries, *((text, "--rageval-regression") for text in settings.tolerated)]:
         if isinstance(entry, Regression):
-            way, size = ("drop", entry.max_drop) if entry.max_drop is not None else ("rise", entry.max_rise)
-            text = f"{entry.metric} {way} {size:f}"
+            written = problems.attempt(regression_of, entry, place, registry, settings.k)
         else:
-            text = entry
-        written = problems.attempt(parse_regression, text, place, registry, settings.k)
+            written = problems.attempt(parse_regression, entry, place, registry, settings.k)
         if written is not None:
             found[written.name] = written
     return tuple(found.values())
@@ -213,6 +220,15 @@ def _measures(
 
 
 def _rubrics(settings: Settings, measures: Iterable[Measure]) -> tuple[str, ...]:
+    """What the judge is asked; with anything else also whether the system abstained, on which the rest depends."""
     if settings.retrieval_only or settings.judge == "none":
         return ()
-    return tuple(dict.fromkeys(rubric for measure in measures for rubric in measure.metric.rubrics))
+    found = dict.fromkeys(rubric for measure in measures for rubric in measure.metric.rubrics)
+    return tuple(found | {CLASSIFIER: None}) if found else ()
+
+
+def _wordings(rubrics: Iterable[str], folder: str | None, root: Path) -> dict[str, Rubric]:
+    """The text of each rubric: from the project's own folder where that has it, else as shipped."""
+    own = {} if folder is None else check_rubrics(root / folder, folder)
+    named = dict.fromkeys(part for rubric in rubrics for part in (rubric, *([SPLIT] if rubric == SUPPORT else [])))
+    return {name: own.get(name) or load_rubric(name) for name in named}

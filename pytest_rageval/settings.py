@@ -111,7 +111,7 @@ class Settings(_Frozen):
     retrieval_only: bool = False
     allow_partial: bool = False
     repeat: int = Field(1, ge=1, le=1000)
-    shard: str | None = Field(None, pattern=r"^[1-9]\d{0,4}/[1-9]\d{0,4}$")
+    shard: str | None = None
     resume: str | None = None
     run_id: str | None = None
     description: str | None = None
@@ -264,6 +264,10 @@ def _contradictions(settings: Settings, place: str) -> Iterator[str]:
             yield f"{place}: params.{name} cannot be set: {RESERVED_PARAMS[name]}"
     if settings.mapping is not None and settings.mapping.path[:1] not in ("", "/"):
         yield f"{place}: target.mapping.path is {_short(settings.mapping.path)}, expected one that begins with '/'"
+    if settings.shard is not None and not _is_shard(settings.shard):
+        yield f"--rageval-shard: {settings.shard!r} is not I/N with I from 1 to N, as in 1/4"
+    if settings.resume is not None and settings.run_id is not None:
+        yield "--rageval-resume: the run has its name already; leave --rageval-run-id out"
     if settings.force and not settings.update_baseline:
         yield "--rageval-force: nothing to force; it goes with --rageval-update-baseline"
     if settings.run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", settings.run_id):
@@ -271,6 +275,11 @@ def _contradictions(settings: Settings, place: str) -> Iterator[str]:
     for number, gate in enumerate(settings.regression):
         if isinstance(gate, Regression) and (gate.max_drop is None) == (gate.max_rise is None):
             yield f"{place}: regression[{number}] needs one of max_drop and max_rise"
+
+
+def _is_shard(written: str) -> bool:
+    parts = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", written)
+    return parts is not None and 1 <= int(parts[1]) <= int(parts[2])
 
 
 _TABLES: Mapping[str, type[BaseModel]] = {"gates": Gates, "regression": Regression, "mapping": TargetMapping}

@@ -14,7 +14,7 @@ FLOORS = (
     ("model", "errors", "options"),
     ("text", "table"),
     ("matching", "settings", "masking", "retries"),
-    ("http",),
+    ("http", "passages"),
     ("cases", "targets", "judges", "metrics"),
     ("gates",),
     ("plan",),

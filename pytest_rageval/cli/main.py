@@ -13,12 +13,15 @@ VERBS = {
     "cases": "check, count and describe case files",
     "explain": "one case of a run, everything",
     "demo": "the embedded demo system",
+    "judge-cache": "count, export, import and prune stored judgements",
+    "judge-check": "whether a judge can be trusted at all",
+    "merge": "one run from the runs of its shards",
     "metrics": "every metric with its definition",
 }
 
 
 class Verbs(click.Group):
-    """A group whose commands are attributes named like their modules in `pytest_rageval.cli`."""
+    """A group whose commands are attributes named like their modules in `pytest_rageval.cli`, with `-` for `_`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 because click calls it so
         return sorted(VERBS)
@@ -26,7 +29,8 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 as above
         if cmd_name not in VERBS:
             return None
-        found: click.Command = getattr(importlib.import_module(f"pytest_rageval.cli.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        found: click.Command = getattr(importlib.import_module(f"pytest_rageval.cli.{name}"), name)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 as above

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.text import printable
 
@@ -32,7 +32,7 @@ class PlainJudge:
         """The number that the coroutine returns, in the rubric's scale; anything else is a JudgeError."""
         if request.rubric not in self.rubrics:
             raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
-        rubric, method = load_rubric(request.rubric), METHODS[request.rubric]
+        rubric, method = rubric_of(request), METHODS[request.rubric]
         started = time.perf_counter()
         score = await self._call(method, request)
         low, high = rubric.scale

@@ -5,39 +5,42 @@ The cache never fails a run: what is wrong with its file goes into `notes`, one 
 
 from __future__ import annotations
 
-import fcntl
-import os
-import random
+import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
-
+from pytest_rageval.judges.cache_file import BUSY_S, connect, is_broken, is_passing, open_alone
+from pytest_rageval.judges.cache_key import KeyParts, distance
+from pytest_rageval.judges.judgement_json import judgement_from_json, judgement_to_json
 from pytest_rageval.model import Judgement
 
-APPLICATION_ID = 0x52414745
-"""Marks a file as ours in its header ("RAGE")."""
+LARGEST = 1 << 20
+"""Characters of a judgement and its parts as JSON; what is larger is not kept."""
 
-LAYOUT = 1
-"""Raised when a row's meaning changes; a file of another layout is set aside."""
-
-OPENING_S = 10.0
-BUSY_S = 5.0
 MOST_NOTES = 20
-_JUDGEMENT = TypeAdapter(Judgement)
+LOOKED_AT = 50
+"""Entries that are compared, at most, to find the nearest."""
+
+_GET = "SELECT CAST(judgement AS BLOB) FROM judgements WHERE key = ?"
+PUT = (
+    "INSERT OR REPLACE INTO judgements (key, created, rubric, model, question, parts, judgement) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_SAME_QUESTION = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND question = ? LIMIT ?"
+_SAME_RUBRIC = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND question IS NOT NULL LIMIT ?"
 
 
 class SqliteCache:
     """Judgements by key, in a file that is made at the first `put`.
 
-    `get` and `put` raise nothing. A file that is no cache of ours or is broken is renamed `….broken-TIMESTAMP`
-    and a new one begun; where writing is not possible (read-only, disk full) what is there is still read.
+    `get`, `put` and `nearest` raise nothing. A file that is no cache of ours or is broken is renamed
+    `….broken-TIMESTAMP` and a new one begun; where writing is not possible (read-only, disk full) what is there is
+    still read. Nothing is ever removed here: what a run does not ask for stays.
     """
 
     def __init__(self, path: Path) -> None:
@@ -52,66 +55,69 @@ class SqliteCache:
 
     def get(self, key: str) -> Judgement | None:
         """The judgement kept under this key, if there is one that can be read."""
-        with self._lock:
-            row = self._run("SELECT judgement FROM judgements WHERE key = ?", key)
-        if row is None:
+        rows = self._read(_GET, key)
+        if not rows:
             return None
         try:
-            return _JUDGEMENT.validate_json(row[0])
-        except ValidationError as error:
-            self._note(f"{self.path}: entry {key[:12]} is unreadable and ignored: {error.errors()[0]['msg']}")
+            return judgement_from_json(rows[0][0])
+        except ValueError as error:
+            self._note(f"{self.path}: entry {key[:12]} is unreadable and ignored: {error}")
             return None
 
-    def put(self, key: str, judgement: Judgement) -> None:
+    def put(self, key: str, judgement: Judgement, parts: KeyParts | None = None) -> None:
         """Keep a judgement; one that was kept under this key is replaced. What is no valid text is not kept."""
         try:
-            written = _JUDGEMENT.dump_json(judgement, exclude={"cached"}, warnings="error").decode()
-        except PydanticSerializationError as error:
+            row = row_of(key, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), parts, judgement)
+        except ValueError as error:
             self._note(f"{self.path}: entry {key[:12]} cannot be written and is not kept: {error}")
             return
         with self._lock:
             if self._is_writable:
-                self._run("INSERT OR REPLACE INTO judgements (key, judgement) VALUES (?, ?)", key, written)
+                self._run(PUT, row, is_reading=False)
+
+    def nearest(self, parts: KeyParts) -> KeyParts | None:
+        """Of what is kept, the parts that differ in the fewest places: for the same question, else the same rubric.
+
+        So many entries at most are looked at that it takes milliseconds whatever the cache's size.
+        """
+        rows = self._read(_SAME_QUESTION, parts.rubric, parts.question, LOOKED_AT) if parts.question else []
+        rows = rows or self._read(_SAME_RUBRIC, parts.rubric, LOOKED_AT)
+        kept = [(distance(one, parts), key, one) for key, row in rows if (one := _parts_from(row)) is not None]
+        return min(kept, key=lambda one: one[:2], default=(0, "", None))[2]
 
     def close(self) -> None:
         """Give the file back; the next `get` or `put` opens it again."""
         with self._lock:
             self._close()
 
-    def _run(self, statement: str, *values: str) -> tuple[str] | None:
-        is_reading = len(values) == 1
-        if is_reading and self._connection is None and not self.path.exists():
-            return None
+    def _read(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._lock:
+            if self._connection is None and not self.path.exists():
+                return []
+            return self._run(statement, values, is_reading=True)
+
+    def _run(self, statement: str, values: tuple[Any, ...], *, is_reading: bool) -> list[tuple[Any, ...]]:
         # Twice: where the file turns out to be broken, the second round has an empty one.
         for _ in range(2):
             connection = self._connection or self._open()
             if connection is None:
-                return None
+                return []
             try:
-                row: tuple[str] | None = connection.execute(statement, values).fetchone()
-                return row
+                return connection.execute(statement, values).fetchall()
             except sqlite3.Error as error:
-                if not _is_broken(error):
+                if not is_broken(error):
                     self._go_on_without(error, is_reading=is_reading)
-                    return None
+                    return []
                 connection.close()
                 self._connection, self._broken = None, (self._inode, error)
-        return None
+        return []
 
     def _open(self) -> sqlite3.Connection | None:
-        deadline = time.monotonic() + OPENING_S
-        while self._is_usable:
+        if self._is_usable:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                with _alone(self.path.parent):
-                    self._connection = self._connect_or_begin_anew()
-                    self._inode = self.path.stat().st_ino
-                break
+                self._connection = open_alone(self._connect_or_begin_anew, self.path.parent)
             except (OSError, sqlite3.Error) as error:
-                if _is_passing(error) and time.monotonic() < deadline:
-                    # A stampede of processes: SQLite's own waiting does not cover the first opening of a file.
-                    time.sleep(random.uniform(0.005, 0.05))  # noqa: S311  no secret, only spread
-                    continue
                 self._is_usable = False
                 self._note(f"{self.path}: cannot be opened ({error}); judgements are neither looked up nor kept")
         return self._connection
@@ -123,12 +129,14 @@ class SqliteCache:
             self._set_aside(error)
         self._broken = (None, None)
         try:
-            return _connect(self.path)
+            connection = connect(self.path, create=True)
         except sqlite3.Error as found:
-            if not _is_broken(found):
+            if not is_broken(found):
                 raise
             self._set_aside(found)
-            return _connect(self.path)
+            connection = connect(self.path, create=True)
+        self._inode = self.path.stat().st_ino
+        return connection
 
     def _set_aside(self, error: sqlite3.Error) -> None:
         stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -144,7 +152,7 @@ class SqliteCache:
         self._note(f"{self.path}: not a usable judge cache ({error}); set aside as {name}, a new one is begun")
 
     def _go_on_without(self, error: sqlite3.Error, *, is_reading: bool) -> None:
-        if _is_passing(error):
+        if is_passing(error):
             self._note(f"{self.path}: busy for {BUSY_S:g} s; what could not be looked up or kept is judged again")
         elif is_reading:
             self._is_usable = False
@@ -164,81 +172,19 @@ class SqliteCache:
             self.notes.append(note)
 
 
-class _Foreign(sqlite3.DatabaseError):
-    """A database, but not one of ours."""
+def row_of(key: str, created: str, parts: KeyParts | None, judgement: Judgement) -> tuple[str | None, ...]:
+    """The columns of a row, as the table has them; a ValueError where that is no valid text, or too much of it."""
+    written = judgement_to_json(judgement)
+    described = None if parts is None else json.dumps(parts.as_json(), ensure_ascii=False, allow_nan=False)
+    (described or "").encode()
+    if len(written) + len(described or "") > LARGEST:
+        raise ValueError(f"it is longer than {LARGEST:,} characters")
+    of = judgement if parts is None else parts
+    return key, created, of.rubric, of.model, parts.question if parts else None, described, written
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    address = f"file:{quote(str(path.absolute()))}"
-    # Read-only media: a file in WAL mode opens there only if told that nobody else writes it.
-    for how in ("?mode=rwc", "?mode=ro", "?mode=ro&immutable=1"):
-        connection = sqlite3.connect(
-            address + how, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
-        )
-        try:
-            _prepare(connection)
-            return connection
-        except sqlite3.Error as error:
-            connection.close()
-            is_read_only = _name(error).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
-            if not is_read_only or how.endswith("immutable=1"):
-                raise
-    raise AssertionError("the loop returns or raises")
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (layout,) = connection.execute("PRAGMA user_version").fetchone()
-    (things,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not (application or layout or things):
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript(_SCHEMA)
-    elif application != APPLICATION_ID:
-        raise _Foreign("a database of something else")
-    elif layout != LAYOUT:
-        raise _Foreign(f"its layout is {layout}, not {LAYOUT}")
+def _parts_from(written: bytes) -> KeyParts | None:
     try:
-        connection.execute("SELECT key, judgement FROM judgements LIMIT 0")
-    except sqlite3.OperationalError as error:
-        if _name(error) != "SQLITE_ERROR":
-            raise
-        raise _Foreign(str(error)) from error
-    # A power cut may cost the last judgements, a crash none.
-    connection.execute("PRAGMA synchronous = NORMAL")
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Nobody else opens a cache in this folder meanwhile; BlockingIOError where somebody does."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            pass  # a file system without locks: SQLite's own must do
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _name(error: Exception) -> str:
-    return str(getattr(error, "sqlite_errorname", ""))
-
-
-def _is_broken(error: sqlite3.Error) -> bool:
-    return isinstance(error, _Foreign) or _name(error).startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT"))
-
-
-def _is_passing(error: Exception) -> bool:
-    return isinstance(error, BlockingIOError) or _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-
-
-_SCHEMA = f"""
-    BEGIN IMMEDIATE;
-    CREATE TABLE IF NOT EXISTS judgements (key TEXT PRIMARY KEY, judgement TEXT NOT NULL) WITHOUT ROWID;
-    PRAGMA application_id = {APPLICATION_ID};
-    PRAGMA user_version = {LAYOUT};
-    COMMIT;
-"""
+        return KeyParts.read(json.loads(written))
+    except (ValueError, RecursionError):
+        return None  # somebody else's row: it is not the nearest

@@ -1,4 +1,4 @@
-"""Which judge is meant? By a written spec (`lexical`, `stub:4`, `package.module:object`) or by what a fixture gives."""
+"""Which judge is meant? By a written spec (`lexical`, `openai:MODEL`, `module:object`) or by a fixture's object."""
 
 from __future__ import annotations
 
@@ -6,28 +6,41 @@ import importlib
 import inspect
 import re
 import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.judges.base import Judge
+from pytest_rageval.judges.base import Judge, JudgeOptions
 from pytest_rageval.text import printable
 
 GROUP = "rageval.judges"
 """Entry points: `NAME = "package:factory"` makes the spec `NAME:REST` call `factory(REST)`."""
 
-_SPELLINGS = ("lexical", "none", "stub:SCORE")
+_SPELLINGS = (
+    "lexical", "none", "stub:SCORE", "openai:MODEL", "openai:MODEL@URL", "http://HOST", "anthropic:MODEL",
+    "embedding:MODEL@URL", "deepeval:METRIC@JUDGE",
+)  # fmt: skip
+_SERVED = frozenset({"openai", "anthropic", "embedding", "deepeval", "http", "https"})
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_MODEL = re.compile(r"\w[\w.+:/-]*\w")
 
 
-def judge_from_spec(spec: str, *, base_url: str | None = None, root: Path | None = None) -> Judge | None:
+def judge_from_spec(
+    spec: str, *, base_url: str | None = None, root: Path | None = None, options: JudgeOptions | None = None
+) -> Judge | None:
     """The judge that a spec names; None for `none`. Anything that names no judge is a SettingsError.
 
     `package.module:object` is a judge, or a class or function without arguments that gives one; `root` is put on the
-    import path for it. `base_url` only tells what to say of an unknown name.
+    import path for it. What `options` say goes to judges that ask a server; `base_url` replaces theirs. A name that is
+    nothing else is a model at that URL.
     """
-    name, colon, rest = spec.strip().partition(":")
+    options = options or JudgeOptions()
+    if base_url is not None:
+        options = replace(options, base_url=base_url)
+    spec = spec.strip()
+    name, colon, rest = spec.partition(":")
     if name == "none" and not colon:
         return None
     if name == "lexical" and not colon:
@@ -39,9 +52,22 @@ def judge_from_spec(spec: str, *, base_url: str | None = None, root: Path | None
     for entry_point in entry_points(group=GROUP):
         if entry_point.name == name:
             return _from_entry_point(spec, entry_point, rest)
+    if name in _SERVED and colon:
+        from pytest_rageval.judges.served import served_judge
+
+        return served_judge(name, rest, options)
     if colon and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(rest):
-        return _from_dotted_path(spec, name, rest, root)
-    raise _unknown(spec, base_url)
+        found = _from_dotted_path(spec, name, rest, root)
+        if found is not _NO_MODULE:
+            return _checked(spec, found)
+    if _MODEL.fullmatch(spec) is None or options.base_url is None:
+        raise _unknown(spec)
+    from pytest_rageval.judges.served import served_judge
+
+    return served_judge("openai", spec, options)
+
+
+_NO_MODULE = object()
 
 
 def judge_from_object(given: object) -> Judge | None:
@@ -95,21 +121,21 @@ def _from_entry_point(spec: str, entry_point: EntryPoint, rest: str) -> Judge | 
     return _checked(spec, made)
 
 
-def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> Judge | None:
+def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> object:
+    """What the path leads to, whatever that is; `_NO_MODULE` where there is no such module."""
     if root is not None and str(root) not in sys.path:
         sys.path.insert(0, str(root))
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-        made = found() if inspect.isclass(found) or inspect.isroutine(found) else found
+        return found() if inspect.isclass(found) or inspect.isroutine(found) else found
     except SettingsError:
         raise
     except Exception as error:  # a user's own module may raise anything; the user gets one line
         if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
-            raise _unknown(spec) from None
+            return _NO_MODULE
         raise SettingsError(f"judge {spec!r} {_failed(error)}") from error
-    return _checked(spec, made)
 
 
 def _checked(spec: str, made: object) -> Judge | None:
@@ -123,9 +149,7 @@ def _failed(error: Exception) -> str:
     return f"cannot be loaded: {type(error).__name__}: {printable(' '.join(str(error).split()))[:200]}"
 
 
-def _unknown(spec: str, base_url: str | None = None) -> SettingsError:
-    spellings = sorted({*_SPELLINGS, *(f"{one.name}:…" for one in entry_points(group=GROUP))})
-    asks_server = "; a judge base URL is set, but none of these asks a server" if base_url else ""
-    return SettingsError(
-        f"unknown judge {printable(spec)!r}; known: {', '.join(spellings)}, package.module:object{asks_server}"
-    )
+def _unknown(spec: str) -> SettingsError:
+    spellings = [*_SPELLINGS, *sorted(f"{one.name}:…" for one in entry_points(group=GROUP)), "package.module:object"]
+    model = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
+    return SettingsError(f"unknown judge {printable(spec)!r}{model}; known: {', '.join(spellings)}")

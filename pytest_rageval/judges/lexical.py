@@ -1,7 +1,7 @@
 """The judge without a model: how far do the words of an answer agree with what it should agree with?
 
-Offline, deterministic and quick, and a heuristic: it sees what is missing from a context, not what is said wrongly in
-the context's own words. Every judgement of it is marked so.
+Offline, deterministic and quick, and a heuristic: it sees what is missing from a context, and of what is said wrongly
+in the context's own words only what swaps one figure, name, unit, opposite or sign. Every judgement of it is marked so.
 """
 
 from __future__ import annotations
@@ -10,20 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.evidence import (
-    LONGEST_TEXT,
-    SUPPORTED,
-    Passage,
-    Support,
-    read_claims,
-    read_passage,
-    read_statement,
-    support,
-    weighted,
-    words,
-)
+from pytest_rageval.judges.account import account, listed
+from pytest_rageval.judges.evidence import SUPPORTED, Support, read_claims, support, weighted
+from pytest_rageval.judges.reading import LONGEST_TEXT, Passage, read_passage, read_statement
 from pytest_rageval.judges.refusals import declines, only_declines
-from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.judges.rubrics import rubric_of
+from pytest_rageval.judges.wordlist import words
 from pytest_rageval.model import Judgement, JudgeRequest
 
 Scored = tuple[float | None, str, Sequence[Support]]
@@ -31,15 +23,20 @@ Scored = tuple[float | None, str, Sequence[Support]]
 
 
 class LexicalJudge:
-    """Scores groundedness, correctness and relevance by words, abstention by refusal phrases.
+    """Scores answers against contexts and references by words, relevance by question words, abstention by phrases.
 
     A rubric that the words give no hold for (correctness without reference or key facts, groundedness without context)
     gets a judgement without a score: its metric is not applicable, and `reasoning` says why.
     """
 
-    model = "lexical/1"
+    model = "lexical/2"
     heuristic = True
-    rubrics = frozenset({"groundedness", "correctness", "relevance", "abstention"})
+    rubrics = frozenset(
+        {
+            *("groundedness", "faithfulness", "claim_support"),
+            *("correctness", "reference_match", "relevance", "abstention"),
+        }
+    )
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Judge at once, without waiting for anything; a rubric not in `rubrics` is a JudgeError."""
@@ -51,12 +48,12 @@ class LexicalJudge:
             raise JudgeError(
                 "invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}; it has {known}"
             )
-        scale = load_rubric(request.rubric).scale
+        low, high = rubric_of(request).scale
         share, reasoning, claims = score(request.variables)
         return Judgement(
             rubric=request.rubric,
-            scores={} if share is None else {request.rubric: round(share * scale[1], 4)},
-            scale=scale,
+            scores={} if share is None else {request.rubric: round(low + share * (high - low), 4)},
+            scale=(low, high),
             reasoning=reasoning,
             supported_claims=tuple(one.claim.text for one in claims if one.value >= SUPPORTED),
             unsupported_claims=tuple(one.claim.text for one in claims if one.value < SUPPORTED),
@@ -73,15 +70,29 @@ class LexicalJudge:
 
 
 def _groundedness(variables: Mapping[str, Any]) -> Scored:
-    """Mean support of the answer's claims by all contexts together; sentences that decline or assent are no claims."""
+    """Mean support of the answer's claims by all contexts together, less where one of them is contradicted."""
+    found = _against_contexts(variables.get("answer"), variables)
+    return found if isinstance(found, tuple) else (weighted(found), account(found, "the context"), found)
+
+
+def _claim_support(variables: Mapping[str, Any]) -> Scored:
+    """Share of the claim's sentences that are supported: of a single claim, 1 or 0."""
+    found = _against_contexts(variables.get("claim", variables.get("answer")), variables)
+    if isinstance(found, tuple):
+        return found
+    held = sum(one.value >= SUPPORTED for one in found)
+    return held / len(found), account(found, "the context"), found
+
+
+def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> list[Support] | Scored:
+    """The support of each claim, or why there is none; sentences that decline or assent are no claims."""
     passages = [read_passage(context["text"]) for context in variables.get("contexts") or ()]
     if not any(passage.words for passage in passages):
         return None, "there is no context to compare with", ()
-    claims = [c for c in read_claims(variables["answer"]) if not (only_declines(c.text) or c.words <= _ASSENT)]
+    claims = [c for c in read_claims(text or "") if not (only_declines(c.text) or c.content <= _ASSENT)]
     if not claims:
         return None, "the answer makes no claim that words could be compared of", ()
-    found = [support(claim, passages) for claim in claims]
-    return weighted(found), _account(found, "the context"), found
+    return [support(claim, passages) for claim in claims]
 
 
 def _correctness(variables: Mapping[str, Any]) -> Scored:
@@ -100,21 +111,21 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
     shares = [sum(map(weighted, facts)) / len(facts)] if facts else []
     shares += [weighted(best)] if best else []
     looked_at = [one for fact in facts for one in fact] + best
-    return sum(shares) / len(shares), _account(looked_at, "the answer"), looked_at
+    return sum(shares) / len(shares), account(looked_at, "the answer"), looked_at
 
 
 def _borne_out(text: str, by: Passage) -> list[Support]:
-    return [support(claim, [by]) for claim in read_claims(text)]
+    return [support(claim, [by], to_the_word=False) for claim in read_claims(text)]
 
 
 def _relevance(variables: Mapping[str, Any]) -> Scored:
     """Share of the question's content words that the answer takes up."""
-    asked = read_statement(variables["question"][:LONGEST_TEXT]).words - _QUESTION_WORDS
+    asked = read_statement(variables["question"][:LONGEST_TEXT]).content - _QUESTION_WORDS
     if not asked:
         return None, "the question has no word to look for", ()
-    missing = sorted(asked - read_passage(variables["answer"][:LONGEST_TEXT]).words)
+    missing = sorted(asked - read_passage(variables["answer"][:LONGEST_TEXT]).words.keys())
     reasoning = f"heuristic: {len(asked) - len(missing)} of {len(asked)} question words are taken up"
-    return 1 - len(missing) / len(asked), reasoning + _listed("; missing", missing), ()
+    return 1 - len(missing) / len(asked), reasoning + listed("; missing", missing), ()
 
 
 def _abstention(request: JudgeRequest) -> Judgement:
@@ -135,23 +146,12 @@ def _abstention(request: JudgeRequest) -> Judgement:
     )
 
 
-def _account(found: Sequence[Support], where: str) -> str:
-    held = sum(one.value >= SUPPORTED for one in found)
-    contradicted = [one.contradicted_by for one in found if one.contradicted_by is not None]
-    missing = sorted({word for one in found for word in one.missing})
-    account = f"heuristic: {held} of {len(found)} sentences are borne out by {where}"
-    return account + _listed("; not found", missing) + _listed("; the opposite is said", contradicted)
-
-
-def _listed(label: str, items: Sequence[str]) -> str:
-    shown = [item[:80] for item in items[:8]]
-    more = f" and {len(items) - 8} more" if len(items) > 8 else ""
-    return f"{label}: {', '.join(shown)}{more}" if items else ""
-
-
 _SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {
     "groundedness": _groundedness,
+    "faithfulness": _groundedness,
+    "claim_support": _claim_support,
     "correctness": _correctness,
+    "reference_match": _correctness,
     "relevance": _relevance,
 }
 _ASSENT = words("yes no yeah yep nope sure okay ok right correct true false 네 예 아니요 ja nein doch oui non sí はい")

@@ -4,72 +4,107 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from pytest_rageval import passages
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.matching import in_rank_order
-from pytest_rageval.model import Answer, EvalCase, Json, JudgeRequest
+from pytest_rageval.model import NOTHING, Answer, EvalCase, Json, JudgeRequest, Rubric
 
 
-def requests_for(case: EvalCase, answer: Answer, rubrics: Iterable[str], k: int, trial: int = 0) -> list[JudgeRequest]:
+def requests_for(
+    case: EvalCase,
+    answer: Answer,
+    rubrics: Iterable[str],
+    k: int,
+    trial: int = 0,
+    *,
+    wordings: Mapping[str, Rubric] = NOTHING,
+    abstained: bool | None = None,
+) -> list[JudgeRequest]:
     """One request a rubric, in the order given; a rubric that cannot apply to this answer is left out.
 
-    Left out are all for an answer that is blank or was not recorded; groundedness without any context; abstention where
-    the system says itself whether it abstained; and, where it did, groundedness and relevance, and correctness
-    unless the case is answerable. The variables are those that the rubric's prompt reads:
+    `wordings` are the rubrics to use by name, the shipped ones where it lacks one. `abstained` is what a classifier
+    said; the response's own statement comes before it, and None takes the answer for one. Left out are
+
+    all                   for an answer that is blank or was not recorded
+    abstention            where it is known whether the system abstained
+    correctness           where the system abstained from a case that is not answerable
+    abstention_quality    never
+    reference_match       without a gold answer, and where the system abstained
+    synthesis             for an answer from fewer than two documents, and where the system abstained
+    conflict_acknowledged unless the case's rule is `acknowledge_both`, and where the system abstained
+    relevance             where the system abstained
+    all others            the same, and without any context
+
+    and a rubric all of whose scores another one fills as well, such as relevance beside composite. The variables are
+    those that the rubric's prompt reads:
 
     question, answer  str
-    contexts          list of {"chunk_id": str or None, "text": str}: the top k chunks, else the references, else the
-                      contexts given with the case; texts that are absent or blank are not among them
+    claim             str: the answer as one claim, in whose place `judge_claims` puts each of its claims
+    contexts          list of {"chunk_id": str or None, "text": str}; see `passages.contexts`
+    citations         list of {"number": int from 1, "chunk_id", "source", "text": str or None}: the references
     references        list of str: the gold answers, any of which is right
+    reference         str: the first of them, "" without any
     key_facts         list of str
+    answerable        bool: whether the case says that there is an answer
     history           list of {"role": str, "text": str}: earlier turns, oldest first
 
     An unknown rubric is a SettingsError.
     """
     if answer.text is None or not answer.text.strip():
         return []
-    contexts = _contexts(case, answer, k)
+    known = answer.abstained if answer.abstained is not None else abstained
+    shown: dict[str, Json] = {"contexts": [passage._asdict() for passage in passages.contexts(case, answer, k)]}
+    chosen = [wordings.get(name) or load_rubric(name) for name in rubrics]
+    applying = [
+        one for one in chosen if _applies(one.name, case, answer, k, known, has_context=bool(shown["contexts"]))
+    ]
     found = []
-    for name in rubrics:
-        rubric = load_rubric(name)
-        if _applies(name, case, answer, has_context=bool(contexts)):
-            values = {variable: _VALUES[variable](case, answer) for variable in rubric.variables - {"contexts"}}
-            if "contexts" in rubric.variables:
-                values["contexts"] = contexts
-            found.append(JudgeRequest(name, rubric.prompt_version, values, trial))
+    for rubric in applying:
+        if not _is_covered(rubric, applying):
+            values = {
+                name: shown[name] if name in shown else _VALUES[name](case, answer) for name in sorted(rubric.variables)
+            }
+            found.append(JudgeRequest(rubric.name, rubric.prompt_version, values, trial, rubric))
     return found
 
 
-def _applies(rubric: str, case: EvalCase, answer: Answer, *, has_context: bool) -> bool:
+def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: bool | None, *, has_context: bool) -> bool:
     match rubric:
-        case "groundedness":
-            return has_context and not answer.abstained
-        case "relevance":
-            return not answer.abstained
-        case "correctness":
-            return case.answerable or not answer.abstained
         case "abstention":
-            return answer.abstained is None
-        case _:
+            return abstained is None
+        case "abstention_quality":
             return True
+        case "correctness":
+            return case.answerable or not abstained
+        case _ if abstained:
+            return False
+        case "relevance" | "claim_split":
+            return True
+        case "reference_match":
+            return bool(_references(case))
+        case "synthesis":
+            return has_context and len(passages.documents(case, answer, k)) > 1
+        case "conflict_acknowledged":
+            return case.gold.recency_conflict_rule == "acknowledge_both"
+        case _:
+            return has_context
 
 
-def _contexts(case: EvalCase, answer: Answer, k: int) -> list[dict[str, Json]]:
-    chunks = in_rank_order(answer.chunks or ())[:k]
-    for passages in (
-        [(chunk.chunk_id, chunk.text) for chunk in chunks],
-        [(reference.chunk_id, reference.text) for reference in answer.references or ()],
-        [(None, text) for text in case.contexts or ()],
-    ):
-        found = [{"chunk_id": name, "text": text} for name, text in passages if text and text.strip()]
-        if found:
-            return found
-    return []
+def _is_covered(rubric: Rubric, others: Iterable[Rubric]) -> bool:
+    return any(rubric.scores and rubric.scores.keys() < other.scores.keys() for other in others)
+
+
+def _references(case: EvalCase) -> list[str]:
+    return [reference for reference in case.gold.answers or () if reference.strip()]
 
 
 _VALUES: Mapping[str, Callable[[EvalCase, Answer], Json]] = {
     "question": lambda case, _: case.question,
     "answer": lambda _, answer: answer.text,
-    "references": lambda case, _: list(case.gold.answers or ()),
+    "claim": lambda _, answer: answer.text,
+    "citations": lambda _, answer: [citation._asdict() for citation in passages.citations(answer)],
+    "references": lambda case, _: _references(case),
+    "reference": lambda case, _: next(iter(_references(case)), ""),
     "key_facts": lambda case, _: list(case.gold.key_facts or ()),
+    "answerable": lambda case, _: case.answerable,
     "history": lambda case, _: [{"role": turn.role, "text": turn.text} for turn in case.history or ()],
 }

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
 
 
 class StubJudge:
     """Gives every score as `score`, or as the nearest end of a scale that ends before.
 
-    It stands in for a model: gates and the cache treat it as one. It does not classify abstention, for which a constant
-    would turn every answer into an abstention or none.
+    It stands in for a model: gates and the cache treat it as one. It has no rubric that asks for yes or no, such as the
+    classifier of abstention: a constant would turn every answer into an abstention or none.
     """
 
     heuristic = False
-    rubrics = frozenset({"groundedness", "correctness", "relevance"})
+    rubrics = frozenset(rubric_names()) - {"abstention", "claim_split", "claim_support", "conflict_acknowledged"}
 
     def __init__(self, score: float) -> None:
         """A score is a finite number of at least 0; anything else is a SettingsError."""
@@ -28,7 +28,7 @@ class StubJudge:
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """The constant, on the rubric's scale."""
-        rubric = load_rubric(request.rubric)
+        rubric = rubric_of(request)
         low, high = rubric.scale
         return Judgement(
             rubric=rubric.name,

@@ -1,4 +1,4 @@
-"""L5 Answer: is what the system says right, complete and supported?"""
+"""L5 Answer: is what the system says right and complete, by comparison with what is labelled?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ Normalizer = Literal["default", "squad"]
 
 NO_GOLD_ANSWER = NotApplicable("no gold answer is labelled")
 NO_KEY_FACTS = NotApplicable("no key facts are labelled")
-NOT_JUDGED = NotApplicable("no judge scored this")
 
 
 @metric(layer="L5", better="higher", binary=True, needs=("answer", "gold.answer"))
@@ -97,59 +96,6 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
     return sum(found) / len(found)
 
 
-@metric(
-    layer="L5",
-    better="higher",
-    scale=(0, 5),
-    needs=("answer", "judge:groundedness"),
-    gates=("groundedness >= 3.5 tag L5_grounding_fail",),
-)
-def groundedness(obs: Observation) -> float | NotApplicable:
-    """Judged: are all claims of the answer supported by the context that it was given?
-
-    In 0 to 5, higher is better; 5 needs citations for all major claims. Not applicable where no answer is recorded, the
-    system abstained, or no judge scored it. Source: the rubric `groundedness`.
-
-    A judge that scores from 0 to 1 is brought to the metric's scale: 0.7 · 5.
-
-    >>> score("groundedness", judged("groundedness", 0.7, (0, 1)))
-    3.5
-    """
-    return _judged(obs, "groundedness", (0, 5))
-
-
-@metric(layer="L5", better="higher", scale=(0, 5), needs=("answer", "judge:correctness"))
-def correctness(obs: Observation) -> float | NotApplicable:
-    """Judged: does the answer address the question correctly and completely, given the context?
-
-    In 0 to 5, higher is better. Not applicable where no answer is recorded, the system abstained from an unanswerable
-    case, or no judge scored it. Source: the rubric `correctness`.
-
-    >>> score("correctness", judged("correctness", 4, (0, 5)))
-    4.0
-    """
-    return _judged(obs, "correctness", (0, 5), even_if_abstained=obs.case.answerable)
-
-
-@metric(
-    layer="L5",
-    better="higher",
-    on_by_default=False,
-    needs=("answer", "judge:relevance"),
-    gates=("relevance >= 0.70 tag L5_relevance_fail",),
-)
-def relevance(obs: Observation) -> float | NotApplicable:
-    """Judged: does the answer address what was asked?
-
-    In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, or no judge scored
-    it. Source: the rubric `relevance`.
-
-    >>> score("relevance", judged("relevance", 0.8, (0, 1), abstained=True))
-    NotApplicable(reason='the system abstained')
-    """
-    return _judged(obs, "relevance", (0, 1))
-
-
 def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:
     """The answers any of which is right; empty where none is labelled.
 
@@ -218,18 +164,3 @@ _LONGEST_COMPOUND = 40
 def _as_phrase(words: str) -> str:
     """Tokens between spaces, so that a phrase is found at the borders of words only."""
     return f" {' '.join(text.tokens(words))} "
-
-
-def _judged(
-    obs: Observation, name: str, scale: tuple[float, float], *, even_if_abstained: bool = False
-) -> float | NotApplicable:
-    """The judge's score, brought from its scale to the metric's."""
-    if obs.answer.text is None:
-        return NO_ANSWER
-    if not even_if_abstained and abstention(obs).value:
-        return ABSTAINED
-    judgement = obs.judged(name)
-    if judgement is None:
-        return NOT_JUDGED
-    (low, high), (from_low, from_high) = scale, judgement.scale
-    return low + (judgement.scores[name] - from_low) * (high - low) / (from_high - from_low)

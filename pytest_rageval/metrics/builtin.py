@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.metrics import abstention, answer, citations, graph, operations, query, retrieval, scope
+from pytest_rageval.metrics import abstention, answer, citations, graph, judged, operations, query, retrieval, scope
 from pytest_rageval.metrics.ontology import rates
 from pytest_rageval.metrics.registry import Metric, Registry
 
@@ -43,9 +43,16 @@ def builtin_metrics() -> tuple[Metric, ...]:
         answer.exact_match,
         answer.token_f1,
         answer.key_fact_recall,
-        answer.groundedness,
-        answer.correctness,
-        answer.relevance,
+        judged.groundedness,
+        judged.correctness,
+        judged.relevance,
+        judged.faithfulness,
+        judged.citation_accuracy,
+        judged.abstention_quality,
+        judged.synthesis,
+        judged.composite,
+        judged.reference_match,
+        judged.claim_support,
         abstention.abstention_accuracy,
         abstention.hallucinated,
         abstention.over_abstention,

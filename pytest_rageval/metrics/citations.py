@@ -76,7 +76,7 @@ def citation_recall(obs: Observation) -> float | NotApplicable:
     layer="L2",
     better="higher",
     binary=True,
-    needs=("answer", "references", "gold.supports", "gold.recency_conflict_rule"),
+    needs=("answer", "references", "gold.supports", "gold.recency_conflict_rule", "judge:conflict_acknowledged"),
     gates=("recency_conflict_ok >= 1 tag L2_recency_fail",),
 )
 def recency_conflict_ok(obs: Observation) -> float | Score | NotApplicable:

@@ -124,10 +124,23 @@ def ontology(toml: str) -> Validator:
     return DeclaredValidator(read_ontology("example.toml", toml))
 
 
-def judged(metric: str, value: float, scale: tuple[float, float], *, abstained: bool = False) -> Observation:
-    """An answer that a judge scored."""
-    judgement = Judgement(metric, {metric: value}, scale)
-    return observe(_case(Gold()), Answer("So it is.", abstained=abstained), judgements={metric: judgement})
+def judged(
+    metric: str,
+    value: float | Mapping[str, float],
+    scale: tuple[float, float],
+    *,
+    abstained: bool = False,
+    gold: str | None = None,
+    sources: str = "a",
+) -> Observation:
+    """An answer from these documents that a judge scored, by one rubric; `value` by metric where it fills several."""
+    scores = value if isinstance(value, Mapping) else {metric: value}
+    chunks = tuple(Chunk(name, rel_path=name, text="So it is.") for name in sources.split())
+    return observe(
+        _case(Gold(answers=(gold,) if gold else None)),
+        Answer("So it is.", abstained=abstained, chunks=chunks),
+        judgements={metric: Judgement(metric, scores, scale)},
+    )
 
 
 def a_run(asked: int = 8, failed: int = 0, timed_out: int = 0, blank: int = 0, **facts: Any) -> RunFacts:

@@ -5,6 +5,9 @@ Registered on every process but the workers of xdist. Imports what is heavy when
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from pytest_rageval.model import EvalCase
     from pytest_rageval.plugin.session import EvalSession
     from pytest_rageval.runs.finish import Extent, Finished
-    from pytest_rageval.runs.keep import Keeper
 
 
 TEST_ID_CELL = '<td class="col-testId">'
@@ -26,10 +28,10 @@ class Controller:
     def __init__(self, run: EvalSession) -> None:
         self._run = run
         self._config = run.config
-        self._keeper: Keeper | None = None
         self._expected: dict[str, EvalCase] = {}
         """Cases by node id: every one of them must have a record at the end."""
         self._finished: Finished | None = None
+        self._restore: Callable[[], None] = lambda: None
 
     # ── before ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -48,6 +50,7 @@ class Controller:
             self._run.is_used = True
             self._run.raise_problem()
             self._check_target()
+            self._open_run()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
@@ -59,8 +62,9 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        if self._run.is_used:
+        if self._run.is_used and not self._run.settings.dry_run:
             node.workerinput["rageval_config_hash"] = self._run.config_hash
+            node.workerinput["rageval_run"] = str(self._run.keeper.folder.path)
 
     def pytest_collection_finish(self) -> None:
         """Wrong settings end the session here, before anything runs; options of ours are checked in any session."""
@@ -82,7 +86,20 @@ class Controller:
         if any(_is_ours(client) for client in clients):
             self._check_target()
         if items:
+            self._open_run()
             self._run.stretches.foresee(list(session.items))
+
+    def _open_run(self) -> None:
+        """Before the first question: can its answer be kept? A run that cannot be resumed is a usage error."""
+        if self._run.settings.dry_run:
+            return
+        from pytest_rageval.errors import RagevalError
+
+        try:
+            self._run.keeper  # noqa: B018 because what it raises is what is wanted
+        except RagevalError as error:
+            raise pytest.UsageError(*error.problems) from None
+        self._restore = end_as_by_ctrl_c()
 
     def _check_target(self) -> None:
         """Before the first question: is there a target, can it be reached, does it have all answers?"""
@@ -110,7 +127,7 @@ class Controller:
         payload: str | None = report.__dict__.pop("rageval", None)
         if payload is not None and report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             self._run.is_used = True
-            self.keeper.take(payload)
+            self._run.keeper.take(payload)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
@@ -118,15 +135,7 @@ class Controller:
         case = self._expected.get(crashitem)
         if case is not None:
             report.when = "setup"
-            self.keeper.crashed(case, str(report.longrepr))
-
-    @property
-    def keeper(self) -> Keeper:
-        if self._keeper is None:
-            from pytest_rageval.runs.keep import Keeper
-
-            self._keeper = Keeper(self._run.reports, self._run.plan, self._run.run_config)
-        return self._keeper
+            self._run.keeper.crashed(case, str(report.longrepr))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
@@ -143,22 +152,32 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Aggregate, compare and gate, before JUnit, pytest-html and the last-failed cache are written."""
+        self._restore()
         if "ahead" in self._run.__dict__:
             self._run.ahead.cancel()
-        is_lost = self._expected and exitstatus == pytest.ExitCode.OK and not self._run.settings.dry_run
-        if self._keeper is None and not is_lost:
+        if not self._has_results(exitstatus):
             return
-        from pytest_rageval.plugin.gate_reports import gate_tests, report_gates
-        from pytest_rageval.report.markdown import summary_markdown
+        from pytest_rageval.plugin.gate_reports import report_gates
+        from pytest_rageval.report.markdown import write_summary_file
+        from pytest_rageval.report.run_gates import gate_tests
         from pytest_rageval.runs.finish import finish
-        from pytest_rageval.runs.store import write_text
 
         run, plan = self._run, self._run.plan
-        self._finished = finish(self.keeper, plan, self._extent(session, exitstatus), run.baseline, run.baseline_file)
-        text = summary_markdown(self._finished.metrics, self._finished.config, plan.registry)
-        write_text(self._finished.folder / "summary.md", text)
+        self._finished = finish(run.keeper, plan, self._extent(session, exitstatus), run.baseline, run.baseline_file)
+        write_summary_file(self._finished, plan.registry)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             report_gates(session, list(gate_tests(self._finished, plan)))
+
+    def _has_results(self, exitstatus: int) -> bool:
+        """Is there anything to finish? A run in which no case was reached leaves no folder."""
+        if "keeper" in self._run.__dict__:
+            self._run.keeper.take_over()
+            if self._run.keeper.rows:
+                return True
+        is_lost = bool(self._expected) and exitstatus == pytest.ExitCode.OK and not self._run.settings.dry_run
+        if not is_lost and "keeper" in self._run.__dict__:
+            self._run.keeper.discard()
+        return is_lost
 
     def _extent(self, session: pytest.Session, exitstatus: int) -> Extent:
         from pytest_rageval.runs.finish import Extent
@@ -175,6 +194,19 @@ class Controller:
             from pytest_rageval.plugin.summary import write_summary
 
             write_summary(terminalreporter, self._finished, self._run)
+
+
+def end_as_by_ctrl_c() -> Callable[[], None]:
+    """Take SIGTERM for Ctrl-C, so that what is finished is kept; what comes back undoes it."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return lambda: None  # a program that has its own way with the signal keeps it
+
+    def restore() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return restore
 
 
 def _is_ours(definition: Any) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_rageval.engine import score_case
+from pytest_rageval.engine import Evaluation, evaluation
 from pytest_rageval.model import Answer, CaseResult, EvalCase
 from pytest_rageval.plugin.verdict import assert_gates
 from pytest_rageval.text import printable
@@ -16,7 +16,7 @@ from pytest_rageval.text import printable
 if TYPE_CHECKING:
     from pytest_rageval.plugin.session import EvalSession
 
-RESULTS = pytest.StashKey[list[CaseResult]]()
+RESULTS = pytest.StashKey[list[Evaluation]]()
 """On an item: what its test evaluated, to be recorded with the test's outcome."""
 
 
@@ -58,9 +58,10 @@ class Evaluator:
     def evaluate(self, case: EvalCase) -> Evaluated:
         """Ask, judge and score; a failure to ask or judge fails the test in one line."""
         self._run.check_asking_allowed()
-        observed = self._run.ahead.one(case, self._target, self._judge)
-        result = replace(score_case(case, observed, self._run.plan), test=self._node.nodeid)
-        self._node.stash.setdefault(RESULTS, []).append(result)
+        trials = self._run.trials(case, self._node.nodeid)
+        found = evaluation(trials, self._run.ahead.now(trials, self._target, self._judge), self._run.plan)
+        self._node.stash.setdefault(RESULTS, []).append(found)
+        result = found.overall
         if result.error is not None:
             pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
         return Evaluated(result, self._run)

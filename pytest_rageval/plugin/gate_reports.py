@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from pytest_rageval.plan import Plan
-from pytest_rageval.report.terminal import gate_line
-from pytest_rageval.runs.finish import Finished
+from pytest_rageval.report.run_gates import GateTest
 
 FILE = "rageval-gates"
-
-
-class GateTest(NamedTuple):
-    """One gate of the run: its name, what pytest calls its outcome, and why."""
-
-    name: str
-    outcome: str
-    message: str | None = None
-
-
-def gate_tests(finished: Finished, plan: Plan) -> Iterator[GateTest]:
-    """The gates to report. On a partial run they are shown in the summary only: its aggregates mean something else."""
-    for name, message in finished.problems.items():
-        yield GateTest(name, "failed", message)
-    if finished.is_partial:
-        return
-    is_waived = plan.settings.allow_regressions or plan.settings.update_baseline
-    for gate in finished.metrics["gates"]:
-        is_regression = gate["op"] in ("drop", "rise")
-        name = f"{gate['metric']} {gate['op']}" if is_regression else gate["metric"]
-        if gate["passed"]:
-            yield GateTest(name, "passed")
-        elif gate["passed"] is None or (is_regression and is_waived):
-            yield GateTest(name, "skipped", gate_line(gate))
-        else:
-            yield GateTest(name, "failed", gate_line(gate) + (f" ({gate['tag']})" if gate.get("tag") else ""))
 
 
 def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:

@@ -48,6 +48,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return run.collector(file_path, parent) if run.owns(file_path) else None
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[RUN].take_shard(items)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "eval_case" in metafunc.fixturenames and metafunc.definition.get_closest_marker("rageval"):
         metafunc.config.stash[RUN].parametrize(metafunc)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval.engine import Observed
+from pytest_rageval.engine import Evaluation
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.session import RUN
 
@@ -61,7 +61,9 @@ class EvalItem(pytest.Function):
         self.case = case
         self.attempts = 0
         self.result: CaseResult | None = None
-        self.observed: Observed | None = None
+        """What the case came to; None before, and once it is written."""
+        self.evaluation: Evaluation | None = None
+        """The same with its trials, to be recorded; None where the run that is resumed has recorded it."""
         self.add_marker(
             pytest.mark.rageval(
                 id=case.id, category=case.category, difficulty=case.difficulty, domain=case.domain,
@@ -74,7 +76,7 @@ class EvalItem(pytest.Function):
         run = self.config.stash[RUN]
         run.check_asking_allowed()
         self.attempts += 1
-        self.result = None
+        self.result = self.evaluation = None
         super().setup()
         self.result = run.evaluate(self)
 
@@ -106,6 +108,12 @@ def fixture_definition(item: pytest.Item, name: str) -> Any:
     info = fixture_resolution(item).get("fixtureinfo") if isinstance(item, pytest.Function) else None
     definitions = getattr(info, "name2fixturedefs", {}).get(name)
     return definitions[-1] if definitions else None
+
+
+def case_of(item: pytest.Item) -> EvalCase | None:
+    """The case of an eval item, or of a user's test that a case file parametrizes."""
+    case = getattr(item, "case", None) or getattr(getattr(item, "callspec", None), "params", {}).get("eval_case")
+    return case if isinstance(case, EvalCase) else None
 
 
 def keywords(case: EvalCase) -> Iterator[str]:

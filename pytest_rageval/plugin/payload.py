@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_rageval.engine import Evaluation
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem
 from pytest_rageval.plugin.evaluated import RESULTS
 from pytest_rageval.plugin.items import EvalItem
-from pytest_rageval.runs.records import observation_record, result_record, to_line
+from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.text import printable
 
 if TYPE_CHECKING:
@@ -24,30 +25,42 @@ if TYPE_CHECKING:
 
 def attach(item: pytest.Item, report: pytest.TestReport, run: EvalSession) -> None:
     """Put the records of this item on its report, once its outcome is known."""
-    results = item.stash.get(RESULTS, [])
-    if not isinstance(item, EvalItem) and not results:
+    evaluated = item.stash.get(RESULTS, [])
+    if not isinstance(item, EvalItem) and not evaluated:
         return
     if report.when != "teardown" and (report.when == "call" or not report.passed) and not run.settings.dry_run:
-        lines = [line for result in _final(item, results, report) for line in _lines(item, result, report, run)]
-        report.__dict__["rageval"] = "\n".join(lines)
+        lines = [line for one in _final(item, evaluated, report, run) for line in _lines(item, one, report, run)]
+        if lines:
+            report.__dict__["rageval"] = "\n".join(lines)
+            run.journal.results(report.__dict__["rageval"])
         item.stash[RESULTS] = []
         if isinstance(item, EvalItem):
-            item.result = None  # written: items live until the session ends, observations need not
+            item.result = item.evaluation = None  # written: items live until the session ends, observations need not
     _make_encodable(report)
 
 
-def _final(item: pytest.Item, results: list[CaseResult], report: pytest.TestReport) -> Iterator[CaseResult]:
-    """The item's results with the outcome that pytest gives its test."""
-    outcome = _outcome(report)
+def _final(
+    item: pytest.Item, evaluated: list[Evaluation], report: pytest.TestReport, run: EvalSession
+) -> Iterator[Evaluation]:
+    """What the item has evaluated, with the outcome that pytest gives its test."""
+    outcome, reason = _outcome(report), _reason(report)
     if not isinstance(item, EvalItem):
-        for result in results:
-            yield result if result.outcome == "error" else replace(result, outcome=outcome)
-    elif item.result is not None:
-        is_error = item.result.error is not None and not report.skipped
-        yield replace(item.result, outcome="error" if is_error else outcome, reason=_reason(report))
-    else:
-        problem = Problem("setup", _reason(report) or "setup failed") if outcome == "error" else None
-        yield CaseResult(item.case, outcome, error=problem, reason=_reason(report), attempts=item.attempts)
+        for one in evaluated:
+            if run.unfinished is None or not run.unfinished.is_done(one.overall.key):
+                yield _ending(one, "error" if one.overall.error else outcome, one.overall.reason)
+    elif item.evaluation is not None:
+        is_error = item.evaluation.overall.error is not None and not report.skipped
+        yield _ending(item.evaluation, "error" if is_error else outcome, reason)
+    elif not run.is_done(item.case):
+        problem = Problem("setup", reason or "setup failed") if outcome == "error" else None
+        bare = CaseResult(item.case, outcome, error=problem, reason=reason, attempts=item.attempts)
+        yield Evaluation(bare, tuple(replace(bare, trial=trial.number) for trial in run.trials(item.case)))
+
+
+def _ending(one: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
+    """The same with the outcome of its test: that of all trials together is that of each."""
+    overall, *trials = (replace(result, outcome=outcome, reason=reason) for result in (one.overall, *one.trials))
+    return Evaluation(overall, tuple(trials))
 
 
 def _outcome(report: pytest.TestReport) -> Outcome:
@@ -71,31 +84,32 @@ def _reason(report: pytest.TestReport) -> str | None:
     return printable(lines[0 if isinstance(longrepr, str | tuple) else -1]).strip() if lines else None
 
 
-def _lines(item: pytest.Item, result: CaseResult, report: pytest.TestReport, run: EvalSession) -> list[str]:
-    """The record and, unless texts are kept out, the observation. What cannot be written fails the test."""
+def _lines(item: pytest.Item, one: Evaluation, report: pytest.TestReport, run: EvalSession) -> list[str]:
+    """A record a trial. What cannot be written fails the test."""
     try:
-        item.ihook.pytest_rageval_result(item=item, result=result)
+        for result in one.trials:
+            item.ihook.pytest_rageval_result(item=item, result=result)
     # A hook of the project's own may raise anything; here it would end the session instead of failing its test.
     except Exception as error:  # noqa: BLE001 because of the line above
         report.outcome, report.longrepr = "failed", printable(f"pytest_rageval_result: {type(error).__name__}: {error}")
         report.__dict__.pop("wasxfail", None)
     # On the item as well: JUnit takes them from the report of the teardown.
-    properties: list[tuple[str, object]] = [(name, round(value, 6)) for name, value in result.scores.items()]
+    properties: list[tuple[str, object]] = [(name, round(value, 6)) for name, value in one.overall.scores.items()]
     item.user_properties += properties
     report.user_properties += properties
     try:
-        return _as_lines(result, run)
+        return _as_lines(one, run)
     except (ValueError, TypeError, RecursionError) as error:
-        message = printable(f"{result.key}: its result cannot be written as JSON: {error}")
+        message = printable(f"{one.overall.key}: its result cannot be written as JSON: {error}")
         report.outcome, report.longrepr = "failed", message
         report.__dict__.pop("wasxfail", None)
-        return _as_lines(CaseResult(_bare(result.case), "error", error=Problem("record", message)), run)
+        bare = CaseResult(_bare(one.overall.case), "error", error=Problem("record", message))
+        return _as_lines(Evaluation(bare, tuple(replace(bare, trial=each.trial) for each in one.trials)), run)
 
 
-def _as_lines(result: CaseResult, run: EvalSession) -> list[str]:
+def _as_lines(one: Evaluation, run: EvalSession) -> list[str]:
     settings, registry = run.settings, run.plan.registry
-    observation = "" if settings.redact else to_line(observation_record(result, settings))
-    return [to_line(result_record(result, settings, registry, run.config_hash)), observation]
+    return [to_line(result_record(trial, settings, registry, run.config_hash, one.overall)) for trial in one.trials]
 
 
 def _bare(case: EvalCase) -> EvalCase:

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from pytest_rageval.ahead import Ahead
     from pytest_rageval.cases import CaseFile
     from pytest_rageval.judges.base import Judge, JudgementCache
-    from pytest_rageval.model import CaseResult, EvalCase
+    from pytest_rageval.model import CaseResult, EvalCase, Trial
     from pytest_rageval.plan import Plan
     from pytest_rageval.plugin.evaluated import Evaluator
     from pytest_rageval.plugin.items import EvalItem
     from pytest_rageval.plugin.stretches import Stretches
     from pytest_rageval.runs.baseline import Baseline
+    from pytest_rageval.runs.journal import RunJournal
+    from pytest_rageval.runs.keep import Keeper
+    from pytest_rageval.runs.resume import Unfinished
     from pytest_rageval.settings import Settings
     from pytest_rageval.targets.base import Target
 
@@ -125,6 +128,22 @@ class EvalSession:
         cases = [change(case=case) or case for case in marked_cases(metafunc, self)]
         metafunc.parametrize("eval_case", cases, ids=[case.id for case in cases])
 
+    def take_shard(self, items: list[pytest.Item]) -> None:
+        """Deselect cases of other shards, in whatever test they are; tests without a case are in every shard."""
+        plan = self.plan_or_none() if self.config.getoption("rageval_shard") else None
+        if plan is None or plan.settings.shard is None:
+            return
+        from pytest_rageval.plugin.items import case_of
+        from pytest_rageval.runs.shards import Shard
+
+        shard = Shard.parse(plan.settings.shard)
+        cases = [case_of(item) for item in items]
+        kept = [case is None or shard.takes(case.key) for case in cases]
+        deselected = [item for item, is_kept in zip(items, kept, strict=True) if not is_kept]
+        if deselected:
+            self.config.hook.pytest_deselected(items=deselected)
+            items[:] = [item for item, is_kept in zip(items, kept, strict=True) if is_kept]
+
     # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -145,7 +164,8 @@ class EvalSession:
         registry = load_registry([metric for metrics in own if metrics for metric in metrics])
         plan = make_plan(settings, registry, self.root)
         check_reports(self.root / settings.reports)
-        check_run_id(self.root / settings.reports, settings.run_id)
+        if not self.is_worker:  # by then the controller has made the folder
+            check_run_id(self.root / settings.reports, settings.run_id)
         settings.resolved_headers()
         if settings.mapping is not None:
             from pytest_rageval.targets.mapped import checked_mapping
@@ -215,10 +235,45 @@ class EvalSession:
     @property
     def config_hash(self) -> str:
         """The hash of config.json, on every process."""
-        if self.is_worker:
-            told: dict[str, Any] = self.config.workerinput  # type: ignore[attr-defined] # because xdist adds it
-            return str(told.get("rageval_config_hash"))
-        return str(self.run_config["config_hash"])
+        return self._told("rageval_config_hash") if self.is_worker else str(self.run_config["config_hash"])
+
+    # ── keeping ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def keeper(self) -> Keeper:
+        """The run that is written; on the controlling process only. A SettingsError where it cannot be resumed."""
+        from pytest_rageval.runs.keep import Keeper
+        from pytest_rageval.runs.stored import open_run
+
+        if self.settings.resume is None:
+            return Keeper.new(self.reports, self.plan, self.run_config)
+        return Keeper.resuming(open_run(self.reports, self.settings.resume), self.plan, self.run_config)
+
+    @cached_property
+    def journal(self) -> RunJournal:
+        """Where this process writes what it observes."""
+        from pytest_rageval.runs.journal import RunJournal
+        from pytest_rageval.runs.store import RunFolder
+
+        if not self.is_worker:
+            return RunJournal(self.keeper.folder, self.settings, None, self.unfinished)
+        folder = self._told("rageval_run")
+        return RunJournal(
+            RunFolder(Path(folder)) if folder else None, self.settings, self._told("workerid"), self.unfinished
+        )
+
+    @cached_property
+    def unfinished(self) -> Unfinished | None:
+        """What the run that is resumed has done, None where this run is a new one."""
+        if self.settings.resume is None:
+            return None
+        from pytest_rageval.runs.resume import Unfinished
+
+        return Unfinished(Path(self._told("rageval_run")) if self.is_worker else self.keeper.folder.path)
+
+    def _told(self, name: str) -> str:
+        """What the controller told this worker of xdist; an empty string on any other process."""
+        return str(getattr(self.config, "workerinput", {}).get(name, ""))
 
     # ── evaluating ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -226,7 +281,7 @@ class EvalSession:
     def ahead(self) -> Ahead:
         from pytest_rageval.ahead import Ahead
 
-        return Ahead(self.plan)
+        return Ahead(self.plan, self.journal)
 
     @cached_property
     def stretches(self) -> Stretches:
@@ -279,16 +334,27 @@ class EvalSession:
         if self.settings.dry_run:
             pytest.skip("dry run: not asked")
 
+    def trials(self, case: EvalCase, test: str | None = None) -> list[Trial]:
+        """The askings of one case."""
+        from pytest_rageval.model import Trial
+
+        return [Trial(case, number, test) for number in range(self.settings.repeat)]
+
+    def is_done(self, case: EvalCase) -> bool:
+        """Has the run that is resumed a result of this case?"""
+        return self.unfinished is not None and self.unfinished.is_done(case.key)
+
     def evaluate(self, item: EvalItem) -> CaseResult:
         """The item's result; what could not be asked, judged or scored is raised as an error in one line."""
-        from dataclasses import replace
-
-        from pytest_rageval.engine import score_case
+        from pytest_rageval.engine import evaluation
         from pytest_rageval.text import printable
 
-        observed = self.stretches.observed(item)
-        result = replace(score_case(item.case, observed, self.plan), attempts=item.attempts)
-        item.result = result
+        if self.unfinished is not None and self.is_done(item.case):
+            result = self.unfinished.result(item.case)
+        else:
+            observed = self.stretches.observed(item)
+            item.evaluation = evaluation(self.trials(item.case), observed, self.plan, item.attempts)
+            result = item.evaluation.overall
         if result.error is not None:
             if result.error.kind == "missing" and self.settings.allow_partial:
                 pytest.skip(printable(result.error.message))
@@ -320,6 +386,10 @@ class EvalSession:
             if "stretches" in self.__dict__:
                 self.stretches.close()
             self.ahead.close()
+        if "journal" in self.__dict__:
+            self.journal.close()
+        if "keeper" in self.__dict__ and self.keeper.rows:
+            self.keeper.settle()
 
 
 RUN = pytest.StashKey[EvalSession]()

@@ -34,20 +34,21 @@ class Stretches:
 
     def foresee(self, items: list[pytest.Item]) -> None:
         """Take the final order of the session's items. A worker of xdist does not know its own: it asks on demand."""
-        evaluated = [item for item in items if isinstance(item, EvalItem)]
+        evaluated = [item for item in items if isinstance(item, EvalItem) and not self._run.is_done(item.case)]
         for definitions, group in groupby(evaluated, key=_session_definitions):
             if definitions is not None:
                 together = list(group)
                 self._places.update((item, (together, position)) for position, item in enumerate(together))
 
-    def observed(self, item: EvalItem) -> Observed:
-        """What came of asking and judging this item's case."""
+    def observed(self, item: EvalItem) -> list[Observed]:
+        """What came of asking and judging this item's case, by trial."""
         target, judge = self.parts(*(item.funcargs[name] for name in PARTS))
         if item not in self._places or item.attempts > 1:
-            return self._run.ahead.one(item.case, target, judge)
+            return self._run.ahead.now(self._run.trials(item.case), target, judge)
         group, position = self._places[item]
         if id(group) not in self._running:
-            self._running[id(group)] = Stretch(self._run.ahead, [one.case for one in group], target, judge)
+            trials = [self._run.trials(one.case) for one in group]
+            self._running[id(group)] = Stretch(self._run.ahead, trials, target, judge)
         return self._running[id(group)].observed(position)
 
     def parts(self, client: object, judge: object, cache: object) -> tuple[Target, Judge | None]:

@@ -11,6 +11,7 @@ from pytest_rageval.model import Gold, Observation
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.numbers import score, short
 from pytest_rageval.report.table import aligned, shortened
+from pytest_rageval.runs.replan import is_described
 from pytest_rageval.text import printable
 
 TEXT = 300
@@ -77,10 +78,10 @@ def _came(obs: Observation) -> Iterator[str]:
 def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan) -> Iterator[str]:
     rows = []
     for name, value in record["scores"].items():
-        if name.partition("@")[0] not in plan.registry:
+        measure = plan.registry.measure(name, obs.k)
+        if is_described(measure.metric):
             rows.append([name, score(value), "a metric of the project's own"])
             continue
-        measure = plan.registry.measure(name, obs.k)
         terms = [arithmetic(measure, obs), *_details(record["score_details"].get(name, {}))]
         scale = "" if measure.metric.scale == (0, 1) else f" of {measure.metric.scale[1]:g}"
         said = "; ".join(term for term in terms if term)

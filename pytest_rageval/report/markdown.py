@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.report.gate_lines import evidence, gate_line
 from pytest_rageval.report.numbers import change, denominator, duration, score
-from pytest_rageval.report.terminal import gate_line
+from pytest_rageval.runs.finish import Finished
+from pytest_rageval.runs.store import write_text
 from pytest_rageval.text import printable
 
 SHOWN_CASES = 10
@@ -24,6 +26,11 @@ ADVICE = {
     "abstention_fail": "the system answers what its documents do not hold: raise the abstention threshold; see",
     "over_abstention_fail": "the system refuses what it could answer: lower the abstention threshold; see",
 }
+
+
+def write_summary_file(finished: Finished, registry: Registry) -> None:
+    """Write the run's summary.md."""
+    write_text(finished.folder / "summary.md", summary_markdown(finished.metrics, finished.config, registry))
 
 
 def summary_markdown(metrics: Mapping[str, Any], config: Mapping[str, Any], registry: Registry) -> str:
@@ -185,24 +192,20 @@ def _comparison(metrics: Mapping[str, Any]) -> Iterator[str]:
     if not comparison:
         yield "There was no baseline. `pytest --rageval-update-baseline` makes this run the first one."
         return
-    moved = {
-        name: one
-        for name, one in comparison["metrics"].items()
-        if one["verdict"] in ("regressed", "improved", "unmeasured")
-    }
+    for problem in comparison["problems"]:
+        yield f"**Not comparable as they are**: {escaped(problem)}."
+        yield ""
+    moved = {name: one for name, one in comparison["metrics"].items() if one["verdict"] not in ("unchanged", "new")}
     if moved:
         yield from _table(
-            ["metric", "before", "now", "change", "verdict"],
-            [
-                [f"`{name}`", score(one["before"]), score(one["after"]), change(one["delta"]), one["verdict"]]
-                for name, one in moved.items()
-            ],
+            ["metric", "before", "now", "change", "evidence", "verdict"],
+            [[f"`{name}`", *_moved(one)] for name, one in moved.items()],
         )
     else:
-        yield "No metric moved beyond its tolerance."
+        yield "No metric moved beyond its tolerance or significantly."
         yield ""
     titles = {
-        "flipped_to_fail": "Fail now, passed before",
+        "flipped_to_fail": "Fail now, did not before",
         "flipped_to_pass": "Pass now, failed before",
         "only_before": "Only in the baseline",
         "only_after": "Only in this run",
@@ -210,6 +213,14 @@ def _comparison(metrics: Mapping[str, Any]) -> Iterator[str]:
     for name, title in titles.items():
         if comparison[name]:
             yield f"- {title} ({len(comparison[name])}): {_listed(comparison[name])}"
+    if lost := comparison["unmeasured"]:
+        listed = _listed([f"{case['case_key']} ({case['reason']})" for case in lost])
+        yield f"- Have no score now, had one before ({len(lost)}): {listed}"
+
+
+def _moved(one: Mapping[str, Any]) -> list[str]:
+    numbers = [score(one["before"]), score(one["after"]), change(one["delta"])]
+    return [*numbers, escaped(evidence(one)), escaped(one["verdict"])]
 
 
 def _listed(keys: Sequence[str]) -> str:

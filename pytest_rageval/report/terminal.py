@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from rich.cells import cell_len
 
-from pytest_rageval.report.numbers import change, denominator, duration, score, short
+from pytest_rageval.report.gate_lines import gate_line, is_warning
+from pytest_rageval.report.numbers import change, denominator, duration, score
 from pytest_rageval.report.table import aligned, shortened
 from pytest_rageval.runs.aggregate import mean, normalised
 from pytest_rageval.runs.rows import Row
@@ -30,6 +31,7 @@ def summary(metrics: Mapping[str, Any], rows: Sequence[Row], *, width: int, verb
     yield Line(_head(metrics))
     yield Line("")
     yield from _table(metrics)
+    yield from _repeats(metrics)
     if verbose:
         yield from _metrics(metrics)
     yield from _gates(metrics)
@@ -53,6 +55,13 @@ def _head(metrics: Mapping[str, Any]) -> str:
     return (
         f"{metrics['total_tests']} cases: {counts or 'none ran'} · overall {score(metrics['overall_score'])}{partial}"
     )
+
+
+def _repeats(metrics: Mapping[str, Any]) -> Iterator[Line]:
+    repeats = metrics.get("repeats")
+    if repeats and repeats["cases"]:
+        shares = f"{repeats['pass_at_n']:.0%} passed at least once, {repeats['pass_hat_n']:.0%} every time"
+        yield Line(f"{repeats['trials']} trials a case: {shares}".replace("%", " %"))
 
 
 def _table(metrics: Mapping[str, Any]) -> Iterator[Line]:
@@ -126,24 +135,11 @@ def _layer_score(group: Mapping[str, Any], names: Sequence[str], metrics: Mappin
 
 
 def _gates(metrics: Mapping[str, Any]) -> Iterator[Line]:
+    """Gates of the run that do not hold, and what one should know of those that do."""
     for gate in metrics["gates"]:
-        if gate["passed"] is not True:
+        if gate["passed"] is not True or is_warning(gate):
             yield Line("")
             yield Line(gate_line(gate), "red" if gate["passed"] is False else "yellow")
-
-
-def gate_line(gate: Mapping[str, Any]) -> str:
-    """A gate of the run in a sentence: `recall_any@5 is 0.61, gate >= 0.85`."""
-    if gate["op"] in ("drop", "rise"):
-        if gate["value"] is None:
-            return f"{gate['metric']} could not be compared with the baseline: it was not measured on both sides"
-        return (
-            f"{gate['metric']} went from {short(gate['before'])} to {short(gate['after'])} against the baseline, "
-            f"tolerated {gate['op']} {short(gate['limit'])}"
-        )
-    if gate["value"] is None:
-        return f"{gate['metric']} has no value in this run, gate {gate['op']} {short(gate['limit'])}"
-    return f"{gate['metric']} is {short(gate['value'])}, gate {gate['op']} {short(gate['limit'])}"
 
 
 def _failures(metrics: Mapping[str, Any], rows: Sequence[Row], width: int) -> Iterator[Line]:
@@ -173,11 +169,13 @@ def _listed(keys: Sequence[str], width: int) -> str:
 def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[Line]:
     comparison = metrics.get("comparison") or {}
     titles: tuple[tuple[str, str, Style], ...] = (
-        ("flipped_to_fail", "failed now, passed in the baseline", "red"),
+        ("flipped_to_fail", "fails now, did not in the baseline", "red"),
         ("flipped_to_pass", "passes now, failed in the baseline (tighten it with --rageval-update-baseline)", "green"),
+        ("unmeasured", "has no score now, had one in the baseline", "yellow"),
     )
     for name, title, style in titles:
-        if keys := comparison.get(name):
+        if cases := comparison.get(name):
+            keys = [case if isinstance(case, str) else case["case_key"] for case in cases]
             yield Line("")
             yield Line(f"{title}:", style)
             yield Line(f"  {_listed(keys, 3 * width)}", style)

@@ -7,15 +7,16 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import stdev
 from typing import Any
 
 from pytest_rageval.metrics.operations import coverage_by_doc_type, percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
+from pytest_rageval.runs.intervals import Interval, bootstrap, wilson
 from pytest_rageval.runs.records import legacy_names
-from pytest_rageval.runs.rows import ASK_FAILED, Row, in_order
-from pytest_rageval.runs.statistics import Interval, bootstrap, wilson
+from pytest_rageval.runs.rows import ASK_FAILED, Row, cases_of, in_order
 
 BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
@@ -33,9 +34,10 @@ class RunInfo:
     volatile: Mapping[str, Any]
 
 
-def aggregate(rows: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any]:
-    """The content of metrics.json, without its comparison."""
-    rows = in_order(rows)
+def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any]:
+    """The content of metrics.json, without its comparison. Means are over cases, of each over its trials."""
+    trials = in_order(trials)
+    rows = cases_of(trials)
     seed = hashlib.sha256("\n".join([row.key for row in rows]).encode()).hexdigest()
     metrics = {measure.name: _metric(measure, rows, info.expected, seed) for measure in plan.measures}
     layers = _layers(metrics)
@@ -57,12 +59,13 @@ def aggregate(rows: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any]:
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,
+        **_repeats(trials, plan),
         **{f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS},
         "failure_tags": _failure_tags(rows),
         "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
         "aggregate_metrics": _aggregate_metrics(metrics, info, plan.settings.k),
-        "volatile": dict(info.volatile) | {"latency": _latency(rows), "cost": _cost(rows),
-                                           "cache_hit_rate": _cache_hit_rate(rows)},
+        "volatile": dict(info.volatile) | {"latency": _latency(trials), "cost": _cost(trials),
+                                           "cache_hit_rate": _cache_hit_rate(trials)},
     }  # fmt: skip
 
 
@@ -80,7 +83,7 @@ def _metric(measure: Measure, rows: Sequence[Row], expected: int, seed: str) -> 
     )
     return _described(measure) | {
         "mean": mean(values),
-        "ci": _interval(measure, rows, seed),
+        "ci": _interval(measure, values, seed),
         "n_scored": len(values),
         "n_not_applicable": not_applicable,
         "n_error": n_error,
@@ -88,16 +91,39 @@ def _metric(measure: Measure, rows: Sequence[Row], expected: int, seed: str) -> 
     }
 
 
-def _interval(measure: Measure, rows: Sequence[Row], seed: str) -> Interval | None:
+def _interval(measure: Measure, values: Sequence[float], seed: str) -> Interval | None:
     """95 % for the mean over cases like these. Trials of one case are not independent: their mean counts as one."""
-    by_case: dict[str, list[float]] = {}
-    for row in rows:
-        if measure.name in row.scores:
-            by_case.setdefault(row.key, []).append(row.scores[measure.name])
-    values = [math.fsum(trials) / len(trials) for trials in by_case.values()]
     if values and measure.metric.binary and all(value in (0, 1) for value in values):
         return wilson(sum(values) / len(values), len(values))
     return bootstrap(values, f"{seed} {measure.name}")
+
+
+def _repeats(trials: Sequence[Row], plan: Plan) -> dict[str, Any]:
+    """With more than one trial a case: how often any of them and all of them held their gates, and how far they differ.
+
+    `spread`: by metric, the mean over cases of the standard deviation over a case's trials (n - 1 in the divisor).
+    """
+    if plan.settings.repeat == 1:
+        return {}
+    by_case: dict[str, list[Row]] = {}
+    for row in trials:
+        if row.outcome not in ("error", "skipped"):
+            by_case.setdefault(row.key, []).append(row)
+    cases = list(by_case.values())
+    return {
+        "repeats": {
+            "trials": plan.settings.repeat,
+            "cases": len(cases),
+            "pass_at_n": mean([float(any(row.trial_passed for row in case)) for case in cases]),
+            "pass_hat_n": mean([float(all(row.trial_passed for row in case)) for case in cases]),
+            "spread": {measure.name: _spread(measure.name, cases) for measure in plan.measures},
+        }
+    }
+
+
+def _spread(name: str, cases: Sequence[Sequence[Row]]) -> float | None:
+    scored = ([row.scores[name] for row in case if name in row.scores] for case in cases)
+    return mean([stdev(values) for values in scored if len(values) > 1])
 
 
 def _described(measure: Measure) -> dict[str, Any]:

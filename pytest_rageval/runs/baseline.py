@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.rows import Row, in_order
+from pytest_rageval.runs.rows import Row, cases_of
 from pytest_rageval.runs.store import read_json, write_text
 
 
@@ -68,6 +68,6 @@ def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row]) 
             allow_nan=False,
             sort_keys=True,
         )
-        for row in in_order(rows)
+        for row in cases_of(rows)
     )
     write_text(path, f'{head[:-2]},\n "cases": {{\n{cases}\n }}\n}}\n')

@@ -16,6 +16,7 @@ from pytest_rageval.cases import content_hash
 from pytest_rageval.masking import MASK, is_secret_name, public_target
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
+from pytest_rageval.runs.replan import described
 from pytest_rageval.targets.template import PLACEHOLDER
 
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "pydantic")
@@ -23,7 +24,8 @@ CANNOT_CHANGE_RESULTS = frozenset(
     {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
      "store_full_text", "redact", "save_traces", "known_failures", "allow_regressions", "ignore_invariants", "retries",
      "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "tolerated", "cases",
-     "allow_partial"}
+     "allow_partial", "resume", "shard", "max_cost", "judge_concurrency", "judge_requests_per_minute",
+     "judge_tokens_per_minute"}
 )  # fmt: skip
 
 
@@ -50,6 +52,7 @@ def run_config(
         "judge": judge,
         "ontology": plan.ontology,
         "metrics": [measure.name for measure in (*plan.measures, *plan.run_measures)],
+        "own_metrics": described(plan),
         "gates": {
             "case": [_gate(gate) for gate in plan.case_gates],
             "run": [_gate(gate) for gate in plan.run_gates],
@@ -63,8 +66,10 @@ def run_config(
     told["params"] = _public_params(told["params"])
     if told["mapping"] is not None:
         told["mapping"]["request"] = _public_params(told["mapping"]["request"])
+    cases = list(cases)
+    dataset = dataset_hash(cases)
     versions = {
-        "dataset_version": dataset_version(cases, files, root),
+        "dataset_version": dataset_version(dataset, files, root),
         "index_build_version": None,
         "retriever_version": _hash(
             [settings.k, settings.folder_mode, asked_for["rerank_weights"], dict(sorted(settings.params.items()))]
@@ -76,10 +81,12 @@ def run_config(
         **asked_for,
         "settings": told,
         **versions,
+        "dataset_hash": dataset,
+        "shard": settings.shard,
         "observed": {},
         "hardware": hardware(),
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
-        "config_hash": _hash([told, asked_for, versions["dataset_version"]]),
+        "config_hash": _hash([told, asked_for, dataset]),
     }
 
 
@@ -96,8 +103,18 @@ def observed(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | N
     }
 
 
-def dataset_version(cases: Iterable[EvalCase], files: Iterable[Path], root: Path) -> str:
-    """The git commit that last touched the case files where they are clean, else a hash of the cases' content."""
+def dataset_hash(cases: Iterable[EvalCase]) -> str:
+    """SHA-256 over the keys and contents of all cases, in whatever order and files they stand."""
+    return dataset_hash_of((case.key, content_hash(case)) for case in cases)
+
+
+def dataset_hash_of(contents: Iterable[tuple[str, str]]) -> str:
+    """The same, from keys and hashes of contents."""
+    return _hash(sorted(contents))
+
+
+def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
+    """The git commit that last touched the case files where they are clean, else the hash of their content."""
     paths = [os.path.relpath(path, root) for path in files]
     if paths:
         status = _git(root, "status", "--porcelain", "--", *paths)
@@ -106,7 +123,7 @@ def dataset_version(cases: Iterable[EvalCase], files: Iterable[Path], root: Path
             commit = _git(root, "log", "-1", "--format=%H", "--", *paths)
             if commit:
                 return commit
-    return "content:" + _hash(sorted((case.key, content_hash(case)) for case in cases))
+    return f"content:{dataset}"
 
 
 def hardware() -> dict[str, Any]:

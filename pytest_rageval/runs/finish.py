@@ -14,7 +14,7 @@ from pytest_rageval.runs.baseline import Baseline, write_baseline
 from pytest_rageval.runs.compare import Comparison, compare
 from pytest_rageval.runs.config import hardware, observed
 from pytest_rageval.runs.keep import Keeper
-from pytest_rageval.runs.rows import Row, in_order
+from pytest_rageval.runs.rows import Row, cases_of
 from pytest_rageval.runs.store import write_json
 
 
@@ -46,13 +46,13 @@ class Extent:
 
 def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None, baseline_file: Path) -> Finished:
     """Turn what was kept into the run's verdict, and write it. Same rows, same bytes, but for the key `volatile`."""
-    rows = in_order(keeper.rows.values())
+    rows = cases_of(keeper.rows.values())
     info = _info(keeper, plan, extent, rows)
-    metrics = aggregate(rows, plan, info)
+    metrics = aggregate(keeper.rows.values(), plan, info)
     comparison = compare(metrics, rows, baseline, plan) if baseline is not None else None
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
-    config = keeper.config | observed(keeper.versions, keeper.coverage)
+    config = {**keeper.config, **observed(keeper.versions, keeper.coverage)}
     problems = dict(_problems(plan, extent, rows, comparison, is_partial=info.is_partial))
     notes = list(_notes(keeper, plan, comparison))
     if plan.settings.update_baseline:

@@ -3,48 +3,93 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.model import CaseResult, EvalCase, Problem
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.records import observation_record, result_record, to_line
+from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.runs.resume import check_same, fold, journals, mend
 from pytest_rageval.runs.rows import Row
 from pytest_rageval.runs.store import RunFolder, write_json
+from pytest_rageval.runs.stored import StoredRun
 
 
 class Keeper:
     """The run that is being written: its folder, its rows, and what the system said of itself."""
 
-    def __init__(self, reports: Path, plan: Plan, config: dict[str, Any]) -> None:
+    def __init__(self, folder: RunFolder, plan: Plan, config: Mapping[str, Any]) -> None:
         self.plan = plan
         self.config = config
-        self.folder = RunFolder(reports, plan.settings.run_id)
+        self.folder = folder
         self.rows: dict[tuple[str, int], Row] = {}
         self.versions: Mapping[str, Any] | None = None
         self.warnings: list[str] = []
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        write_json(self.folder.path / "config.json", config)
+
+    @classmethod
+    def new(cls, reports: Path, plan: Plan, config: Mapping[str, Any]) -> Keeper:
+        """A run that begins."""
+        keeper = cls(RunFolder.new(reports, plan.settings.run_id), plan, config)
+        keeper.folder.claim()
+        write_json(keeper.folder.path / "config.json", config)
+        return keeper
+
+    @classmethod
+    def resuming(cls, run: StoredRun, plan: Plan, config: Mapping[str, Any]) -> Keeper:
+        """A run that was interrupted, with all that it has finished; SettingsError where it is not the same run."""
+        check_same(run, config)
+        keeper = cls(RunFolder(run.path), plan, run.config)
+        keeper.folder.claim()
+        keeper.warnings += mend(run.path)
+        for record in run.records():
+            keeper._note(record)
+        keeper.folder.log(f"resumed: {len(keeper.rows)} results are there")
+        return keeper
 
     def take(self, payload: str) -> None:
-        """Keep what a report brought: pairs of lines, a record and its observation."""
-        lines = payload.split("\n")
-        for record_line, observation_line in zip(lines[::2], lines[1::2], strict=True):
-            self.folder.append("results.jsonl", record_line)
-            if observation_line:
-                self.folder.append("observations.jsonl", observation_line)
-            self._note(json.loads(record_line))
+        """Keep what a report brought: lines of results.jsonl."""
+        for line in payload.split("\n"):
+            self.folder.append("results.jsonl", line)
+            self._note(json.loads(line))
 
     def crashed(self, case: EvalCase, message: str) -> None:
         """Keep a record for a case whose process died; one that had finished before keeps its own."""
         if (case.key, 0) in self.rows:
             return
         result = CaseResult(case, "error", error=Problem("crash", message))
-        settings = self.plan.settings
-        record = result_record(result, settings, self.plan.registry, self.config["config_hash"])
-        lines = [to_line(record), "" if settings.redact else to_line(observation_record(result, settings))]
-        self.take("\n".join(lines))
+        record = result_record(result, self.plan.settings, self.plan.registry, self.config["config_hash"])
+        self.take(to_line(record))
+
+    def take_over(self) -> None:
+        """Keep results that workers have written and could not send."""
+        for path in journals(self.folder.path, "results.jsonl"):
+            with path.open(encoding="utf-8", newline="\n") as file:
+                for line in file:
+                    self._take_over(line)
+
+    def settle(self) -> None:
+        """Once the workers are gone: take over their last lines, and remove their files."""
+        self.take_over()
+        for path in journals(self.folder.path, "results.jsonl"):
+            path.unlink()
+        if journals(self.folder.path, "observations.jsonl"):
+            fold(self.folder.path, "observations.jsonl", self.warnings)
+        self.folder.close()
+
+    def discard(self) -> None:
+        """Leave no trace of a run in which nothing happened."""
+        self.folder.close()
+        shutil.rmtree(self.folder.path)
+
+    def _take_over(self, line: str) -> None:
+        if not line.endswith("\n"):
+            return  # the last one, of a process that died while it wrote
+        record = json.loads(line)
+        if (record["case_key"], record["trial"]) not in self.rows:
+            self.take(line.removesuffix("\n"))
 
     def _note(self, record: Mapping[str, Any]) -> None:
         row = Row.of(record)

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pytest_rageval.cases import case_to_mapping, content_hash
+from pytest_rageval.engine import Observed
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
-from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation
+from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation, Problem, Trial
 from pytest_rageval.settings import Settings
 from pytest_rageval.targets.contract import answer_to_response
 
@@ -20,10 +21,20 @@ CUT = 200
 PHASES = ("folder_selection_ms", "retrieval_ms", "generation_ms")
 
 
-def result_record(result: CaseResult, settings: Settings, registry: Registry, config_hash: str) -> dict[str, Any]:
-    """One line of results.jsonl; see docs/runs.md for every field."""
+def result_record(
+    result: CaseResult,
+    settings: Settings,
+    registry: Registry,
+    config_hash: str,
+    overall: CaseResult | None = None,
+) -> dict[str, Any]:
+    """One line of results.jsonl; see docs/runs.md for every field.
+
+    `overall`: what all trials of the case come to, which is what the verdict is about; None for a single trial.
+    """
+    overall = overall or result
     obs, text = result.observation, _Texts(settings)
-    answer = obs.answer if obs else Answer()
+    answer = obs.answer if obs else result.answer or Answer()
     return {
         "schema": SCHEMA,
         "case_key": result.key,
@@ -54,17 +65,24 @@ def result_record(result: CaseResult, settings: Settings, registry: Registry, co
         "judge_input": _judge_input(obs, settings.k, text) if obs and obs.judgements else None,
         "cost": _cost(obs),
         "verdict": {
-            "passed": not result.failed_gates and result.error is None,
-            "gates_held": result.passed_gates,
-            "failed_gates": [asdict(gate) for gate in result.failed_gates],
+            "passed": not overall.failed_gates and overall.error is None,
+            "gates_held": overall.passed_gates,
+            "failed_gates": [asdict(gate) for gate in overall.failed_gates],
+            "trial_passed": not result.failed_gates and result.error is None,
         },
-        "error": {"kind": result.error.kind, "message": text.message(result.error.message)} if result.error else None,
+        "error": _error(result.error, text),
         "skipped_metrics": dict(result.skipped_metrics),
         "flags": list(obs.matching.flags) if obs else [],
         "versions": dict(answer.versions) or None,
         "trial": result.trial,
         "attempts": result.attempts,
     }
+
+
+def _error(problem: Problem | None, text: _Texts) -> dict[str, Any] | None:
+    if problem is None:
+        return None
+    return {"kind": problem.kind, "message": text.message(problem.message), "raw": text(problem.raw)}
 
 
 def _selection(answer: Answer, settings: Settings) -> dict[str, Any] | None:
@@ -105,24 +123,25 @@ def _chunks(answer: Answer, obs: Observation | None, text: _Texts) -> Iterator[d
         }
 
 
-def observation_record(result: CaseResult, settings: Settings) -> dict[str, Any]:
+def observation_record(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
     """One line of observations.jsonl: all that scoring and judging need to be done again."""
-    case, obs = result.case, result.observation
-    answer = obs.answer if obs else None
+    obs = observed if isinstance(observed, Observation) else None
+    problem = None if isinstance(observed, Observation) else observed.problem
+    answer = observed.answer
     if answer is not None and not settings.save_traces:
         answer = replace(answer, trace=None)
     return {
         "schema": SCHEMA,
-        "case_key": result.key,
-        "trial": result.trial,
-        "case": case_to_mapping(case) | {"source": list(case.source)},
+        "case_key": trial.key,
+        "trial": trial.number,
+        "case": case_to_mapping(trial.case) | {"source": list(trial.case.source)},
         "answer": answer_to_response(answer) if answer else None,
         "judgements": {name: _judgement(one) for name, one in obs.judgements.items()} if obs else {},
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
         "params": dict(obs.params) if obs else {},
-        "timings": asdict(result.timings),
-        "error": asdict(result.error) if result.error else None,
+        "timings": asdict(observed.timings),
+        "error": asdict(problem) if problem else None,
     }
 
 

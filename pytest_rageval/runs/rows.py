@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 ASK_FAILED = frozenset(
@@ -28,6 +29,8 @@ class Row:
     failed: tuple[tuple[str, str], ...]
     """Failed gates as (metric, tag)."""
     gates_examined: int
+    trial_passed: bool
+    """Did this trial alone hold its gates? The outcome is that of all trials of the case together."""
     error_kind: str | None
     message: str | None
     is_blank: bool
@@ -61,6 +64,7 @@ class Row:
             not_applicable=frozenset(record["skipped_metrics"]),
             failed=tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]),
             gates_examined=record["verdict"]["gates_held"] + len(record["verdict"]["failed_gates"]),
+            trial_passed=record["verdict"].get("trial_passed", record["verdict"]["passed"]),
             error_kind=error.get("kind"),
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
@@ -74,3 +78,28 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
     """Rows by case key and trial; of one that was recorded twice (a retried case) the last counts."""
     latest = {(row.key, row.trial): row for row in rows}
     return [latest[key] for key in sorted(latest)]
+
+
+def cases_of(rows: Iterable[Row]) -> list[Row]:
+    """A row a case: that of its only trial, or one with the mean of each score over its trials.
+
+    A case of which a trial ended in an error is that error.
+    """
+    trials: dict[str, list[Row]] = {}
+    for row in in_order(rows):
+        trials.setdefault(row.key, []).append(row)
+    return [_over(each) if len(each) > 1 else each[0] for each in trials.values()]
+
+
+def _over(trials: list[Row]) -> Row:
+    broken = next((row for row in trials if row.error_kind is not None), None)
+    if broken is not None:
+        return broken
+    found: dict[str, list[float]] = {}
+    for row in trials:
+        for name, value in row.scores.items():
+            found.setdefault(name, []).append(value)
+    scores = {name: math.fsum(values) / len(values) for name, values in found.items()}
+    not_applicable = frozenset().union(*(row.not_applicable for row in trials)) - scores.keys()
+    is_blank = all(row.is_blank for row in trials)
+    return replace(trials[0], scores=scores, not_applicable=not_applicable, is_blank=is_blank)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from pytest_rageval.errors import SettingsError
 
 GITIGNORE = """\
 # Written once by rageval; yours to change. Kept: metrics.json, summary.md, baseline.json and each run's config.json.
-results.jsonl
-observations.jsonl
+results*.jsonl
+observations*.jsonl
 *.log
 report.html
 cache/
@@ -40,25 +41,44 @@ def check_run_id(reports: Path, wanted: str | None) -> None:
 
 
 class RunFolder:
-    """`reports/runs/<run_id>/`, open for writing. Only the controlling process has one."""
+    """`reports/runs/<run_id>/`, open for writing."""
 
-    def __init__(self, reports: Path, wanted: str | None = None) -> None:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.reports = path.parent.parent
+        self._files: dict[str, int] = {}
+        self._claim: int | None = None
+
+    @classmethod
+    def new(cls, reports: Path, wanted: str | None = None) -> RunFolder:
         """Make the folder: of the wanted name, else of the UTC time; with a suffix where that is taken."""
-        self.reports = reports
         run_id = wanted or datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
         for suffix in ("", *(f"_{n}" for n in range(2, 10_000))):
-            self.path = reports / "runs" / (run_id + suffix)
+            path = reports / "runs" / (run_id + suffix)
             try:
-                self.path.mkdir(parents=True)
+                path.mkdir(parents=True)
                 break
             except FileExistsError:
                 continue
             except OSError as error:
-                raise SettingsError(f"reports: {self.path} cannot be made: {error.strerror}") from None
+                raise SettingsError(f"reports: {path} cannot be made: {error.strerror}") from None
         ignore = reports / ".gitignore"
         if not ignore.exists():
             ignore.write_text(GITIGNORE, encoding="utf-8")
-        self._files: dict[str, int] = {}
+        return cls(path)
+
+    def claim(self) -> None:
+        """Keep other processes from finishing this run while this one writes it; SettingsError where one does.
+
+        The lock lives as long as this process, however it ends.
+        """
+        self._claim = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SettingsError(f"run {self.run_id} is being written by another process; wait for it to end") from None
+        except OSError:
+            pass  # a file system without locks
 
     @property
     def run_id(self) -> str:
@@ -67,7 +87,7 @@ class RunFolder:
     def append(self, name: str, line: str) -> None:
         """Add one line to a file of the run; it is with the operating system when this returns."""
         if name not in self._files:
-            self._files[name] = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            self._files[name] = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         data = memoryview((line + "\n").encode("utf-8"))
         while data:
             data = data[os.write(self._files[name], data) :]
@@ -81,6 +101,9 @@ class RunFolder:
         for descriptor in self._files.values():
             os.close(descriptor)
         self._files.clear()
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -90,11 +113,20 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file in one step: a reader sees the old or the new one, never half of either."""
+    _replace(path, (text,))
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """The same, line by line: they need not be in memory together."""
+    _replace(path, (line + "\n" for line in lines))
+
+
+def _replace(path: Path, parts: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_rageval.errors import JudgeError
+from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.base import Judge
 from pytest_rageval.judges.cache import SqliteCache
-from pytest_rageval.judges.cached import CachedJudge, Mode, cache_key
+from pytest_rageval.judges.cache_key import cache_key
+from pytest_rageval.judges.cached import CachedJudge, Mode
 from pytest_rageval.judges.lexical import LexicalJudge
 from pytest_rageval.model import Judgement, JudgeRequest
 
@@ -195,6 +196,150 @@ def test_a_heuristic_judge_is_asked_directly_in_every_mode(a_cached, tmp_path, m
     assert not (tmp_path / "cache.sqlite").exists()
 
 
+class Embedding(Counting):
+    """A heuristic that asks a server: not local."""
+
+    heuristic, is_local = True, False
+
+
+class LocalModel(Counting):
+    heuristic, is_local = False, True
+
+
+def test_a_heuristic_judge_that_is_not_local_is_kept_like_a_model(a_cached):
+    embedding = Embedding()
+    judge = a_cached(embedding)
+    ask(judge, a_request())
+    (said,) = ask(judge, a_request())
+    assert (said.cached, embedding.asked, judge.is_local, judge.heuristic) == (True, 1, False, True)
+
+
+def test_a_model_that_is_local_is_asked_directly(a_cached):
+    local = LocalModel()
+    ask(a_cached(local), a_request())
+    ask(a_cached(local, "replay"), a_request())
+    assert local.asked == 2
+
+
+# ── what a cache saves ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_hits_carry_what_the_judgement_cost_once_and_are_counted_as_saved(a_cached):
+    judge = a_cached(Counting(a_judgement(cost_usd=0.25, latency_ms=800.0), a_judgement(cost_usd=0.5, latency_ms=1.0)))
+    ask(judge, a_request(), a_request("else?"))
+    assert (judge.hits, judge.misses, judge.saved_usd, judge.saved_ms) == (0, 2, None, None)
+    first, _, _ = ask(judge, a_request(), a_request(), a_request("else?"))
+    assert (first.cached, first.cost_usd, first.latency_ms) == (True, 0.25, 800.0)
+    assert (judge.hits, judge.misses, judge.saved_usd, judge.saved_ms) == (3, 2, 1.0, 1601.0)
+
+
+def test_a_cost_that_is_not_known_is_not_a_cost_of_0(a_cached):
+    judge = a_cached(Counting(a_judgement(latency_ms=5.0)))
+    ask(judge, a_request())
+    ask(judge, a_request())
+    assert (judge.hits, judge.saved_usd, judge.saved_ms) == (1, None, 5.0)
+
+
+def test_who_waits_for_an_equal_request_is_a_hit(a_cached):
+    judge = a_cached(Counting(a_judgement(cost_usd=0.25)))
+    ask(judge, *[a_request()] * 5)
+    assert (judge.hits, judge.saved_usd) == (4, 1.0)
+
+
+def test_refresh_looks_for_nothing_and_so_misses_nothing(a_cached):
+    judge = a_cached(Counting(), "refresh")
+    ask(judge, a_request())
+    ask(judge, a_request())
+    assert (judge.hits, judge.misses) == (0, 0)
+
+
+# ── what a miss is nearest to ─────────────────────────────────────────────────────────────────────────────────
+
+
+def said_of_a_miss(judge: CachedJudge, request: JudgeRequest) -> str:
+    with pytest.raises(JudgeError) as caught:
+        ask(judge, request)
+    (problem,) = caught.value.problems
+    assert "\n" not in problem
+    return problem.partition("; ")[2]
+
+
+RUN_ONCE = "; run once with judge cache mode 'use'"
+
+
+@pytest.mark.parametrize(
+    ("other", "nearest"),
+    [
+        ({"prompt_version": "1+abd"},
+         "same question, same answer, same contexts; prompt_version was '1+abc', now '1+abd'"),
+        ({"trial": 2}, "same question, same answer, same contexts; trial was 0, now 2"),
+        ({"variables": {**a_request().variables, "answer": "so?"}}, "same question, other answer, same contexts"),
+        ({"variables": {**a_request().variables, "contexts": []}}, "same question, same answer, other contexts"),
+        ({"variables": {**a_request().variables, "key_facts": ["x"]}},
+         "same question, same answer, same contexts, other key_facts"),
+        ({"variables": {**a_request().variables, "question": "who?"}},
+         "other question 'why?', same answer, same contexts"),
+    ],
+)  # fmt: skip
+def test_a_miss_in_replay_names_the_nearest_and_what_differs(a_cached, other, nearest):
+    ask(a_cached(Counting()), a_request())
+    said = said_of_a_miss(a_cached(Counting(), "replay"), replace(a_request(), **other))
+    assert said == f"nearest: {nearest}{RUN_ONCE}"
+
+
+def test_another_model_and_other_sampling_are_named_with_both_values(a_cached):
+    first, second = Counting(), Counting()
+    first.sampling, second.sampling, second.model = {"temperature": 0}, {"temperature": 1}, "counting/2"
+    ask(a_cached(first), a_request())
+    assert said_of_a_miss(a_cached(second, "replay"), a_request()) == (
+        "nearest: same question, same answer, same contexts; model was 'counting/1', now 'counting/2'; "
+        f"sampling was {{'temperature': 0}}, now {{'temperature': 1}}{RUN_ONCE}"
+    )
+
+
+def test_of_several_the_one_that_differs_least_is_named(a_cached):
+    judge = a_cached(Counting())
+    ask(judge, a_request(answer="a", contexts=[]), a_request(answer="b"), a_request("who?"))
+    said = said_of_a_miss(a_cached(Counting(), "replay"), a_request(answer="c"))
+    assert said == f"nearest: same question, other answer, same contexts{RUN_ONCE}"
+
+
+def test_without_any_judgement_of_the_rubric_that_is_said(a_cached):
+    ask(a_cached(Counting()), a_request())
+    said = said_of_a_miss(a_cached(Counting(), "replay"), replace(a_request(), rubric="relevance"))
+    assert said == f"none is for this rubric{RUN_ONCE}"
+
+
+def test_hostile_text_cannot_get_out_of_the_message_of_a_miss(a_cached):
+    ask(a_cached(Counting()), a_request("\x1b[31m\u202e" * 500))
+    said = said_of_a_miss(a_cached(Counting(), "replay"), replace(a_request(), prompt_version="1\n\x1b]0;"))
+    assert "\\x1b[31m\\u202e" in said
+    assert "\x1b" not in said
+    assert len(said) < 400
+
+
+class Remembering(dict):
+    """A cache of somebody's own: it gets and puts, and knows nothing of parts."""
+
+    def put(self, key: str, judgement: Judgement) -> None:
+        self[key] = judgement
+
+
+def test_a_cache_that_knows_keys_only_serves_all_modes_and_names_no_nearest():
+    cache = Remembering()
+    ask(CachedJudge(Counting(), cache), a_request())
+    assert ask(CachedJudge(Counting(), cache, "replay"), a_request())[0].cached
+    assert said_of_a_miss(CachedJudge(Counting(), cache, "replay"), a_request("who?")) == RUN_ONCE[2:]
+
+
+@pytest.mark.parametrize("sampling", [{"temperature": float("nan")}, {"stop": {1, 2}}, {"stop": "\ud800"}, 7])
+def test_sampling_that_is_no_json_is_said_once_and_not_at_every_case(a_cached, sampling):
+    counting = Counting()
+    counting.sampling = sampling
+    with pytest.raises(SettingsError, match="judge 'counting/1': model and sampling become part of a cache key, but"):
+        a_cached(counting)
+
+
 # ── what is never kept ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -212,6 +357,12 @@ def test_a_heuristic_judge_is_asked_directly_in_every_mode(a_cached, tmp_path, m
         (a_judgement(extra={"raw": "\udc00"}), "its text holds a lone surrogate"),
         (a_judgement(extra={"confidence": float("inf")}), "cannot be written as JSON"),
         (a_judgement(reasoning=None), "its reasoning or claims are not all strings"),
+        (a_judgement(cost_usd=float("nan")), "cost_usd is nan, expected a number of at least 0, or None"),
+        (a_judgement(tokens_in=-1), "tokens_in is -1, expected a number of at least 0, or None"),
+        (a_judgement(latency_ms=10**400), "latency_ms is 1000000"),
+        (a_judgement(scale=None), "its scale is None, expected two finite numbers"),
+        (a_judgement(scores=[4.0]), "its scores are [4.0], expected a mapping"),
+        (a_judgement(flags=("\udc00",)), "its text holds a lone surrogate"),
     ],
 )
 def test_what_cannot_pass_for_a_judgement_is_an_error_and_not_kept(a_cached, said, problem):
@@ -227,10 +378,6 @@ def test_what_cannot_pass_for_a_judgement_is_an_error_and_not_kept(a_cached, sai
 
 
 def test_an_entry_of_a_foreign_cache_that_is_no_judgement_is_judged_again():
-    class Remembering(dict):
-        def put(self, key: str, judgement: Judgement) -> None:
-            self[key] = judgement
-
     cache = Remembering({cache_key(a_request(), "counting/1"): "4 of 5"})
     (said,) = ask(CachedJudge(Counting(), cache), a_request())
     assert not said.cached

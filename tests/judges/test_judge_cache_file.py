@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sqlite3
 import subprocess
@@ -11,13 +12,16 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from pytest_rageval.judges.base import JudgementCache
-from pytest_rageval.judges.cache import SqliteCache
-from pytest_rageval.model import Judgement
+from pytest_rageval.judges.cache import LARGEST, LOOKED_AT, SqliteCache
+from pytest_rageval.judges.cache_key import KeyParts, key_parts
+from pytest_rageval.model import Judgement, JudgeRequest
 
 A_JUDGEMENT = Judgement(
     rubric="groundedness",
@@ -52,12 +56,17 @@ def a_cache(path: Path) -> SqliteCache:
     return _opened[-1]
 
 
+def the_parts(question: str = "why?", **variables: object) -> KeyParts:
+    given = {"question": question, "answer": "so", "contexts": [], **variables}
+    return key_parts(JudgeRequest("groundedness", "1+abc", given), "m/1", {"temperature": 0})
+
+
 def rows(path: Path, query: str) -> list[tuple]:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
 
 
-def change(path: Path, statement: str, *values: str) -> None:
+def change(path: Path, statement: str, *values: str | bytes) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement, values)
 
@@ -153,43 +162,123 @@ def test_a_row_that_is_no_judgement_is_ignored_with_a_note(path, written):
     assert cache.get("key-0") == A_JUDGEMENT
 
 
+def test_beside_a_judgement_stand_its_time_and_what_its_key_was_made_of(path):
+    cache, parts = a_cache(path), the_parts("왜 " * 300, references=["x"])
+    cache.put(parts.key, A_JUDGEMENT, parts)
+    ((written, created, rubric, model),) = rows(path, "SELECT parts, created, rubric, model FROM judgements")
+    kept = KeyParts.read(json.loads(written))
+    assert (kept, kept.key, kept.asked) == (parts, parts.key, ("왜 " * 300)[:200])
+    assert (kept.sampling, kept.trial, kept.variables.keys()) == ({"temperature": 0}, 0, {"references"})
+    assert (rubric, model) == ("groundedness", "m/1")
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(created)) < timedelta(minutes=5)
+
+
+def test_what_is_too_large_is_not_kept_and_that_is_said(path):
+    cache = a_cache(path)
+    cache.put("key", replace(A_JUDGEMENT, reasoning="x" * LARGEST))
+    assert cache.get("key") is None
+    assert "is not kept: it is longer than 1,048,576 characters" in cache.notes[0]
+
+
+@pytest.mark.parametrize("field", ["model", "prompt_version"])
+def test_parts_that_are_no_text_are_not_kept(path, field):
+    cache = a_cache(path)
+    cache.put("key", A_JUDGEMENT, replace(the_parts(), **{field: "\ud800"}))
+    assert cache.get("key") is None
+    (note,) = cache.notes
+    assert "cannot be written and is not kept" in note
+    note.encode()
+
+
+# ── the nearest entry ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_nearest_is_one_of_the_same_question_before_all_others(path):
+    cache = a_cache(path)
+    kept = [the_parts(answer="else", contexts=[1], references=[]), the_parts("who?"), the_parts("how?")]
+    for parts in kept:
+        cache.put(parts.key, A_JUDGEMENT, parts)
+    assert cache.nearest(the_parts()) == kept[0]
+    assert cache.nearest(the_parts("when?")) in kept[1:]
+    assert cache.nearest(replace(the_parts(), rubric="relevance")) is None
+
+
+def test_so_many_entries_at_most_are_looked_at_whatever_there_is(path):
+    cache = a_cache(path)
+    for number in range(2 * LOOKED_AT):
+        parts = the_parts(f"question {number}")
+        cache.put(parts.key, A_JUDGEMENT, parts)
+    assert cache.nearest(the_parts()) is not None
+    plan = rows(path, "EXPLAIN QUERY PLAN SELECT parts FROM judgements WHERE rubric = 'g' AND question = 'q' LIMIT 9")
+    assert "USING INDEX by_question" in plan[0][-1]
+
+
+@pytest.mark.parametrize("written", ["", "{", "[]", "{}", "null", '{"rubric": 1}', "[" * 100_000, b"\xff"])
+def test_parts_that_cannot_be_read_are_not_the_nearest(path, written):
+    cache, parts = a_cache(path), the_parts()
+    cache.put(parts.key, A_JUDGEMENT, parts)
+    change(path, "UPDATE judgements SET parts = ?", written)
+    assert cache.nearest(parts) is None
+    assert cache.notes == []
+
+
+def test_looking_for_the_nearest_makes_no_file(path):
+    assert a_cache(path).nearest(the_parts()) is None
+    assert not path.parent.exists()
+
+
 # ── many at once ──────────────────────────────────────────────────────────────────────────────────────────────
 
 FILL = """
 import sys
 from pathlib import Path
 from pytest_rageval.judges.cache import SqliteCache
-from pytest_rageval.model import Judgement
-cache = SqliteCache(Path(sys.argv[1]))
+from pytest_rageval.judges.cache_key import key_parts
+from pytest_rageval.model import Judgement, JudgeRequest
+
+def entry(at):
+    parts = key_parts(JudgeRequest("groundedness", "1+abc", {"question": f"question {at}"}), "m/1")
+    return parts, Judgement("groundedness", {"groundedness": at / 20}, (0.0, 5.0), reasoning=f"because {at}")
+
 print("ready", flush=True)
-sys.stdin.readline()
-for at in range(100):
-    key = f"key-{(at + 25 * int(sys.argv[2])) % 100}"
-    if cache.get(key) is None:
-        cache.put(key, Judgement("groundedness", {"groundedness": 4.0}, (0.0, 5.0)))
-assert all(cache.get(f"key-{at}") is not None for at in range(100))
-cache.close()
-print(cache.notes)
+for line in sys.stdin:
+    cache = SqliteCache(Path(line.rstrip()))
+    for at in range(100):
+        parts, judgement = entry((at + 25 * int(sys.argv[1])) % 100)
+        if cache.get(parts.key) is None:
+            cache.put(parts.key, judgement, parts)
+    assert all(cache.get(parts.key) == judgement for parts, judgement in map(entry, range(100)))
+    cache.close()
+    print(cache.notes, flush=True)
 """
 
 
-def test_four_processes_on_one_fresh_file_keep_every_key_once(path):
-    command = [sys.executable, "-W", "error", "-c", FILL, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+@pytest.fixture
+def fillers() -> Iterator[list[subprocess.Popen[str]]]:
+    """Eight processes that fill the cache whose path they are told, and say what they noted."""
     processes = [
-        subprocess.Popen([*command, str(at)], cwd=Path(__file__).parents[2], **pipes)  # type: ignore[call-overload]
-        for at in range(4)
-    ]
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", FILL, str(at)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
+        )
+        for at in range(8)
+    ]  # fmt: skip
+    yield processes
     for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        out, err = process.communicate(timeout=60)
-        assert (out, err, process.returncode) == ("[]\n", "", 0)
-    assert rows(path, "SELECT count(*) FROM judgements") == [(100,)]
-    assert set_aside(path) == []
+        process.communicate(timeout=60)
+
+
+def test_eight_processes_on_one_fresh_file_keep_every_key_once_in_each_of_20_rounds(fillers, tmp_path):
+    assert [process.stdout.readline() for process in fillers] == ["ready\n"] * 8
+    for number in range(20):
+        path = tmp_path / f"round-{number}" / "cache.sqlite"
+        for process in fillers:
+            process.stdin.write(f"{path}\n")
+            process.stdin.flush()
+        assert [process.stdout.readline() for process in fillers] == ["[]\n"] * 8
+        found = rows(path, "SELECT count(*), count(DISTINCT key), count(parts) FROM judgements")
+        assert found == [(100, 100, 100)]
+        assert [one.name for one in path.parent.iterdir()] == ["cache.sqlite"]
 
 
 def test_many_threads_share_one_cache(path):
@@ -244,6 +333,13 @@ def _same_table_of_somebody_else(path: Path) -> None:
     change(path, "CREATE TABLE judgements (key TEXT, judgement TEXT)")
 
 
+def _older(path: Path) -> None:
+    path.unlink()
+    change(path, "CREATE TABLE judgements (key TEXT PRIMARY KEY, judgement TEXT NOT NULL) WITHOUT ROWID")
+    change(path, "PRAGMA application_id = 0x52414745")
+    change(path, "PRAGMA user_version = 1")
+
+
 def _newer(path: Path) -> None:
     change(path, "PRAGMA user_version = 99")
 
@@ -254,8 +350,8 @@ def _without_table(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [_garbage, _a_few_bytes, _half, _header_only, _scribbled, _foreign, _same_table_of_somebody_else, _newer,
-     _without_table],
+    [_garbage, _a_few_bytes, _half, _header_only, _scribbled, _foreign, _same_table_of_somebody_else, _older,
+     _newer, _without_table],
 )  # fmt: skip
 def test_a_broken_or_foreign_file_is_set_aside_untouched_and_a_new_one_begun(path, spoil):
     a_filled(path)
@@ -271,6 +367,22 @@ def test_a_broken_or_foreign_file_is_set_aside_untouched_and_a_new_one_begun(pat
     (note,) = cache.notes
     assert note.startswith(f"{path}: not a usable judge cache (")
     assert f"set aside as {aside.name}, a new one is begun" in note
+
+
+def test_a_file_of_an_older_layout_is_said_to_be_one(path):
+    a_filled(path)
+    _older(path)
+    cache = a_cache(path)
+    cache.get("key-0")
+    assert "(its layout is 1, not 2); set aside as " in cache.notes[0]
+
+
+def test_an_entry_that_is_no_utf_8_costs_that_entry_alone(path):
+    a_filled(path, 2)
+    change(path, "UPDATE judgements SET judgement = CAST(? AS TEXT) WHERE key = 'key-0'", b"{\xff")
+    cache = a_cache(path)
+    assert (cache.get("key-0"), cache.get("key-1")) == (None, A_JUDGEMENT)
+    assert "entry key-0 is unreadable and ignored" in cache.notes[0]
 
 
 def test_an_empty_file_becomes_the_cache(path):
@@ -329,7 +441,9 @@ READ_ONLY = """
 import os, sys
 from pathlib import Path
 from pytest_rageval.judges.cache import SqliteCache
+from pytest_rageval.judges.judgement_json import judgement_to_json
 from pytest_rageval.model import Judgement
+judgement_to_json(Judgement("groundedness", {}))  # imports what only the superuser may be able to read
 if os.geteuid() == 0:  # permissions do not bind the superuser
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 cache = SqliteCache(Path(sys.argv[1]))
@@ -372,3 +486,26 @@ def test_a_disk_without_room_stops_the_keeping_and_nothing_else(path):
     (note,) = run(FULL, path).splitlines()
     assert "cannot be written" in note
     assert a_cache(path).get("early") is not None
+
+
+@pytest.fixture
+def full_disk(tmp_path) -> Iterator[Path]:
+    """A file system with room for half a megabyte; only the superuser can make one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", folder], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("a file system of its own needs the superuser")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_file_system_that_is_full_stops_the_keeping_and_nothing_else(full_disk):
+    cache = SqliteCache(full_disk / "cache.sqlite")
+    large = replace(A_JUDGEMENT, reasoning="long " * 2000)
+    for at in range(200):
+        cache.put(f"key-{at}", large)
+    assert (cache.get("key-0"), cache.get("key-199")) == (large, None)
+    cache.close()
+    (note,) = cache.notes
+    assert "cannot be written (database or disk is full); judgements are no longer kept" in note

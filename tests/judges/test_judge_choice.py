@@ -7,14 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from fault_server import closed_port
+from judge_server import JudgeServer
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_object, judge_from_spec
 from pytest_rageval.judges.adapter import PlainJudge
-from pytest_rageval.judges.base import Judge
+from pytest_rageval.judges.base import Judge, JudgeOptions
 from pytest_rageval.judges.lexical import LexicalJudge
+from pytest_rageval.judges.model_judge import ModelJudge
 from pytest_rageval.judges.stub import StubJudge
 from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.settings import Settings
 
 
 def a_request(rubric: str = "groundedness") -> JudgeRequest:
@@ -63,20 +67,141 @@ def test_a_stub_without_a_usable_score_is_said(spec):
         judge_from_spec(spec)
 
 
-@pytest.mark.parametrize(
-    "spec", ["qwen2.5-14b", "openai:gpt-x", "openai:some_model", "http://localhost:1/v1", "", "none:"]
+KNOWN = (
+    "known: lexical, none, stub:SCORE, openai:MODEL, openai:MODEL@URL, http://HOST, anthropic:MODEL, "
+    "embedding:MODEL@URL, deepeval:METRIC@JUDGE, package.module:object"
 )
+
+
+@pytest.mark.parametrize("spec", ["", "none:", "lexical:2", "two words", "no_such_module:judge", "a@b"])
 def test_an_unknown_judge_names_the_known_ones(spec):
     with pytest.raises(SettingsError) as caught:
         judge_from_spec(spec)
     (problem,) = caught.value.problems
-    assert problem == f"unknown judge {spec!r}; known: lexical, none, stub:SCORE, package.module:object"
+    assert problem.startswith(f"unknown judge {spec!r}")
+    assert problem.endswith(KNOWN)
 
 
-def test_a_base_url_does_not_make_an_unknown_judge_known():
-    with pytest.raises(SettingsError, match="none of these asks a server") as caught:
-        judge_from_spec("qwen2.5-14b", base_url="http://user:secret@localhost:8000/v1")
-    assert "secret" not in str(caught.value)
+@pytest.mark.parametrize("spec", ["qwen2.5-14b", "qwen2.5:14b", "llama3:latest", "org/model-7b"])
+def test_a_bare_model_needs_a_base_url_and_is_one_with_it(spec):
+    with pytest.raises(SettingsError, match=r"if it is a model, say where with --rageval-judge-base-url"):
+        judge_from_spec(spec)
+    judge = judge_from_spec(spec, options=JudgeOptions(base_url="http://localhost:8080"))
+    assert isinstance(judge, ModelJudge)
+    assert judge.model == spec
+
+
+# ── judges that ask a server ──────────────────────────────────────────────────────────────────────────────────
+
+
+def answers(spec: str, **options) -> Judgement:
+    judge = judge_from_spec(spec, options=JudgeOptions(**options))
+    assert judge is not None
+
+    async def one() -> Judgement:
+        try:
+            return await judge.judge(a_request())
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(one())
+
+
+@pytest.mark.parametrize(
+    ("spec", "has_base_url", "path", "model"),
+    [
+        ("openai:judge:7b@URL", False, "/v1/chat/completions", "judge:7b"),
+        ("openai:judge@URL/api/v3/", False, "/api/v3/chat/completions", "judge"),
+        ("openai:judge", True, "/v1/chat/completions", "judge"),
+        ("judge", True, "/v1/chat/completions", "judge"),
+        ("judge:7b", True, "/v1/chat/completions", "judge:7b"),
+        ("URL", False, "/v1/chat/completions", "only-one"),
+        ("URL/v1", False, "/v1/chat/completions", "only-one"),
+        ("anthropic:judge@URL", False, "/v1/messages", "judge"),
+        ("anthropic:judge", True, "/v1/messages", "judge"),
+    ],
+)
+def test_a_spec_leads_to_its_server_and_model(spec, has_base_url, path, model):
+    with JudgeServer(models=["only-one"]) as server:
+        told = {"base_url": server.url} if has_base_url else {}
+        said = answers(spec.replace("URL", server.url), **told)
+    assert (said.scores, said.model) == ({"groundedness": 4.0}, model)
+    assert (server.chats[0].path, server.chats[0].json["model"]) == (path, model)
+
+
+def test_the_url_of_a_spec_comes_before_the_base_url():
+    with JudgeServer() as server:
+        answers(f"openai:judge@{server.url}", base_url="http://127.0.0.1:1")
+    assert len(server.chats) == 1
+
+
+@pytest.mark.parametrize(("models", "said"), [([], "0 models;"), (["a", "b\x1b[0m"], "2 models: a, b")])
+def test_a_server_with_another_number_of_models_lists_them(models, said):
+    with JudgeServer(models=models) as server, pytest.raises(SettingsError) as caught:
+        judge_from_spec(server.url)
+    assert f"GET {server.url}/v1/models: {said}" in str(caught.value)
+    assert str(caught.value).endswith("write openai:MODEL@URL")
+    assert "\x1b" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there_cannot_name_its_model():
+    with pytest.raises(
+        SettingsError, match=r"the judge's model cannot be asked for: GET http://127\.0\.0\.1:\d+/v1/models"
+    ):
+        judge_from_spec(f"http://127.0.0.1:{closed_port()}")
+
+
+def test_a_model_can_be_asked_for_where_an_event_loop_is_running():
+    async def made() -> str:
+        judge = judge_from_spec(server.url)
+        assert judge is not None
+        return judge.model
+
+    with JudgeServer(models=["only-one"]) as server:
+        assert asyncio.run(made()) == "only-one"
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("openai:", "is spelt openai:MODEL or openai:MODEL@URL"),
+        ("openai:a@b", "is spelt openai:MODEL or openai:MODEL@URL"),
+        ("openai:http://localhost", "is spelt openai:MODEL"),
+        ("openai:judge@ftp://host", "is spelt openai:MODEL"),
+        ("anthropic:", "is spelt anthropic:MODEL or anthropic:MODEL@URL"),
+        ("openai:judge", "the environment variable OPENAI_API_KEY is not set; api.openai.com needs it"),
+        ("anthropic:judge", "the environment variable ANTHROPIC_API_KEY is not set; api.anthropic.com needs it"),
+        ("embedding:small", "no server; write it as embedding:MODEL@URL"),
+        ("http://", "is not an HTTP URL"),
+        ("http://[bad", "is not a URL"),
+        ("deepeval:toxicity", "metric 'toxicity' is not one of faithfulness, g-eval"),
+        ("deepeval:faithfulness", "no model; write it as deepeval:faithfulness@openai:MODEL"),
+    ],
+)
+def test_what_is_wrong_with_a_served_judge_is_said_in_one_line(monkeypatch, spec, said):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SettingsError) as caught:
+        judge_from_spec(spec)
+    (problem,) = caught.value.problems
+    assert said in problem
+    assert "\n" not in problem
+
+
+@pytest.mark.parametrize("spec", ["openai:a b@http://me:secret-word@host", "embedding:a b@http://me:secret-word@host"])
+def test_a_password_in_a_wrong_spec_is_not_shown(spec):
+    with pytest.raises(SettingsError) as caught:
+        judge_from_spec(spec)
+    assert "secret-word" not in str(caught.value)
+
+
+def test_settings_become_options():
+    settings = Settings(
+        judge_base_url="http://localhost:1", judge_temperature=0.5, judge_concurrency=3, judge_requests_per_minute=9.0
+    )
+    options = JudgeOptions.of(settings, share=0.5)
+    assert (options.base_url, options.temperature, options.concurrency) == ("http://localhost:1", 0.5, 3)
+    assert (options.requests_per_minute, options.tokens_per_minute, options.share) == (9.0, None, 0.5)
 
 
 OWN = """
@@ -140,7 +265,7 @@ def test_an_installed_package_adds_judges_by_entry_point(own_module, monkeypatch
     judge = judge_from_spec("own:model-7:small")
     assert judge is not None
     assert judge.model == "model-7:small"
-    with pytest.raises(SettingsError, match=r"known: lexical, none, own:…, stub:SCORE"):
+    with pytest.raises(SettingsError, match=r"known: lexical, none, .*, own:…, package\.module:object"):
         judge_from_spec("owned")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges import requests_for
-from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import Answer, Chunk, EvalCase, Gold, JudgeRequest, Reference, Turn
 
 ALL = ("groundedness", "correctness", "relevance", "abstention")
@@ -90,3 +92,110 @@ def test_of_an_abstention_only_correctness_is_judged_and_only_if_there_was_an_an
 def test_an_unknown_rubric_is_said():
     with pytest.raises(SettingsError, match="unknown rubric 'style'"):
         requests_for(a_case(), an_answer(), ["style"], 5)
+
+
+# ── the other rubrics ─────────────────────────────────────────────────────────────────────────────────────────
+
+FIVE = {"relevance", "faithfulness", "citation_accuracy", "abstention_quality", "synthesis"}
+TWO_DOCUMENTS = (Chunk("a#1", rel_path="a.md", text="30 Hz"), Chunk("b#1", rel_path="b.md", text="29 Hz"))
+
+
+def all_asked(case: EvalCase, answer: Answer, **settings) -> set[str]:
+    """Of all rubrics, those that apply; composite is left out, that it may cover none."""
+    names = [name for name in rubric_names() if name != "composite"]
+    return {request.rubric for request in requests_for(case, answer, names, 5, **settings)}
+
+
+def a_full_case(**fields) -> EvalCase:
+    return a_case(gold=Gold(answers=("30 Hz",), recency_conflict_rule="acknowledge_both"), **fields)
+
+
+def test_every_rubric_is_asked_where_case_and_answer_have_all_that_it_needs():
+    expected = {*rubric_names()} - {"composite"}
+    assert all_asked(a_full_case(), an_answer(chunks=TWO_DOCUMENTS)) == expected
+
+
+def test_every_variable_of_every_rubric_has_a_value():
+    for name in rubric_names():
+        request = the_request(name, a_full_case(), an_answer(chunks=TWO_DOCUMENTS))
+        assert set(request.variables) == load_rubric(name).variables
+
+
+def test_what_needs_a_context_is_not_asked_without_one():
+    asked_without = all_asked(a_full_case(), an_answer(chunks=()))
+    assert asked_without == {"abstention", "abstention_quality", "claim_split", "conflict_acknowledged", "correctness",
+                             "reference_match", "relevance"}  # fmt: skip
+    assert not requests_for(a_full_case(), an_answer(chunks=()), ["composite"], 5)
+
+
+def test_of_an_abstention_its_quality_is_judged_and_correctness_where_there_was_an_answer():
+    refused = an_answer(abstained=True, chunks=TWO_DOCUMENTS)
+    assert all_asked(a_full_case(), refused) == {"abstention_quality", "correctness"}
+    assert all_asked(a_full_case(answerable=False), refused) == {"abstention_quality"}
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_what_a_classifier_said_counts_as_what_the_response_says(said):
+    answer = an_answer(chunks=TWO_DOCUMENTS)
+    told = replace(answer, abstained=said)
+    assert all_asked(a_full_case(), answer, abstained=said) == all_asked(a_full_case(), told)
+    assert all_asked(a_full_case(), told, abstained=not said) == all_asked(a_full_case(), told)
+
+
+def test_the_composite_stands_for_the_rubrics_whose_scores_it_fills():
+    names = sorted({*FIVE, "composite", "groundedness"})
+    requests = requests_for(a_full_case(), an_answer(chunks=TWO_DOCUMENTS), names, 5)
+    assert [request.rubric for request in requests] == ["composite", "groundedness"]
+    refused = requests_for(a_full_case(), an_answer(abstained=True), names, 5)
+    assert [request.rubric for request in refused] == ["abstention_quality"]
+
+
+def test_without_a_reference_nothing_is_matched_with_it():
+    for answers in (None, (), (" ",)):
+        assert not requests_for(a_case(gold=Gold(answers=answers)), an_answer(), ["reference_match"], 5)
+
+
+@pytest.mark.parametrize("rule", [None, "cite_newer", "cite_both"])
+def test_a_conflict_is_judged_only_where_it_is_to_be_acknowledged(rule):
+    case = a_case(gold=Gold(recency_conflict_rule=rule))
+    assert not requests_for(case, an_answer(), ["conflict_acknowledged"], 5)
+
+
+def test_synthesis_is_judged_where_an_answer_rests_on_several_documents():
+    one = (Chunk("a#1", text="30 Hz"), Chunk("a#2", text="of the camera"))
+    assert not requests_for(a_case(), an_answer(chunks=one), ["synthesis"], 5)
+    assert requests_for(a_case(), an_answer(chunks=TWO_DOCUMENTS), ["synthesis"], 5)
+    assert not requests_for(a_case(), an_answer(chunks=TWO_DOCUMENTS), ["synthesis"], 1)
+    cites_one = an_answer(chunks=TWO_DOCUMENTS, references=(Reference("a#1"),))
+    assert not requests_for(a_case(), cites_one, ["synthesis"], 5)
+    given = requests_for(a_case(contexts=("one", "two")), an_answer(chunks=None), ["synthesis"], 5)
+    assert given
+
+
+def test_citations_are_shown_with_the_text_that_they_point_to():
+    references = (
+        Reference("b#1", rel_path="b.md", heading_path="# Camera"),
+        Reference("c#9", text="quoted"),
+        Reference(),
+    )
+    request = the_request("citation_accuracy", a_case(), an_answer(chunks=TWO_DOCUMENTS, references=references))
+    assert request.variables["citations"] == [
+        {"number": 1, "chunk_id": "b#1", "source": "b.md > # Camera", "text": "29 Hz"},
+        {"number": 2, "chunk_id": "c#9", "source": None, "text": "quoted"},
+        {"number": 3, "chunk_id": None, "source": None, "text": None},
+    ]
+
+
+def test_whether_a_case_is_answerable_is_what_people_decided():
+    for answerable in (True, False):
+        request = the_request("abstention_quality", a_case(answerable=answerable), an_answer())
+        assert request.variables["answerable"] is answerable
+
+
+def test_a_rubric_of_the_project_brings_its_own_wording_version_and_variables():
+    own = replace(load_rubric("reference_match"), prompt="{marker} {reference} {answer}", prompt_version="2+abc")
+    case = a_case(gold=Gold(answers=(" ", "30 Hz", "thirty hertz")))
+    [request] = requests_for(case, an_answer(), ["reference_match"], 5, wordings={"reference_match": own})
+    assert request.wording is own
+    assert request.prompt_version == "2+abc"
+    assert request.variables == {"answer": "It runs at 30 Hz.", "reference": "30 Hz"}

@@ -1,22 +1,57 @@
-"""Rubrics: what every shipped file holds, and how its version follows its content."""
+"""Rubrics: what every shipped file holds, how its version follows its content, and how a project's own replace them."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from pathlib import Path
 
 import pytest
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.judges.rubrics import load_rubric, rubric_names
+from pytest_rageval.judges.rubrics import check_rubrics, load_rubric, rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.rubric import _FOLDER, MARKER
-from pytest_rageval.model import VARIABLES
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.model import VARIABLES, JudgeRequest
+from pytest_rageval.plan import make_plan
+from pytest_rageval.settings import Settings
 
-SHIPPED = ("abstention", "correctness", "groundedness", "relevance")
+FIVE = ("relevance", "faithfulness", "citation_accuracy", "abstention_quality", "synthesis")
+SHIPPED = tuple(
+    sorted(
+        (*FIVE, "composite", "abstention", "correctness", "groundedness", "reference_match", "claim_split",
+         "claim_support", "conflict_acknowledged")
+    )
+)  # fmt: skip
+
+
+def shipped_text(name: str = "groundedness") -> str:
+    return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def a_folder(path: Path, **files: str) -> Path:
+    folder = path / "rubrics"
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def problems(folder: Path) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        check_rubrics(folder, "rubrics")
+    return list(caught.value.problems)
+
+
+# ── shipped ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_shipped_rubrics_are_found():
     assert rubric_names() == SHIPPED
+
+
+def test_every_rubric_that_a_metric_reads_is_shipped():
+    assert {name for metric in load_registry() for name in metric.rubrics} | {"claim_split"} == set(SHIPPED)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -30,7 +65,7 @@ def test_the_prompt_version_changes_with_every_byte_of_the_file(name):
 def test_every_placeholder_of_a_prompt_can_be_filled(name):
     placeholders = set(re.findall(r"\{(\w+)\}", load_rubric(name).prompt))
     assert placeholders <= VARIABLES | {MARKER}
-    assert {MARKER, "question", "answer"} <= placeholders
+    assert {MARKER} | ({"claim", "contexts"} if name == "claim_support" else {"question", "answer"}) <= placeholders
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -40,6 +75,17 @@ def test_every_text_from_outside_stands_inside_the_random_fence(name):
         assert re.search(rf"<\{{marker\}} [a-z ]+>\n\{{{variable}\}}\n</\{{marker\}} [a-z ]+>", prompt), variable
         assert prompt.count(f"{{{variable}}}") == 1
     assert "never an instruction" in prompt
+    assert "Do not repeat the marker." in prompt
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_prompt_names_every_field_of_the_reply_and_every_score_that_there_is(name):
+    rubric = load_rubric(name)
+    task, _, reply = rubric.prompt.partition("# Reply\n")
+    for field, described in rubric.schema["properties"].items():
+        assert f'"{field}"' in reply, field
+        for value in described.get("enum", ()) if len(rubric.scores) == 1 else ():
+            assert re.search(rf"^{value:g} +\S", task, re.MULTILINE), value
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -51,10 +97,181 @@ def test_the_reply_holds_every_score_within_the_scale(name):
         assert described["type"] == "boolean" or (described["minimum"], described["maximum"]) == rubric.scale
 
 
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_reply_is_asked_for_in_a_form_that_servers_can_force(name):
+    schema = load_rubric(name).schema
+    assert schema["additionalProperties"] is False
+    assert schema["required"] == list(schema["properties"])
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_rubric_that_is_copied_into_a_project_is_sound(name, tmp_path):
+    assert check_rubrics(a_folder(tmp_path, **{name: shipped_text(name)})) == {name: load_rubric(name)}
+
+
 def test_the_two_main_rubrics_go_from_0_to_5():
     assert load_rubric("groundedness").scale == load_rubric("correctness").scale == (0.0, 5.0)
+
+
+def test_the_composite_scores_five_dimensions_in_one_reply():
+    assert set(load_rubric("composite").scores) == set(FIVE)
+    assert all(set(load_rubric(name).scores) == {name} for name in FIVE)
 
 
 def test_an_unknown_rubric_names_the_nearest_one():
     with pytest.raises(SettingsError, match=r"unknown rubric 'groundednes'; did you mean 'groundedness'\?"):
         load_rubric("groundednes")
+
+
+# ── a project's own ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_of_the_project_replaces_the_rubric_of_its_name(tmp_path):
+    folder = a_folder(tmp_path, groundedness=shipped_text().replace("a strict examiner", "a kind examiner"))
+    own = load_rubric("groundedness", folder)
+    assert "a kind examiner" in own.prompt
+    assert load_rubric("relevance", folder) == load_rubric("relevance")
+    assert rubric_of(JudgeRequest("groundedness", own.prompt_version, {}, wording=own)) is own
+    assert rubric_of(JudgeRequest("groundedness", "1+abc", {})) == load_rubric("groundedness")
+
+
+def test_an_edited_prompt_has_another_version_although_its_author_kept_the_number(tmp_path):
+    own = load_rubric("groundedness", a_folder(tmp_path, groundedness=shipped_text() + "\n"))
+    assert own.version == load_rubric("groundedness").version
+    assert own.prompt_version != load_rubric("groundedness").prompt_version
+
+
+def test_a_rubric_of_the_project_may_have_another_scale(tmp_path):
+    text = shipped_text().replace("scale = [0, 5]", "scale = [1, 5]").replace("minimum = 0", "minimum = 1")
+    assert load_rubric("groundedness", a_folder(tmp_path, groundedness=text)).scale == (1.0, 5.0)
+
+
+def test_a_plan_holds_the_wording_of_each_rubric_that_is_asked(tmp_path):
+    a_folder(tmp_path, claim_split=shipped_text("claim_split") + "\n")
+    settings = Settings(rubrics="rubrics", enabled=("claim_support", "relevance"))
+    plan = make_plan(settings, load_registry(), tmp_path)
+    assert plan.rubrics == ("claim_support", "relevance", "abstention")
+    assert set(plan.wordings) == {*plan.rubrics, "claim_split"}
+    assert plan.wordings["claim_split"].prompt_version != load_rubric("claim_split").prompt_version
+    assert plan.wordings["relevance"] == load_rubric("relevance")
+
+
+def test_a_plan_reports_what_is_wrong_with_rubrics_along_with_the_rest(tmp_path):
+    a_folder(tmp_path, groundedness="scale = 5")
+    with pytest.raises(SettingsError) as caught:
+        make_plan(Settings(rubrics="rubrics", enabled=("mrrr",)), load_registry(), tmp_path)
+    assert caught.value.problems[0] == "unknown metric 'mrrr'; did you mean 'mrr'?"
+    assert "rubrics/groundedness.toml:1: version is missing" in caught.value.problems
+
+
+@pytest.mark.parametrize("judge", ["none", "lexical"])
+def test_a_run_that_judges_nothing_asks_nothing(judge):
+    settings = Settings(judge=judge, retrieval_only=judge != "none")
+    assert make_plan(settings, load_registry()).rubrics == ()
+
+
+SCORE = "schema.properties.score"
+CLAIMS = "schema.properties.supported_claims"
+INTEGER = 'type = "integer"'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "at", "problem"),
+    [
+        ('version = "1"', "version = 1", "version", 'version is 1, expected a short text, as in "1"'),
+        ('version = "1"\n', "", "#", "version is missing"),
+        ("[0, 5]", "5", "scale", "scale is 5, expected lowest and highest score, as in [0, 5]"),
+        ("[0, 5]", "[5, 0]", "scale", "scale is [5, 0], expected lowest and highest score, as in [0, 5]"),
+        ("[0, 5]", "[0, nan]", "scale", "scale is [0, nan], expected lowest and highest score, as in [0, 5]"),
+        ("scale", "scal", "scal", "scal is not a known key; did you mean 'scale'?"),
+        ("{answer}", "{answr}", "{answr}", "prompt has an unknown placeholder {answr}; did you mean 'answer'?"),
+        ("{marker}", "#", "prompt", "prompt has no {marker}: without it, what is judged"),
+        ('= "score"', "= 3", "[scores]", "scores is {'groundedness': 3}, expected a table"),
+        ('= "score"', '= "skore"', "groundedness =", "scores.groundedness is 'skore', no field of the schema"),
+        ('", "score"]', '"]', "required", "schema.required lacks 'score', which holds the score of groundedness"),
+        ("required =", "required = 1 #", "required", "schema.required is 1, expected a list of the reply's fields"),
+        ('"object"', '"array"', "type", "schema.type is 'array', expected \"object\": replies are JSON objects"),
+        (INTEGER, 'type = "string" #', 'type = "string" #', f"{SCORE}.type is 'string', expected boolean, integer"),
+        (INTEGER, 'type = "int"', 'type = "int"', f"{SCORE}.type is 'int', expected one of string, boolean, integer"),
+        ("maximum = 5", "maximum = 10", "maximum", f"{SCORE}.maximum is 10, beyond the scale [0, 5]"),
+        ("maximum = 5", "maximum = true", "maximum", f"{SCORE}.maximum is True, expected a number"),
+        ("maximum = 5", "enum = 5", "enum", f"{SCORE}.enum is 5, expected a list of values"),
+        ("{ type", "1 #", "items", f"{CLAIMS}.items is 1, expected a table, as in {{ type ="),
+        ("maximum", "max = 2024-01-01 #", "[schema]", "schema cannot be written as JSON: Object of type date"),
+        ("[schema", "[shema", "[shema]", "shema is not a known key; did you mean 'schema'?"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_rubric_is_said_with_its_line(old, new, at, problem, tmp_path):
+    assert old in shipped_text()
+    text = shipped_text().replace(old, new)
+    found = problems(a_folder(tmp_path, groundedness=text))
+    line = next(number for number, line in enumerate(text.split("\n"), start=1) if line.startswith(at))
+    assert any(one.startswith(f"rubrics/groundedness.toml:{line}: {problem}") for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "problem"),
+    [
+        ("relevance", 'relevance = "score"', 'grade = "score"', 'scores holds grade, expected relevance = "FIELD"'),
+        ("relevance", "{answer}", "it", "prompt has no {answer}, without which relevance cannot be judged"),
+        ("relevance", "{history}", "{claim}", "prompt has {claim}, which only claim_support is given; write {answer}"),
+        ("groundedness", "{contexts}", "", "prompt has no {contexts}, without which groundedness cannot be judged"),
+        ("claim_support", "{claim}", "{answer}", "prompt has no {claim}, without which claim_support cannot be judged"),
+        ("claim_split", "claims", "parts", "schema.required lacks 'claims', which is what this rubric is asked for"),
+    ],
+)
+def test_a_rubric_gives_what_is_read_of_the_one_it_replaces(name, old, new, problem, tmp_path):
+    folder = a_folder(tmp_path, **{name: shipped_text(name).replace(old, new)})
+    assert problems(folder) == [f"rubrics/{name}.toml: {problem}"]
+
+
+def test_a_rubric_may_leave_out_what_only_helps(tmp_path):
+    text = shipped_text("reference_match").replace("{contexts}", "").replace("{references}", "{reference}")
+    own = load_rubric("reference_match", a_folder(tmp_path, reference_match=text))
+    assert own.variables == {"question", "answer", "reference"}
+
+
+def test_bad_toml_is_said_with_its_place(tmp_path):
+    assert problems(a_folder(tmp_path, relevance='version = "1"\nscale = [0 1]\n')) == [
+        "rubrics/relevance.toml:2:12: not TOML: Unclosed array"
+    ]
+    assert problems(a_folder(tmp_path, relevance="scale = ")) == [
+        "rubrics/relevance.toml not TOML at its end: Invalid value".replace("toml not", "toml: not")
+    ]
+    (tmp_path / "rubrics/relevance.toml").write_bytes(b'version = "\xff"')
+    assert problems(tmp_path / "rubrics") == ["rubrics/relevance.toml: not UTF-8 at byte 11; save it as UTF-8"]
+
+
+def test_a_file_that_no_rubric_can_be_is_refused_unread(tmp_path):
+    folder = a_folder(tmp_path, relevance="#" * 300_000, synthesis="scale = " + "[" * 100_000)
+    assert problems(folder) == [
+        "rubrics/relevance.toml: larger than 256 KiB; a rubric goes out with every request",
+        "rubrics/synthesis.toml: nested too deeply",
+    ]
+
+
+def test_all_that_is_wrong_with_a_folder_is_said_together(tmp_path):
+    folder = a_folder(
+        tmp_path, groundednes=shipped_text(), relevance="version = 1", synthesis=shipped_text("synthesis")
+    )
+    found = problems(folder)
+    assert found[0] == "rubrics/groundednes.toml: unknown rubric 'groundednes'; did you mean 'groundedness'?"
+    assert [problem.partition(": ")[2].split(" is ")[0] for problem in found[1:]] == [
+        "scale", "prompt", "scores", "schema", "version",
+    ]  # fmt: skip
+
+
+def test_a_folder_that_is_missing_or_empty_is_said(tmp_path):
+    assert problems(tmp_path / "rubrics") == ["rubrics: rubrics is not there or empty; expected a folder"]
+    assert problems(a_folder(tmp_path)) == [
+        "rubrics: rubrics is not there or empty; expected rubric files, as in abstention.toml"
+    ]
+
+
+def test_the_rubric_that_the_documentation_shows_is_sound(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"^```toml\n(version = .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    own = check_rubrics(a_folder(tmp_path, reference_match=shown))["reference_match"]
+    assert own.variables == {"question", "reference", "answer"}
+    listed = set(re.findall(r"\{([a-z_]+)\}", page.partition("| placeholder |")[2]))
+    assert listed == VARIABLES | {MARKER}

@@ -1,14 +1,14 @@
-"""L5: answers against gold answers, key facts, and what a judge said."""
+"""L5: answers against gold answers and key facts."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from observations import DATA, answered, judged, lines, score
+from observations import DATA, answered, lines, score
 
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER
-from pytest_rageval.metrics.answer import NO_GOLD_ANSWER, NO_KEY_FACTS, NOT_JUDGED, best_f1, gold_answers
+from pytest_rageval.metrics.answer import NO_GOLD_ANSWER, NO_KEY_FACTS, best_f1, gold_answers
 
 
 def says(text: str | None, *golds: str, **answer):
@@ -175,33 +175,3 @@ def test_key_fact_recall_is_the_share_of_facts_found():
 def test_empty_key_facts_are_unlabelled():
     assert score("key_fact_recall", answered("red", key_facts=())) == NO_KEY_FACTS.reason
     assert score("key_fact_recall", answered(None, key_facts=("red",))) == NO_ANSWER.reason
-
-
-def test_a_judged_metric_is_what_the_judge_said():
-    assert score("groundedness", judged(answered("Yes."), "groundedness", 4.5, (0, 5))) == 4.5
-    assert score("relevance", judged(answered("Yes."), "relevance", 0.5)) == 0.5
-
-
-def test_a_judge_with_another_scale_is_brought_to_the_metrics_own():
-    assert score("groundedness", judged(answered("Yes."), "groundedness", 0.7)) == pytest.approx(3.5)
-    assert score("correctness", judged(answered("Yes."), "correctness", 4, (1, 5))) == pytest.approx(3.75)
-
-
-def test_a_judge_beyond_its_scale_is_an_error_not_a_score():
-    with pytest.raises(ValueError, match="groundedness is 6"):
-        score("groundedness", judged(answered("Yes."), "groundedness", 6, (0, 5)))
-
-
-@pytest.mark.parametrize("name", ["groundedness", "correctness", "relevance"])
-def test_what_nobody_judged_has_no_score(name):
-    assert score(name, answered("Yes.")) == NOT_JUDGED.reason
-    assert score(name, answered(None)) == NO_ANSWER.reason
-
-
-def test_after_an_abstention_only_the_correctness_of_an_answerable_case_is_judged():
-    for name in ("groundedness", "relevance"):
-        assert score(name, judged(answered("No idea.", abstained=True), name, 1)) == ABSTAINED.reason
-    refused = answered("No idea.", abstained=True)
-    assert score("correctness", judged(refused, "correctness", 1, (0, 5))) == 1
-    right = answered("No idea.", abstained=True, answerable=False)
-    assert score("correctness", judged(right, "correctness", 1, (0, 5))) == ABSTAINED.reason

@@ -76,6 +76,8 @@ def test_default_gates_are_readable_and_name_their_own_metric():
         "token_f1": "L5_wrong_answer",
         "groundedness": "L5_grounding_fail",
         "relevance": "L5_relevance_fail",
+        "faithfulness": "L5_faithfulness_fail",
+        "reference_match": "L5_reference_fail",
         "abstention_accuracy": "abstention_fail",
         "over_abstention": "over_abstention_fail",
     }

@@ -46,12 +46,33 @@ def test_a_regression_fails_the_run_as_a_test_of_its_own(settled: Project, how: 
     result = settled.run("--rageval-target", "worse:answer", "--rageval-known-failures", "report", *how)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=7, xfailed=3, failed=1)
-    assert lines_with(result, "recall_any@5 went from 1 to 0.7 against the baseline, tolerated drop 0.05")
+    assert lines_with(result, "recall_any@5 1 → 0.7, tolerated drop 0.05: may be noise, fails (significant = false) · ")
     comparison = settled.metrics()["comparison"]
-    assert comparison["metrics"]["recall_any@5"]["verdict"] == "regressed"
-    assert comparison["metrics"]["recall_any@5"]["delta"] == pytest.approx(-0.3)
-    assert comparison["metrics"]["recall_any@5"]["p"] is None
+    found = comparison["metrics"]["recall_any@5"]
+    assert found["verdict"] == "beyond tolerance, may be noise"
+    assert (found["delta"], found["p"], found["n_paired"]) == (pytest.approx(-0.3), 2 / 2**3, 10)
     assert len(comparison["flipped_to_fail"]) == 3
+
+
+def test_a_gate_that_asks_for_significance_warns_of_what_may_be_noise(settled: Project):
+    gate = '[[tool.rageval.regression]]\nmetric = "recall_any@5"\nmax_drop = 0.05\nsignificant = true'
+    settled.configure('target = "worse:answer"\nknown_failures = "report"', gate)
+    result = settled.run()
+    assert result.ret == 0
+    result.assert_outcomes(passed=8, xfailed=3)
+    assert lines_with(result, "recall_any@5 1 → 0.7, tolerated drop 0.05: may be noise, holds (significant = true) · ")
+    (gate,) = [one for one in settled.metrics()["gates"] if one["metric"] == "recall_any@5"]
+    assert (gate["significant"], gate["passed"], gate["p"]) == (True, True, 2 / 2**3)
+
+
+def test_a_gate_that_asks_for_significance_fails_by_a_drop_that_is_none_of_chance(settled: Project):
+    gate = '[[tool.rageval.regression]]\nmetric = "recall_any@5"\nmax_drop = 0.05\nsignificant = true'
+    settled.configure('target = "worse:answer"\nknown_failures = "report"', gate)
+    settled.write("worse.py", WORSE.replace('if "worse" in question', "if True"))
+    result = settled.run()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert lines_with(result, "FAILED rageval-gates::recall_any@5 drop")
+    assert lines_with(result, "recall_any@5 1 → 0, tolerated drop 0.05: regressed · 95 % –, p 0.002, n 10, detectable")
 
 
 @pytest.mark.parametrize("waived", [["--rageval-allow-regressions"], ["--rageval-regression", "recall_any@5 drop 0.4"]])
@@ -91,6 +112,8 @@ def test_a_shared_case_that_changed_stops_the_comparison(settled: Project):
     result = settled.run()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert lines_with(result, "1 of 10 shared cases changed since the baseline: evalcases/a.jsonl::q4")
+    gates = settled.metrics()["gates"]
+    assert {(gate["verdict"], gate["passed"]) for gate in gates} == {("incomparable", None)}
     assert settled.run("--rageval-ignore-invariants").ret == 0
 
 
@@ -132,7 +155,7 @@ def test_a_baseline_holds_no_texts(settled: Project):
 
 def test_git_keeps_what_should_be_kept(settled: Project):
     ignored = (settled.path / "reports/.gitignore").read_text(encoding="utf-8")
-    for name in ("results.jsonl", "observations.jsonl", "cache/"):
+    for name in ("results*.jsonl", "observations*.jsonl", "cache/"):
         assert name in ignored.splitlines()
     assert sorted(path.name for path in settled.runs[-1].iterdir()) == [
         "config.json", "metrics.json", "observations.jsonl", "results.jsonl", "run.log", "summary.md",

@@ -12,7 +12,7 @@ import pytest
 from pytest_rageval.engine import Unobserved, score_case
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Problem, Source
+from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Problem, Source, Trial
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.records import observation_record, result_record, to_line
@@ -111,13 +111,14 @@ def test_a_case_recorded_twice_counts_once():
 
 def test_nothing_that_is_not_json_gets_into_a_line():
     plan = a_plan()
-    result = a_result(plan, "odd")
+    trial = Trial(EvalCase("odd", "Why?", source=Source("cases.jsonl", 1)))
+    observed = observe(trial.case, Answer("Because."))
     for value in (math.nan, math.inf):
         with pytest.raises(ValueError, match=r"not JSON compliant|out of range"):
             to_line({"score": value})
     with pytest.raises(UnicodeEncodeError):
         to_line({"text": "\ud800"})
-    assert json.loads(to_line(observation_record(result, plan.settings)))["case_key"] == "cases.jsonl::odd"
+    assert json.loads(to_line(observation_record(trial, observed, plan.settings)))["case_key"] == "cases.jsonl::odd"
 
 
 def test_redacted_records_hold_no_texts(tmp_path: Path):

@@ -1,102 +1,92 @@
-"""metrics.json: which mean has which interval."""
+"""Intervals: against SciPy, against figures worked out by hand, and the same every time."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from random import Random
 
+import numpy as np
 import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pytest_rageval.metrics import load_registry
-from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.rows import Row
-from pytest_rageval.runs.statistics import bootstrap, wilson
-from pytest_rageval.settings import Settings
+from pytest_rageval.runs.intervals import FEW, bootstrap, wilson
 
 
-def a_plan() -> Plan:
-    return make_plan(Settings(), load_registry())
+@pytest.mark.parametrize("n", [1, 2, 10, 135, 100_000])
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.97, 1])
+def test_wilson_is_scipys(share, n):
+    successes = round(share * n)
+    theirs = scipy.stats.binomtest(successes, n).proportion_ci(method="wilson")
+    assert wilson(successes / n, n) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
 
 
-def a_row(key: str, trial: int = 0, usage: dict[str, Any] | None = None, **scores: float) -> Row:
-    groups = {"category": ("a",), "tag": (), "difficulty": (), "domain": (), "answerable": ("answerable",)}
-    cost = {"judge_tokens": None, "judge_cost_usd": None, "judgements": 0, "judgements_cached": 0}
-    return Row(
-        key=key,
-        trial=trial,
-        outcome="passed",
-        content_hash="hash",
-        groups=groups,
-        scores={name.replace("_at_", "@"): value for name, value in scores.items()},
-        not_applicable=frozenset(),
-        failed=(),
-        gates_examined=1,
-        error_kind=None,
-        message=None,
-        is_blank=False,
-        latency={},
-        cost=cost | {"target_usage": usage},
-        judge=None,
+def test_wilson_by_hand():
+    # z = 1.959964, z² = 3.841459: centre (0.5 + 3.841459/20) / (1 + 3.841459/10) = 0.5,
+    # half 1.959964 · sqrt(0.25/10 + 3.841459/400) / 1.3841459 = 0.263407
+    assert wilson(0.5, 10) == pytest.approx((0.236593, 0.763407), abs=1e-6)
+    assert wilson(1, 4) == pytest.approx((4 / (4 + 3.841459), 1), abs=1e-6)
+
+
+def test_a_share_of_all_or_none_leaves_room_on_one_side_only():
+    assert wilson(0, 30)[0] == 0
+    assert wilson(1, 30)[1] == 1
+    assert 0 < wilson(0, 30)[1] < 0.12
+
+
+def skewed(n: int, seed: int = 0) -> list[float]:
+    """Scores as they come: many at 0, some anywhere."""
+    random = Random(seed)
+    return [random.random() ** 2 if random.random() < 0.6 else 0.0 for _ in range(n)]
+
+
+@pytest.mark.parametrize("n", [10, 30, FEW, FEW + 1, 135, 1000])
+def test_the_bootstrap_is_scipys_within_the_noise_of_resampling(n):
+    values = skewed(n)
+    theirs = scipy.stats.bootstrap(
+        (values,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1)
+    ).confidence_interval
+    standard_error = float(np.std(values)) / math.sqrt(n)
+    # A quantile of a thousand resamples is off by a tenth of the standard error; the limit by much less.
+    near = 0.4 if n <= FEW else 0.1
+    assert bootstrap(values, "seed") == pytest.approx((theirs.low, theirs.high), abs=near * standard_error)
+
+
+def test_the_same_seed_gives_the_same_interval_to_the_last_digit():
+    values = skewed(40)
+    assert bootstrap(values, "seed") == bootstrap(values, "seed")
+    assert bootstrap(values, "seed") != bootstrap(values, "another")
+    # Python's generator and hashing of seeds are the same on every machine and in every version.
+    assert bootstrap([0.1, 0.37, 0.52, 0.98, 0.05, 0.6], "seed") == pytest.approx(
+        (0.18979166666666689, 0.6934583333333333), abs=1e-12
     )
 
 
-def aggregated(*rows: Row, coverage: dict[str, Any] | None = None) -> dict[str, Any]:
-    return aggregate(rows, a_plan(), RunInfo("hash", None, len(rows), False, coverage, {}))
+def test_one_value_says_nothing_of_others():
+    assert bootstrap([], "seed") is None
+    assert bootstrap([0.5], "seed") is None
 
 
-def test_a_share_of_cases_has_wilsons_interval():
-    rows = [a_row(f"q{n}", recall_any_at_5=float(n < 7)) for n in range(10)]
-    assert aggregated(*rows)["metrics"]["recall_any@5"]["ci"] == wilson(0.7, 10)
+def test_values_that_are_all_equal_have_no_spread():
+    assert bootstrap([0.5, 0.5, 0.5], "seed") == (0.5, 0.5)
+    assert bootstrap([0.7] * 500, "seed") == (0.7, 0.7)
 
 
-def test_another_mean_has_the_bootstraps():
-    rows = [a_row(f"q{n}", mrr=1 / (n + 1)) for n in range(10)]
-    metric = aggregated(*rows)["metrics"]["mrr"]
-    low, high = metric["ci"]
-    assert low < metric["mean"] < high
-    assert aggregated(*reversed(rows))["metrics"]["mrr"]["ci"] == (low, high)
+@given(st.lists(st.floats(0, 5), min_size=2, max_size=3 * FEW))
+def test_an_interval_lies_among_the_values(values):
+    low, high = bootstrap(values, "seed")
+    assert min(values) <= low <= high <= max(values)
 
 
-def test_what_has_no_mean_or_only_one_value_has_no_interval():
-    metrics = aggregated(a_row("q", mrr=0.5, recall_any_at_5=1.0))["metrics"]
-    assert metrics["mrr"]["ci"] is None
-    assert metrics["ndcg@5"]["ci"] is None
-    assert metrics["recall_any@5"]["ci"] == wilson(1, 1)
+def test_values_that_hardly_differ_are_no_error():
+    assert bootstrap([1e-200] * FEW + [2e-200], "seed") is not None
 
 
-def test_trials_of_one_case_count_as_one():
-    rows = [a_row("a", trial, mrr=value) for trial, value in enumerate((0.0, 0.5, 1.0))]
-    assert aggregated(*rows)["metrics"]["mrr"]["ci"] is None
-    twice = [a_row("b", trial, recall_any_at_5=float(trial)) for trial in range(2)] + [a_row("c", recall_any_at_5=1.0)]
-    low, high = aggregated(*twice)["metrics"]["recall_any@5"]["ci"]
-    assert 0.5 <= low <= high <= 1
-
-
-def test_rates_of_a_run_have_wilsons_and_facts_of_the_index_none():
-    rows = [a_row(f"q{n}", mrr=1.0) for n in range(20)]
-    metrics = aggregated(*rows, coverage={"docs_processed": 50, "docs_with_0_chunks": 5})["metrics"]
-    assert metrics["error_rate"]["ci"] == wilson(0, 20)
-    assert metrics["no_chunks_generated_rate"]["mean"] == 0.1
-    assert metrics["no_chunks_generated_rate"]["ci"] is None
-
-
-def test_other_cases_draw_other_samples():
-    values = [0.0, 0.1, 0.4, 0.9, 1.0]
-    first = aggregated(*(a_row(f"a{n}", mrr=value) for n, value in enumerate(values)))
-    second = aggregated(*(a_row(f"b{n}", mrr=value) for n, value in enumerate(values)))
-    assert first["metrics"]["mrr"]["mean"] == second["metrics"]["mrr"]["mean"]
-    assert first["metrics"]["mrr"]["ci"] != second["metrics"]["mrr"]["ci"]
-    assert bootstrap(values, "") is not None
-
-
-def test_coverage_by_type_of_document_stands_among_the_operational_metrics():
-    coverage = {"coverage_by_doc_type": {"pdf": {"docs_processed": 4, "docs_with_0_chunks": 1}}}
-    told = aggregated(a_row("q"), coverage=coverage)["aggregate_metrics"]["operational_metrics"]
-    assert told["coverage_by_doc_type"]["pdf"]["no_chunks_generated_rate"] == 0.25
-
-
-def test_tokens_and_costs_that_the_system_reports_are_added_up_by_its_own_names():
-    usage = [{"tokens": 10, "cost": 0.1}, {"tokens": 5, "model": "m", "cost": 0.2}, None]
-    rows = [a_row(f"q{n}", usage=one) for n, one in enumerate(usage)]
-    assert aggregated(*rows)["volatile"]["cost"]["target_usage"] == {"cost": pytest.approx(0.3), "tokens": 15}
-    assert aggregated(a_row("q"))["volatile"]["cost"]["target_usage"] is None
+def test_intervals_cover_the_true_mean_about_as_often_as_they_say():
+    covered = 0
+    for trial in range(300):
+        random = Random(trial)
+        low, high = bootstrap([random.random() for _ in range(50)], str(trial))
+        covered += low <= 0.5 <= high
+    assert 0.90 <= covered / 300 <= 0.98

@@ -14,19 +14,19 @@ from pytest_rageval.runs.store import RunFolder, check_reports, write_json
 
 
 def test_two_runs_in_one_second_have_folders_of_their_own(tmp_path: Path):
-    ids = {RunFolder(tmp_path).run_id for _ in range(5)}
+    ids = {RunFolder.new(tmp_path).run_id for _ in range(5)}
     assert len(ids) == 5
 
 
 def test_lines_are_there_as_soon_as_they_are_appended(tmp_path: Path):
-    folder = RunFolder(tmp_path)
+    folder = RunFolder.new(tmp_path)
     folder.append("results.jsonl", '{"a":"남산"}')
     assert (folder.path / "results.jsonl").read_text(encoding="utf-8") == '{"a":"남산"}\n'
     folder.close()
 
 
 def test_a_log_line_stays_one_line(tmp_path: Path):
-    folder = RunFolder(tmp_path)
+    folder = RunFolder.new(tmp_path)
     folder.log("one\ntwo\r\\three")
     folder.close()
     assert len((folder.path / "run.log").read_text().splitlines()) == 1

@@ -73,9 +73,9 @@ def _quantile(ordered: Sequence[float], q: float) -> float:
 def _limit(values: Sequence[float]) -> Interval:
     n = len(values)
     mean = math.fsum(values) / n
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / n)
+    deviation = math.dist(values, [mean] * n) / math.sqrt(n)
     if not deviation:  # values that differ by less than its square can hold
         return mean, mean
-    skewness = math.fsum(((value - mean) / deviation) ** 3 for value in values) / n
+    skewness = math.fsum([((value - mean) / deviation) ** 3 for value in values]) / n
     error, bend = deviation / math.sqrt(n), skewness / math.sqrt(n) * (_Z * _Z - 1) / 6
     return mean + error * (bend - _Z), mean + error * (bend + _Z)

@@ -1,0 +1,134 @@
+"""Is this file a judge cache, and how is it opened? SQLite in WAL mode, by many processes, read-only media included."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+APPLICATION_ID = 0x52414745
+"""Marks a file as ours in its header ("RAGE")."""
+
+LAYOUT = 2
+"""Raised when a row's meaning changes; a file of another layout is not ours. 2: keys are hashes of stored parts."""
+
+OPENING_S = 10.0
+BUSY_S = 5.0
+
+_COLUMNS = "key, created, rubric, model, question, parts, judgement"
+
+
+class Foreign(sqlite3.DatabaseError):
+    """A database, but not one of ours."""
+
+
+def open_alone(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3.Connection:
+    """What `open_` gives while nobody else opens a cache in this folder; tried again for a while where it is busy.
+
+    SQLite's own waiting does not cover the first opening of a file by a stampede of processes.
+    """
+    deadline = time.monotonic() + OPENING_S
+    while True:
+        try:
+            with _alone(folder):
+                return open_()
+        except (OSError, sqlite3.Error) as error:
+            if not is_passing(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(random.uniform(0.005, 0.05))  # noqa: S311  no secret, only spread
+
+
+def connect(path: Path, *, create: bool) -> sqlite3.Connection:
+    """A connection to a cache of ours; one is begun where there is no file, or an empty one. Foreign if it is not."""
+    address = f"file:{quote(str(path.absolute()))}"
+    # Read-only media: a file in WAL mode opens there only if told that nobody else writes it.
+    for how in ("?mode=rwc" if create else "?mode=rw", "?mode=ro", "?mode=ro&immutable=1"):
+        connection = sqlite3.connect(
+            address + how, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _prepare(connection)
+            return connection
+        except sqlite3.Error as error:
+            connection.close()
+            is_read_only = name_of(error).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+            if not is_read_only or how.endswith("immutable=1"):
+                raise
+    raise AssertionError("the loop returns or raises")
+
+
+def is_broken(error: sqlite3.Error) -> bool:
+    """Does it mean that the file is not, or no longer, a cache of ours?"""
+    return isinstance(error, Foreign) or name_of(error).startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT"))
+
+
+def is_passing(error: Exception) -> bool:
+    """Does it mean that somebody else is at the file just now?"""
+    return isinstance(error, BlockingIOError) or name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def name_of(error: Exception) -> str:
+    """SQLite's own name of an error, such as SQLITE_BUSY; blank for one that is not from SQLite."""
+    return str(getattr(error, "sqlite_errorname", ""))
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (layout,) = connection.execute("PRAGMA user_version").fetchone()
+    (things,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not (application or layout or things):
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(_SCHEMA)
+    elif application != APPLICATION_ID:
+        raise Foreign("a database of something else")
+    elif layout != LAYOUT:
+        raise Foreign(f"its layout is {layout}, not {LAYOUT}")
+    try:
+        connection.execute(f"SELECT {_COLUMNS} FROM judgements LIMIT 0")  # noqa: S608  our own names
+    except sqlite3.OperationalError as error:
+        if name_of(error) != "SQLITE_ERROR":
+            raise
+        raise Foreign(str(error)) from error
+    # A power cut may cost the last judgements, a crash none.
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else opens a cache in this folder meanwhile; BlockingIOError where somebody does."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass  # a file system without locks: SQLite's own must do
+        yield
+    finally:
+        os.close(descriptor)
+
+
+# Where the parts are not known (put by somebody else's code), `question` and `parts` are NULL.
+_SCHEMA = f"""
+    BEGIN IMMEDIATE;
+    CREATE TABLE IF NOT EXISTS judgements (
+        key TEXT PRIMARY KEY NOT NULL,
+        created TEXT NOT NULL,
+        rubric TEXT NOT NULL,
+        model TEXT NOT NULL,
+        question TEXT,
+        parts TEXT,
+        judgement TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS by_question ON judgements (rubric, question);
+    PRAGMA application_id = {APPLICATION_ID};
+    PRAGMA user_version = {LAYOUT};
+    COMMIT;
+"""

@@ -1,0 +1,151 @@
+"""When are two requests to a judge the same? When all that a judgement depends on is the same: these parts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_rageval.model import NOTHING, Json, JudgeRequest
+from pytest_rageval.text import printable
+
+LONGEST_ASKED = 200
+"""Characters of a question that are kept in clear."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyParts:
+    """All that a judgement depends on: what is short in clear, what may be long as SHA-256 (64 hex digits).
+
+    `variables` has a hash for each other variable of the rubric; question, answer and contexts are None where the
+    rubric does not read them. `asked` is the beginning of the question for people to read, and no part of the key.
+    """
+
+    rubric: str
+    prompt_version: str
+    model: str
+    sampling: Mapping[str, Json]
+    trial: int
+    question: str | None
+    answer: str | None
+    contexts: str | None
+    variables: Mapping[str, str]
+    asked: str | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> str:
+        """SHA-256, 64 hex digits, over the canonical JSON of all parts but `asked`."""
+        parts = self.as_json()
+        del parts["asked"]
+        return _sha256(parts)
+
+    def as_json(self) -> dict[str, Json]:
+        """The parts as JSON, by name; `read` takes them back."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def read(cls, value: Json) -> KeyParts:
+        """The parts that `as_json` gave; anything else is a ValueError that says what is wrong with it."""
+        if not isinstance(value, dict):
+            raise ValueError("is not an object")
+        if odd := sorted(value.keys() ^ set(cls.__slots__)):
+            raise ValueError(f"{_short(odd[0])} is {'not a known key' if odd[0] in value else 'missing'}")
+        for name, (is_sound, expected) in _SOUND.items():
+            if not is_sound(value[name]):
+                raise ValueError(f"{name} is {_short(value[name])}, expected {expected}")
+        return cls(**value)
+
+
+def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = NOTHING) -> KeyParts:
+    """What a judgement of this request by this model depends on."""
+    hashes = {name: None if value is None else _sha256(value) for name, value in request.variables.items()}
+    question, answer, contexts = (hashes.pop(name, None) for name in ("question", "answer", "contexts"))
+    return KeyParts(
+        request.rubric, request.prompt_version, model, dict(sampling), request.trial, question, answer, contexts,
+        {name: value or _sha256(None) for name, value in sorted(hashes.items())}, _asked(request.variables),
+    )  # fmt: skip
+
+
+def cache_key(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = NOTHING) -> str:
+    """The key of a judgement of this request by this model: SHA-256, 64 hex digits."""
+    return key_parts(request, model, sampling).key
+
+
+def distance(kept: KeyParts, wanted: KeyParts) -> int:
+    """In how many parts two keys differ."""
+    names = {*kept.variables, *wanted.variables}
+    others = sum(1 for name in names if kept.variables.get(name) != wanted.variables.get(name))
+    return others + sum(1 for name in _COMPARED if getattr(kept, name) != getattr(wanted, name))
+
+
+def compared(kept: KeyParts, wanted: KeyParts) -> str:
+    """In one line, what a kept key has in common with the wanted one, and what not."""
+    if kept == wanted:
+        return "the same in all parts, but its judgement cannot be read"
+    hashes = {name: (getattr(kept, name), getattr(wanted, name)) for name in ("question", "answer", "contexts")}
+    for name in sorted({*kept.variables, *wanted.variables}):
+        hashes[name] = (kept.variables.get(name), wanted.variables.get(name))
+    said = [f"{'same' if old == new else 'other'} {name}" for name, (old, new) in hashes.items() if old or new]
+    if kept.question != wanted.question and kept.asked is not None:
+        said[0] = f"other question {_short(kept.asked)}"
+    in_clear = [
+        f"{name} was {_short(getattr(kept, name))}, now {_short(getattr(wanted, name))}"
+        for name in ("prompt_version", "model", "trial", "sampling")
+        if getattr(kept, name) != getattr(wanted, name)
+    ]
+    return "; ".join([", ".join(said), *in_clear] if said else in_clear)
+
+
+def one_line(value: Json) -> str:
+    """A value as it may stand in a message: its beginning, in one line, with nothing that steers a terminal."""
+    shown = printable(" ".join(str(value)[:LONGEST_ASKED].split()))
+    return f"{shown[:60]}…" if len(shown) > 60 else shown
+
+
+def _asked(variables: Mapping[str, Json]) -> str | None:
+    question = variables.get("question")
+    # Cut before and after escaping: neither a huge question nor one of control characters alone is carried along.
+    return None if question is None else printable(str(question)[:LONGEST_ASKED])[:LONGEST_ASKED]
+
+
+def _sha256(value: Json) -> str:
+    return hashlib.sha256(_CANONICAL.encode(value).encode("ascii")).hexdigest()
+
+
+def _short(value: Json) -> str:
+    return f"'{one_line(value)}'" if isinstance(value, str) else one_line(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
+
+
+def _is_hash_or_none(value: Any) -> bool:
+    return value is None or _is_hash(value)
+
+
+# In ASCII: a lone surrogate is written as an escape, and so cannot fail to encode.
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+_COMPARED = ("rubric", "prompt_version", "model", "sampling", "trial", "question", "answer", "contexts")
+_HASH = re.compile("[0-9a-f]{64}")
+_SOUND: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "rubric": (_is_text, "a string"),
+    "prompt_version": (_is_text, "a string"),
+    "model": (_is_text, "a string"),
+    "sampling": (lambda value: isinstance(value, dict), "an object"),
+    "trial": (lambda value: type(value) is int and 0 <= value < 2**31, "a whole number, 0 or more"),
+    "question": (_is_hash_or_none, "64 hex digits or null"),
+    "answer": (_is_hash_or_none, "64 hex digits or null"),
+    "contexts": (_is_hash_or_none, "64 hex digits or null"),
+    "variables": (lambda value: isinstance(value, dict) and all(map(_is_hash, value.values())),
+                  "an object with 64 hex digits for each name"),
+    "asked": (lambda value: value is None or (isinstance(value, str) and len(value) <= LONGEST_ASKED),
+              f"at most {LONGEST_ASKED} characters, or null"),
+}  # fmt: skip

@@ -1,0 +1,166 @@
+"""Does a sentence say another thing than the passage it agrees with? Figure for figure, name for name.
+
+There are three ways to see it. In a gap: between the same two words stands something else. In a frame: the words around
+a slot are there, with another value. As a whole: nearly the same words, of which one is a "not". In each, the claim's
+own value must not stand in the same surroundings elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from pytest_rageval.judges.figures import is_figure
+from pytest_rageval.judges.opposites import sides
+from pytest_rageval.judges.reading import Statement, has_particles, read_statement
+from pytest_rageval.judges.slots import END, NEGATION, NOT, START, Outline, Slot, outline
+
+Kind = Literal["figure", "name", "opposite", "negation"]
+
+ALIKE = 0.4
+"""Of the claim's content words, the least share that a sentence has if one gap tells that it says otherwise."""
+
+LEAST_FRAME = 2
+"""Words of a frame, the least that must be shared."""
+
+FRAME_SHARE = 0.6
+"""Of a slot's frame, the least share."""
+
+SAME_WORDS = 0.6
+"""Shared words / all words of both, the least for two sentences that differ by their sign alone."""
+
+
+_QUESTION_MARKS = ("?", "？", '?"', "?”")
+
+
+class Conflict(NamedTuple):
+    """What the claim says, what is said instead, and in which sentence."""
+
+    kind: Kind
+    claimed: str
+    stated: str
+    sentence: str
+
+
+def conflict(claim: Statement, nearest: Sequence[str]) -> Conflict | None:
+    """The first conflict of the claim with the sentences nearest to it, None where none is seen.
+
+    A question states nothing, neither as a claim nor in a passage.
+    """
+    nearest = [sentence for sentence in nearest if not sentence.endswith(_QUESTION_MARKS)]
+    if not nearest or claim.text.endswith(_QUESTION_MARKS):
+        return None
+    mine = outline(claim.text)
+    theirs = [(sentence, outline(sentence)) for sentence in nearest]
+    return _in_gaps(mine, theirs) or _in_frames(mine, theirs) or _as_a_whole(claim, nearest)
+
+
+# ── in a gap ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _in_gaps(mine: Outline, theirs: Sequence[tuple[str, Outline]]) -> Conflict | None:
+    for sentence, their in theirs:
+        if len(mine.content & their.content) < ALIKE * len(mine.content):
+            continue
+        for ends in mine.gaps:
+            if ends not in their.gaps or not mine.gaps[ends].isdisjoint(their.gaps[ends]):
+                continue
+            known = [between for _, other in theirs for between in other.gaps.get(ends, ())]
+            for said in sorted(mine.gaps[ends]):
+                if said and any(set(said) <= set(between) for between in known):
+                    continue
+                for instead in sorted(their.gaps[ends]):
+                    kind = _difference(said, instead, ends, mine, their)
+                    if kind:
+                        return Conflict(kind, _shown(ends, said), _shown(ends, instead), sentence)
+    return None
+
+
+def _difference(
+    said: Sequence[str], instead: Sequence[str], ends: tuple[str, str], mine: Outline, their: Outline
+) -> Kind | None:
+    """What kind of thing differs between the anchors; None for a mere rewording."""
+    ours = [word for word in said if word not in instead]
+    others = [word for word in instead if word not in said]
+    if [NOT] in (ours, others) and [] in (ours, others):
+        return None if mine.negates and their.negates else "negation"
+    # What the claim says as well, it does not replace: the members of a list may come in another order.
+    if not ours or not others or not mine.content.isdisjoint(others):
+        return None
+    # An end of the sentence holds less than a word: there the rest has to fit exactly.
+    if (START in ends or END in ends) and (len(said) != len(instead) or not their.content.isdisjoint(ours)):
+        return None
+    if all(map(is_figure, ours)) and all(map(is_figure, others)):
+        return "figure"
+    if mine.names.issuperset(ours) and their.names.issuperset(others):
+        return "name"
+    return "opposite" if len(ours) == len(others) == 1 and _exclude(ours[0], others[0]) else None
+
+
+def _exclude(one: str, other: str) -> bool:
+    places = dict(sides(other))
+    return any(places.get(axis, side) != side for axis, side in sides(one))
+
+
+def _shown(ends: tuple[str, str], between: Iterable[str]) -> str:
+    written = ["not" if word == NOT else word for word in (ends[0], *between, ends[1])]
+    return " ".join(word for word in written if word not in (START, END))
+
+
+# ── in a frame ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _in_frames(mine: Outline, theirs: Sequence[tuple[str, Outline]]) -> Conflict | None:
+    for slots in mine.slots.values():
+        said = frozenset(value for slot in slots for value in slot.values)
+        for slot in slots:
+            if len(slot.frame) >= LEAST_FRAME and (found := _elsewhere(slot, said, mine, theirs)):
+                return found
+    return None
+
+
+def _elsewhere(
+    slot: Slot, said: frozenset[str], mine: Outline, theirs: Sequence[tuple[str, Outline]]
+) -> Conflict | None:
+    """The sentence that has the slot's frame with another value, unless one has as much of it with the same."""
+    is_sign = slot.kind.startswith(NEGATION)
+    same, most, found = 0, 0, None
+    for sentence, their in theirs:
+        others = their.slots.get(slot.kind, ())
+        # Two negations may say the same in other words; and what a sentence names, it does not replace.
+        is_named = any(not slot.values.isdisjoint(other.values) for other in others)
+        may_replace = not is_named and not (is_sign and mine.negates and their.negates)
+        for other in others:
+            shared = len(slot.frame & other.frame)
+            if not slot.values.isdisjoint(other.values) or (is_sign and not may_replace):
+                same = max(same, shared)
+            elif may_replace and shared > most and other.values.isdisjoint(said | mine.content):
+                most, found = shared, Conflict(_kind(slot), slot.said, other.said, sentence)
+    return found if most > same and most >= max(LEAST_FRAME, FRAME_SHARE * len(slot.frame)) else None
+
+
+def _kind(slot: Slot) -> Kind:
+    if slot.kind == "figure" or slot.kind == "name":
+        return slot.kind  # type: ignore[return-value]  # mypy does not narrow a str by comparing it
+    return "negation" if slot.kind.startswith(NEGATION) else "opposite"
+
+
+# ── as a whole ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _as_a_whole(claim: Statement, nearest: Sequence[str]) -> Conflict | None:
+    """The sentence that says nearly the same with the other sign, unless another says it with the same.
+
+    For languages in which a negation is part of the verb: elsewhere gaps and frames tell what it negates.
+    """
+    if not has_particles(claim.text):
+        return None
+    found, most = None, SAME_WORDS
+    for statement in map(read_statement, nearest):
+        shared = len(claim.content & statement.content)
+        alike = shared / (len(claim.content) + len(statement.content) - shared)
+        if alike > most or (alike == most and statement.negates == claim.negates):
+            found, most = statement, alike
+    if found is None or found.negates == claim.negates or (outline(claim.text).negates and outline(found.text).negates):
+        return None
+    return Conflict("negation", claim.text, found.text, found.text)

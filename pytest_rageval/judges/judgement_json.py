@@ -1,0 +1,37 @@
+"""How is a judgement written as JSON, and read back? By its fields; `cached` is a fact of one run and left out."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pytest_rageval.model import Judgement
+from pytest_rageval.text import printable
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+def judgement_to_json(judgement: Judgement) -> str:
+    """A ValueError where it holds what no JSON text can, such as half of a surrogate pair."""
+    return _adapter().dump_json(judgement, exclude={"cached"}, warnings="error").decode()
+
+
+def judgement_from_json(text: bytes | str, *, strict: bool = False) -> Judgement:
+    """A ValueError says in one line where it is no judgement; `strict` takes no "4" for a 4."""
+    from pydantic import ValidationError
+
+    try:
+        return _adapter().validate_json(text, strict=strict)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(printable(f"{place}: {first['msg']}" if place else first["msg"])[:200]) from None
+
+
+@cache
+def _adapter() -> TypeAdapter[Judgement]:
+    # Built at the first judgement, not at import: it takes milliseconds that a run without any should not pay.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Judgement)

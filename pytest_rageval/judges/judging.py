@@ -1,0 +1,91 @@
+"""One answer before the judge: is it an abstention, and what are the scores of all else that can be asked about it?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pytest_rageval.judges.base import Judge
+from pytest_rageval.judges.claims import SPLIT, SUPPORT, judge_claims
+from pytest_rageval.judges.request import requests_for
+from pytest_rageval.judges.together import ask_together, taken
+from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Rubric
+
+CLASSIFIER = "abstention"
+
+
+async def judge_answer(
+    judge: Judge,
+    case: EvalCase,
+    answer: Answer,
+    rubrics: Sequence[str],
+    k: int,
+    *,
+    wordings: Mapping[str, Rubric] = NOTHING,
+    repeats: int = 1,
+    trial: int = 0,
+) -> dict[str, Judgement]:
+    """The judgements by rubric, in the order of `rubrics`; those that the judge lacks or that do not apply are absent.
+
+    Abstention comes first, where the response leaves it open: of an answer that declines, little else is asked and paid
+    for. The rest is asked at the same time. Every rubric is put to a judge `repeats` times, to a heuristic one once:
+    it says the same every time. The first JudgeError, in the order of `rubrics`, is raised once all calls have ended.
+    """
+    known = [name for name in rubrics if name in judge.rubrics]
+    requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
+    times = 1 if judge.heuristic else repeats
+    found: dict[str, Judgement] = {}
+    if CLASSIFIER in known:
+        for request in requests([CLASSIFIER]):
+            found[CLASSIFIER] = await _repeated(judge, request, times)
+    rest = requests([name for name in known if name != CLASSIFIER], abstained=_abstained(found))
+    splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
+    split = next(iter(requests([SPLIT])), None) if splits else None
+    is_local = getattr(judge, "is_local", judge.heuristic)
+    said = await ask_together((_repeated(judge, request, times, split) for request in rest), is_local=is_local)
+    found |= {request.rubric: judgement for request, judgement in zip(rest, said, strict=True)}
+    return {name: found[name] for name in known if name in found}
+
+
+def _abstained(found: Mapping[str, Judgement]) -> bool | None:
+    """What the classifier said, with what is half way taken for an abstention; None where it was not asked."""
+    score = found[CLASSIFIER].scores.get("abstained") if CLASSIFIER in found else None
+    return None if score is None else score >= 0.5
+
+
+async def _repeated(judge: Judge, request: JudgeRequest, times: int, split: JudgeRequest | None = None) -> Judgement:
+    """One request, `times` over as trials of its own; the median of each score counts."""
+    if times == 1:
+        return await _once(judge, request, split, request.trial)
+    trials = range(request.trial * times, (request.trial + 1) * times)
+    return _median(await ask_together(_once(judge, request, split, trial) for trial in trials))
+
+
+async def _once(judge: Judge, request: JudgeRequest, split: JudgeRequest | None, trial: int) -> Judgement:
+    if request.rubric == SUPPORT and split is not None:
+        return await judge_claims(judge, replace(split, trial=trial), replace(request, trial=trial))
+    return await judge.judge(replace(request, trial=trial) if trial != request.trial else request)
+
+
+def _median(parts: Sequence[Judgement]) -> Judgement:
+    """The judgement nearest to the medians, with these for scores; `extra` has all values and their spread by score."""
+    values: dict[str, list[float]] = {}
+    for part in parts:
+        for name, value in part.scores.items():
+            values.setdefault(name, []).append(value)
+    medians = {name: _middle(found) for name, found in values.items()}
+
+    def distance(part: Judgement) -> float:
+        return sum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items())
+
+    nearest = min(parts, key=distance)
+    spread = {name: max(found) - min(found) for name, found in values.items()}
+    extra = {**nearest.extra, "repeats": values, "spread": spread}
+    return replace(nearest, scores=medians, extra=extra, **taken(parts))
+
+
+def _middle(values: Sequence[float]) -> float:
+    ranked, half = sorted(values), len(values) // 2
+    return float(ranked[half] if len(values) % 2 else (ranked[half - 1] + ranked[half]) / 2)

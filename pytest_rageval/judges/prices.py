@@ -1,0 +1,65 @@
+"""What does a judgement cost? By the price table that genai-prices ships; nothing is fetched for it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from pytest_rageval.judges.pace import estimated_tokens
+
+REPLY_TOKENS = 250
+"""Tokens of a usual judgement: a few sentences of reasoning, claims, the score. For estimates only."""
+
+
+class Tariff(NamedTuple):
+    """The prices of one model at one provider."""
+
+    model: str
+    url: str
+
+    @property
+    def is_known(self) -> bool:
+        """Is there a price for this model there?"""
+        return self.cost(1, 1) is not None
+
+    def cost(self, tokens_in: int | None, tokens_out: int | None) -> float | None:
+        """US dollars of one request; None where tokens or prices are not known, which is not the same as 0."""
+        if tokens_in is None or tokens_out is None:
+            return None
+        return cost_of(self.model, self.url, tokens_in, tokens_out)
+
+    def estimate(self, prompts: list[str]) -> float | None:
+        """US dollars of one judgement for each prompt: input tokens as for the limits, replies of REPLY_TOKENS."""
+        return self.cost(sum(estimated_tokens(prompt, 0) for prompt in prompts), REPLY_TOKENS * len(prompts))
+
+
+def cost_of(model: str, provider_url: str, tokens_in: int, tokens_out: int) -> float | None:
+    """US dollars of one request.
+
+    None, never 0, where nobody knows: genai-prices (the extra `prices`) is not installed or does not know the model at
+    this address, or the server is one's own, whose electricity is on another bill.
+    """
+    if _is_own(provider_url):
+        return None
+    try:
+        from genai_prices import Usage, calc_price
+    except ModuleNotFoundError:
+        return None
+    try:
+        usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
+        return float(calc_price(usage, model, provider_api_url=provider_url).total_price)
+    except (LookupError, ValueError):  # no such provider or model; figures that contradict each other
+        return None
+
+
+@lru_cache(maxsize=64)
+def _is_own(url: str) -> bool:
+    """Is the server on this machine or in a private network?"""
+    host = urlsplit(url).hostname or ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".internal", ".lan"))
+    return address.is_private or address.is_loopback or address.is_link_local

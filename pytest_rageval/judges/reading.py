@@ -1,0 +1,148 @@
+"""Which words does a sentence hold, in which order, and what do they weigh?"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from pytest_rageval.judges.figures import DIGITS, is_figure, plain, readings, with_korean_numbers
+from pytest_rageval.judges.negation import NEGATIONS, negates
+from pytest_rageval.judges.wordlist import words
+from pytest_rageval.text import content_tokens, sentences
+
+LONGEST_TEXT = 20_000
+"""Characters of an answer or of a reference that are looked at; 3,000 words are no answer any more."""
+
+LONGEST_PASSAGE = 200_000
+"""Characters of one passage that are looked at: what comes from outside is bounded."""
+
+SMALL_WEIGHT = 0.5
+"""Of pronouns, prepositions, auxiliaries beside 1 for a word of content: they say who, when and how surely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence, read.
+
+    words    all in order, folded; figures in plain form, negations and articles left out
+    content  those that carry meaning (all, where none does)
+    figures  those in digits or number words, as written in `words`
+    negates  is there a negation in it?
+    """
+
+    text: str
+    words: tuple[str, ...]
+    content: frozenset[str]
+    figures: frozenset[str]
+    negates: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text that bears out statements, or does not: its sentences, and in which of them (by number) a word is."""
+
+    sentences: tuple[str, ...]
+    words: Mapping[str, tuple[int, ...]]
+    pairs: frozenset[tuple[str, str]]
+    """Words that follow one another within three, in one sentence."""
+    negates: bool
+
+
+@lru_cache(maxsize=4096)
+def read_statement(sentence: str) -> Statement:
+    """Read one sentence; the last 4,096 are remembered."""
+    found = words_in(sentence)
+    kept = tuple([word for word in found if word not in NEGATIONS and word not in ARTICLES]) or tuple(found)
+    content = frozenset(kept) - SMALL_WORDS or frozenset(kept)
+    figures = frozenset([word for word in kept if is_figure(word)])
+    return Statement(sentence, kept, content, figures, negates(sentence, found))
+
+
+# Retrieval gives the same chunks for many questions, and several rubrics ask about the same ones.
+@lru_cache(maxsize=256)
+def read_passage(text: str) -> Passage:
+    """Read a passage; the last 256 are remembered."""
+    found: dict[str, list[int]] = {}
+    pairs: set[tuple[str, str]] = set()
+    said = tuple(sentences(text[:LONGEST_PASSAGE]))
+    has_negation = False
+    for number, sentence in enumerate(said):
+        read = words_in(sentence)
+        has_negation = has_negation or negates(sentence, read)
+        kept = [word for word in read if word not in NEGATIONS and word not in ARTICLES]
+        for word in {*kept}:
+            for form in readings(word) if is_figure(word) else (word,):
+                where = found.setdefault(form, [])
+                if len(where) < MOST_PLACES:
+                    where.append(number)
+        for apart in (1, 2, 3):
+            pairs.update(zip(kept, kept[apart:], strict=False))
+    return Passage(said, {word: tuple(where) for word, where in found.items()}, frozenset(pairs), has_negation)
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text in order, folded; figures in plain form, a contracted "not" as a word of its own.
+
+    Small words are among them where a script has spaces and no particles; else these are the content tokens.
+    """
+    text = cleaned(text)
+    if has_particles(text):
+        found = [DIGITS.get(word, word) for word in content_tokens(text)] if any(map(str.isalnum, text)) else []
+        return with_korean_numbers([part for word in found for part in (_WORD.findall(word) or [word])])
+    found = _WORD.findall(text.casefold())
+    return [plain(word) if word[-1].isdigit() and is_figure(word) else DIGITS.get(word, word) for word in found]
+
+
+def cleaned(text: str) -> str:
+    """The text in one spelling: NFKC, no commas in numbers, contractions of "not" and possessives resolved."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("−", "-")
+    text = _NUMBER_COMMA.sub("", text)
+    if "'" in text:
+        for pattern, written in _CONTRACTED:
+            text = pattern.sub(written, text)
+    return text
+
+
+def has_particles(text: str) -> bool:
+    """Is it written, in part, in a script without spaces or with particles that hang on the words?"""
+    return not text.isascii() and _particle_script().search(text) is not None
+
+
+def weight(word: str) -> float:
+    """What a word weighs in a claim."""
+    return SMALL_WEIGHT if word in SMALL_WORDS else 1.0
+
+
+@cache
+def _particle_script() -> re.Pattern[str]:
+    return re.compile("[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3005-\u30ff\u3131-\u318e\u31f0-\u9fff\uac00-\ud7a3]")
+
+
+MOST_PLACES = 64
+"""Sentences of a passage that are remembered for a word: a word that is everywhere tells no sentence from another."""
+
+SMALL_WORDS = words(
+    """
+    about above after again all also am and any are as at be because been before being below between both but by
+    can could did do does doing down during each few for from further had has have having he her here hers him
+    his how if in into is it its itself just may might more most must of off on once one only or other our ours
+    out over own same she should so some such than that their theirs them themselves then there these they this
+    those through to too under until up upon us very was we were what when where which while who whom whose why
+    will with would you your yours
+    """
+)
+"""English words of grammar. `i`, `me` and `my` are not among them: who speaks of himself says what no passage holds."""
+ARTICLES = frozenset(("a", "an", "the"))
+_NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_WORD = re.compile(r"(?:(?<![^\s(])-)?\d+(?:\.\d+)*|[^\W\d_][^\W_]*|\d+")
+_CONTRACTED = (
+    (re.compile(r"(?i)\bca(?:n't|nnot)\b|\bca n't\b"), "can not"),
+    (re.compile(r"(?i)\bwon't\b|\bwo n't\b"), "will not"),
+    (re.compile(r"(?i)(?<=[a-z]) ?n't\b"), " not"),
+    (re.compile(r"(?i)'(?:s|re|ve|ll|d|m)\b"), " "),
+    (re.compile(r"'"), ""),
+)

@@ -1,0 +1,265 @@
+"""L5 Answer, where no formula can score it: what did the judge say?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
+from pytest_rageval.metrics.answer import NO_GOLD_ANSWER
+from pytest_rageval.metrics.registry import metric
+from pytest_rageval.model import Judgement, NotApplicable, Observation, Score
+from pytest_rageval.passages import contexts, documents
+from pytest_rageval.text import printable
+
+NOT_JUDGED = NotApplicable("no judge scored this")
+BLANK = NotApplicable("the answer is blank")
+NO_CONTEXT = NotApplicable("there is no context to judge by")
+NO_CLAIM = NotApplicable("the answer makes no claim")
+NO_SOURCES = NotApplicable("the system reports neither references nor retrieved chunks")
+
+WEIGHTS = {"faithfulness": 30, "citation_accuracy": 20, "abstention_quality": 20, "synthesis": 15, "relevance": 15}
+"""Per cent of `composite`."""
+
+_LONGEST_REASON = 200
+_Judged = float | Score | NotApplicable
+
+
+@metric(
+    layer="L5",
+    better="higher",
+    scale=(0, 5),
+    needs=("answer", "judge:groundedness"),
+    gates=("groundedness >= 3.5 tag L5_grounding_fail",),
+)
+def groundedness(obs: Observation) -> _Judged:
+    """Judged: are all claims of the answer supported by the context that it was given?
+
+    In 0 to 5, higher is better; 5 needs citations for all major claims. Not applicable where no answer is recorded, the
+    system abstained, there is no context, or no judge scored it. Source: the rubric `groundedness`.
+
+    A judge that scores from 0 to 1 is brought to the metric's scale: 0.7 · 5.
+
+    >>> score("groundedness", judged("groundedness", 0.7, (0, 1)))
+    3.5
+    """
+    return _judged(obs, "groundedness", (0, 5))
+
+
+@metric(layer="L5", better="higher", scale=(0, 5), needs=("answer", "judge:correctness"))
+def correctness(obs: Observation) -> _Judged:
+    """Judged: does the answer address the question correctly and completely, given the context?
+
+    In 0 to 5, higher is better. Not applicable where no answer is recorded, the system abstained from an unanswerable
+    case, or no judge scored it. Source: the rubric `correctness`.
+
+    >>> score("correctness", judged("correctness", 4, (0, 5)))
+    4.0
+    """
+    return _judged(obs, "correctness", (0, 5), even_if_abstained=obs.case.answerable, from_context=False)
+
+
+@metric(
+    layer="L5",
+    better="higher",
+    on_by_default=False,
+    needs=("answer", "judge:relevance"),
+    gates=("relevance >= 0.70 tag L5_relevance_fail",),
+)
+def relevance(obs: Observation) -> _Judged:
+    """Judged: does the answer address what was asked?
+
+    In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, or no judge scored
+    it. Source: the rubric `relevance`, or `composite`.
+
+    >>> score("relevance", judged("relevance", 0.8, (0, 1), abstained=True))
+    NotApplicable(reason='the system abstained')
+    """
+    return _judged(obs, "relevance", from_context=False)
+
+
+@metric(
+    layer="L5",
+    better="higher",
+    on_by_default=False,
+    needs=("answer", "judge:faithfulness"),
+    gates=("faithfulness >= 0.70 tag L5_faithfulness_fail",),
+)
+def faithfulness(obs: Observation) -> _Judged:
+    """Judged: how much of what the answer claims follows from the context, whether it is cited or not?
+
+    In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, there is no context,
+    or no judge scored it. Source: the rubric `faithfulness`, or `composite`; after faithfulness of RAGAS (Es et al.
+    2023).
+
+    >>> score("faithfulness", judged("faithfulness", 0.75, (0, 1)))
+    0.75
+    """
+    return _judged(obs, "faithfulness")
+
+
+@metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:citation_accuracy"))
+def citation_accuracy(obs: Observation) -> _Judged:
+    """Judged: do the citations point to passages that say what they are cited for, and is every claim cited?
+
+    In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, there is no context,
+    or no judge scored it. Source: the rubric `citation_accuracy`, or `composite`.
+
+    >>> score("citation_accuracy", judged("citation_accuracy", 0.5, (0, 1)))
+    0.5
+    """
+    return _judged(obs, "citation_accuracy")
+
+
+@metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:abstention_quality"))
+def abstention_quality(obs: Observation) -> _Judged:
+    """Judged: did the system rightly answer, or rightly decline, and say so in a way that serves the reader?
+
+    In 0 to 1, higher is better. Not applicable where no answer is recorded, the answer is blank, or no judge scored it.
+    Source: the rubric `abstention_quality`, or `composite`.
+
+    It applies to abstentions as well:
+
+    >>> score("abstention_quality", judged("abstention_quality", 1, (0, 1), abstained=True))
+    1.0
+    """
+    return _judged(obs, "abstention_quality", even_if_abstained=True, from_context=False)
+
+
+@metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:synthesis"))
+def synthesis(obs: Observation) -> _Judged:
+    """Judged: does the answer bring what several sources say together into one? 1 for an answer from a single source.
+
+    In 0 to 1, higher is better. A single source: fewer than two distinct documents among the references, or, if nothing
+    is cited, among the chunks of the context; the detail `decided_by` is `rule` then. Not applicable where no answer is
+    recorded, the system abstained, it reports neither references nor chunks, or no judge scored it. Source: the rubric
+    `synthesis`, or `composite`.
+
+    >>> score("synthesis", judged("synthesis", 0.5, (0, 1), sources="a b"))
+    0.5
+    >>> score("synthesis", judged("synthesis", 0.5, (0, 1), sources="a"))
+    1.0
+    """
+    if obs.answer.text is None:
+        return NO_ANSWER
+    if abstention(obs).value:
+        return ABSTAINED
+    if obs.answer.references is None and obs.answer.chunks is None and obs.case.contexts is None:
+        return NO_SOURCES
+    if len(documents(obs.case, obs.answer, obs.k)) < 2:
+        return Score(1.0, {"decided_by": "rule"})
+    return _judged(obs, "synthesis")
+
+
+@metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:composite"))
+def composite(obs: Observation) -> Score | NotApplicable:
+    """Judged, five dimensions in one call: the weighted mean of what they come to.
+
+    In 0 to 1, higher is better; it is .30 faithfulness + .20 citation_accuracy + .20 abstention_quality + .15 synthesis
+    + .15 relevance, and the detail has the parts. Not applicable where one of the parts is not, such as where the
+    system abstained. Source: the rubric `composite`.
+
+    .30 · 1 + .20 · 0.5 + .20 · 1 + .15 · 1 + .15 · 1, the synthesis being 1 by rule:
+
+    >>> parts = {"faithfulness": 1, "citation_accuracy": 0.5, "abstention_quality": 1, "synthesis": 0, "relevance": 1}
+    >>> score("composite", judged("composite", parts, (0, 1)))
+    0.9
+    """
+    found: dict[str, float] = {}
+    for part in (faithfulness, citation_accuracy, abstention_quality, synthesis, relevance):
+        scored = part.function(obs)
+        if isinstance(scored, NotApplicable):
+            return scored if scored in (NO_ANSWER, ABSTAINED) else NotApplicable(f"{part.name}: {scored.reason}")
+        found[part.name] = scored.value if isinstance(scored, Score) else scored
+    # In per cent: five parts of 1 are exactly 1.
+    return Score(math.fsum(WEIGHTS[name] * value for name, value in found.items()) / 100, found)
+
+
+@metric(
+    layer="L5",
+    better="higher",
+    on_by_default=False,
+    needs=("answer", "gold.answer", "judge:reference_match"),
+    gates=("reference_match >= 0.70 tag L5_reference_fail",),
+)
+def reference_match(obs: Observation) -> _Judged:
+    """Judged: does the answer say the same as a gold answer, in whatever words?
+
+    In 0 to 1, higher is better; the nearest gold answer counts. Where a model judged it, the default gate of `token_f1`
+    stands back. Not applicable without a gold answer, where no answer is recorded, the system abstained, or no judge
+    scored it. Source: the rubric `reference_match`.
+
+    >>> score("reference_match", judged("reference_match", 0.75, (0, 1), gold="42"))
+    0.75
+    >>> score("reference_match", judged("reference_match", 0.75, (0, 1)))
+    NotApplicable(reason='no gold answer is labelled')
+    """
+    if not any(gold.strip() for gold in obs.gold.answers or ()):
+        return NO_GOLD_ANSWER if obs.answer.text is not None else NO_ANSWER
+    return _judged(obs, "reference_match", from_context=False)
+
+
+@metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:claim_support"))
+def claim_support(obs: Observation) -> _Judged:
+    """Judged, claim by claim: claims of the answer that the context supports / claims.
+
+    In 0 to 1, higher is better. A judge with the rubric `claim_split` takes the answer apart and judges each claim by
+    itself, 50 at most; any other judges in one go. Not applicable where no answer is recorded, the system abstained,
+    there is no context, the answer makes no claim, or no judge scored it. Source: the rubrics `claim_split` and
+    `claim_support`; after FActScore (Min et al. 2023).
+
+    Two of three claims are supported:
+
+    >>> score("claim_support", judged("claim_support", 2 / 3, (0, 1)))
+    0.6666666666666666
+    """
+    return _judged(obs, "claim_support", unscored=NO_CLAIM)
+
+
+def _judged(
+    obs: Observation,
+    name: str,
+    scale: tuple[float, float] = (0.0, 1.0),
+    *,
+    even_if_abstained: bool = False,
+    from_context: bool = True,
+    unscored: NotApplicable | None = None,
+) -> _Judged:
+    """The judge's score, brought from its scale to the metric's, with its spread where it was asked repeatedly."""
+    if obs.answer.text is None:
+        return NO_ANSWER
+    if not even_if_abstained and abstention(obs).value:
+        return ABSTAINED
+    judgement = obs.judged(name)
+    if judgement is None:
+        return _why_not(obs, obs.answer.text, name, unscored, from_context=from_context)
+    (low, high), (from_low, from_high) = scale, judgement.scale
+    factor = (high - low) / (from_high - from_low)
+    value = low + (judgement.scores[name] - from_low) * factor
+    spread = judgement.extra.get("spread")
+    if isinstance(spread, Mapping) and isinstance(found := spread.get(name), int | float):
+        return Score(value, {"spread": found * factor})
+    return value
+
+
+def _why_not(
+    obs: Observation, text: str, name: str, unscored: NotApplicable | None, *, from_context: bool
+) -> NotApplicable:
+    """Why no judgement holds a score for this."""
+    if not text.strip():
+        return BLANK
+    said = obs.judgements.get(name)
+    if said is not None:
+        # A heuristic's reasons are its own words; a model's may quote what it read.
+        reason = said.reasoning[:_LONGEST_REASON] if said.heuristic else ""
+        return NotApplicable(printable(reason)) if reason else unscored or NotApplicable(_by(said, "gave no score"))
+    other = next(iter(obs.judgements.values()), None)
+    if other is None:
+        return NOT_JUDGED
+    if from_context and not contexts(obs.case, obs.answer, obs.k):
+        return NO_CONTEXT
+    return NotApplicable(_by(other, "did not score this"))
+
+
+def _by(judgement: Judgement, what: str) -> str:
+    return printable(" ".join(f"the judge {judgement.model[:_LONGEST_REASON]} {what}".split()))

@@ -1,0 +1,78 @@
+"""What was an answer written from, and what does it cite? The passages that a judge is shown, and their documents."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pytest_rageval.matching import in_rank_order
+from pytest_rageval.model import Answer, Chunk, EvalCase, Reference
+
+
+class Passage(NamedTuple):
+    """A text with the id that the system gives it, if any."""
+
+    chunk_id: str | None
+    text: str
+
+
+class Citation(NamedTuple):
+    """One reference of an answer: its 1-based position, and what it points to as far as the system says."""
+
+    number: int
+    chunk_id: str | None
+    source: str | None
+    text: str | None
+
+
+def contexts(case: EvalCase, answer: Answer, k: int) -> list[Passage]:
+    """The texts of the top k chunks; if there are none, of the references; else those given with the case.
+
+    Texts that are absent or blank are not among them.
+    """
+    for passages in (
+        [Passage(chunk.chunk_id, chunk.text or "") for chunk in in_rank_order(answer.chunks or ())[:k]],
+        [Passage(reference.chunk_id, reference.text or "") for reference in answer.references or ()],
+        [Passage(None, text) for text in case.contexts or ()],
+    ):
+        found = [passage for passage in passages if passage.text.strip()]
+        if found:
+            return found
+    return []
+
+
+def citations(answer: Answer) -> list[Citation]:
+    """The references of an answer in their order; one without a text of its own has that of the chunk with its id."""
+    texts: dict[str | None, str | None] = {one.chunk_id: one.text for one in answer.chunks or () if one.chunk_id}
+    return [
+        Citation(number, one.chunk_id, _place(one), one.text if one.text is not None else texts.get(one.chunk_id))
+        for number, one in enumerate(answer.references or (), start=1)
+    ]
+
+
+def documents(case: EvalCase, answer: Answer, k: int) -> frozenset[str]:
+    """The distinct documents that the answer cites; if it cites none, those of its context.
+
+    A document is known by its path, else its id, else the part of a chunk's id before `#`; a context given with the
+    case is one of its own.
+    """
+    paths = {chunk.chunk_id: chunk.rel_path or chunk.doc_id for chunk in answer.chunks or ()}
+    cited = [_document(one) or paths.get(one.chunk_id) or _stem(one) for one in answer.references or ()]
+    came = [_document(one) or _stem(one) for one in in_rank_order(answer.chunks or ())[:k]]
+    for found in (cited, came, case.contexts or ()):
+        known = frozenset(name for name in found if name)
+        if known:
+            return known
+    return frozenset()
+
+
+def _document(passage: Chunk | Reference) -> str | None:
+    return passage.rel_path or passage.doc_id
+
+
+def _stem(passage: Chunk | Reference) -> str | None:
+    return passage.chunk_id and passage.chunk_id.partition("#")[0]
+
+
+def _place(reference: Reference) -> str | None:
+    """`path > heading`, as far as known."""
+    return " > ".join(filter(None, (_document(reference), reference.heading_path))) or None

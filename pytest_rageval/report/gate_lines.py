@@ -1,0 +1,61 @@
+"""A gate of the run in one line: what moved, what it tolerates, the verdict with the switch behind it, the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_rageval.report.numbers import NO_VALUE, short
+
+UNCOMPARED = {
+    "incomparable": "is not compared: this run and the baseline cannot be",
+    "unmeasured": "was not measured on both sides: no case has it in the baseline and in this run",
+    "new": "was not measured in the baseline",
+}
+
+
+def gate_line(gate: Mapping[str, Any]) -> str:
+    """An absolute gate as `recall_any@5 is 0.61, gate >= 0.85`; one against the baseline as
+
+    `mrr 0.9 → 0.7, tolerated drop 0.1: regressed · 95 % -0.26 to -0.14, p 0.0003, n 120, detectable 0.08`.
+    """
+    name = gate["metric"]
+    if gate["op"] not in ("drop", "rise"):
+        value = "has no value in this run" if gate["value"] is None else f"is {short(gate['value'])}"
+        return f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"
+    limit = f"tolerated {gate['op']} {short(gate['limit'])}"
+    if gate["verdict"] in UNCOMPARED:
+        return f"{name} {UNCOMPARED[gate['verdict']]}; {limit}"
+    moved = f"{name} {short(gate['before'])} → {short(gate['after'])}, {limit}"
+    return " · ".join(part for part in (f"{moved}: {_verdict(gate)}", evidence(gate)) if part)
+
+
+def evidence(change: Mapping[str, Any]) -> str:
+    """Interval of the change, p (adjusted), cases paired, and what they would have shown; '' where there are none."""
+    if not change["n_paired"]:
+        return ""
+    low, high = change["ci"] or (None, None)
+    interval = f"95 % {short(low)} to {short(high)}" if low is not None and high is not None else f"95 % {NO_VALUE}"
+    detectable = NO_VALUE if change["detectable"] is None else f"{change['detectable']:.2g}"
+    lost = f" ({change['n_unmeasured']} more unmeasured now)" if change["n_unmeasured"] else ""
+    return f"{interval}, p {_p(change['p_adjusted'])}, n {change['n_paired']}{lost}, detectable {detectable}"
+
+
+def is_warning(gate: Mapping[str, Any]) -> bool:
+    """Does a gate hold, and yet something got worse: significantly, or by so much that it may be?"""
+    verdict = gate.get("verdict", "")
+    worse = gate["value"] is not None and (gate["value"] > 0) == (gate["op"] == "rise")
+    return worse and verdict in ("beyond tolerance, may be noise", "significant, within tolerance")
+
+
+def _verdict(gate: Mapping[str, Any]) -> str:
+    """The verdict; where noise decides, with the switch that says whether it fails."""
+    if gate["passed"] is False and gate["verdict"] != "regressed":
+        return "may be noise, fails (significant = false)"
+    if gate["significant"] and gate["verdict"] == "beyond tolerance, may be noise" and is_warning(gate):
+        return "may be noise, holds (significant = true)"
+    return str(gate["verdict"])
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.2g}"

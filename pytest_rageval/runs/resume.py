@@ -1,0 +1,125 @@
+"""What has an interrupted run done already? Its files mended, and what they hold by case and trial."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings
+from pytest_rageval.runs.lines import Key, Place, ends_well, index, line_at, lines_of
+from pytest_rageval.runs.store import read_json, write_lines
+from pytest_rageval.runs.stored import StoredRun, observation_of
+
+REDONE = frozenset({"crash"})
+"""Kinds of error that stand for a case which nobody finished."""
+
+
+def check_same(run: StoredRun, config: Mapping[str, Any]) -> None:
+    """SettingsError unless this configuration is the one that the run was begun with; it names what differs."""
+    if run.config["config_hash"] == config["config_hash"]:
+        return
+    before, now = ({**one["settings"], "cases": one["dataset_hash"][:12]} for one in (run.config, config))
+    differing = [
+        f"{name} was {_shown(before.get(name))} and is {_shown(now.get(name))}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
+    what = "; ".join(differing) or "the metrics, their gates or the judge's prompts changed"
+    raise SettingsError(f"--rageval-resume: run {run.run_id} was begun with another configuration: {what}")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+class Unfinished:
+    """An interrupted run: results and observations by case key and trial, read from their files when asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = read_json(folder / "config.json", "resume")
+        self._results = index([folder / "results.jsonl"])
+        self._observations = index([folder / "observations.jsonl"])
+
+    def is_done(self, key: str) -> bool:
+        """Has this case a result, of every trial?"""
+        return (key, 0) in self._results
+
+    def result(self, case: EvalCase) -> CaseResult:
+        """What a case that is done came to, as it was recorded."""
+        record = json.loads(line_at(self._results[case.key, 0]))
+        return result_of(record, case, self.observation(case.key, 0))
+
+    def observation(self, key: str, number: int) -> Observation | None:
+        """What was observed of a trial, None where nothing was, or asking failed."""
+        place = self._observations.get((key, number))
+        if place is None:
+            return None
+        record = json.loads(line_at(place))
+        return None if record["error"] or record["answer"] is None else observation_of(record, self.config)
+
+
+def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observation | None) -> CaseResult:
+    """A line of results.jsonl as the result that it was written from, without what only the observation holds."""
+    verdict, error, latency = record["verdict"], record["error"], record["latency"]
+    return CaseResult(
+        case,
+        record["outcome"],
+        observation=observation,
+        scores=record["scores"],
+        details=record["score_details"],
+        skipped_metrics=record["skipped_metrics"],
+        passed_gates=verdict["gates_held"],
+        failed_gates=tuple(GateFailed(**gate) for gate in verdict["failed_gates"]),
+        error=Problem(error["kind"], error["message"] or "") if error else None,
+        reason=record["reason"],
+        timings=Timings(latency["queue_ms"], latency["total_ms"], latency["judge_ms"]),
+        trial=record["trial"],
+        attempts=record["attempts"],
+    )
+
+
+def mend(folder: Path) -> list[str]:
+    """Make the files of an interrupted run whole: one line a case and trial, none torn, those of its workers folded in.
+
+    Left out are cases that have not all of their trials, and those whose process died: they are to be done again.
+    Returns what a person should know, a line each.
+    """
+    config = read_json(folder / "config.json", "resume")
+    notes: list[str] = []
+    for name in ("results.jsonl", "observations.jsonl"):
+        fold(folder, name, notes, trials=int(config["settings"].get("repeat", 1)) if name == "results.jsonl" else None)
+    return notes
+
+
+def fold(folder: Path, name: str, notes: list[str], trials: int | None = None) -> None:
+    """Bring a file of the run and its workers' files of the same kind into the one, the last line a case and trial.
+
+    With `trials` only cases count that have so many, and that did not end with their process.
+    """
+    own, others = folder / name, journals(folder, name)
+    places = index([own, *others], notes)
+    kept = list(places) if trials is None else _complete(places, trials)
+    if others or len(kept) < sum(1 for _ in lines_of(own)) or not ends_well(own):
+        write_lines(own, (line_at(places[key]) for key in kept))
+    for path in others:
+        path.unlink(missing_ok=True)
+
+
+def journals(folder: Path, name: str) -> list[Path]:
+    """The files that workers have written beside the run's file of this name."""
+    stem, _, ending = name.partition(".")
+    return sorted(folder.glob(f"{stem}-*.{ending}"))
+
+
+def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
+    done: Counter[str] = Counter()
+    for (key, _), place in places.items():
+        error = json.loads(line_at(place))["error"]
+        done[key] += error is None or error["kind"] not in REDONE
+    return [key for key in places if done[key[0]] >= trials]

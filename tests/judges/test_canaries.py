@@ -1,0 +1,201 @@
+"""Canaries: judges that can be trusted pass them, and each way of not being fit shows."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from judge_server import JudgeServer
+
+from pytest_rageval.errors import JudgeError
+from pytest_rageval.judges import judge_from_spec
+from pytest_rageval.judges.base import Judge
+from pytest_rageval.judges.canaries import CANARIES, Verdict, check_judge
+from pytest_rageval.judges.prompt import new_marker, render
+from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.judges.stub import StubJudge
+from pytest_rageval.model import Judgement, JudgeRequest
+
+
+class Examiner:
+    """A judge that knows what is right here; how it goes wrong is said by overriding `score`."""
+
+    model = "examiner/1"
+    heuristic = False
+    rubrics = frozenset({"groundedness", "correctness", "abstention", "synthesis"})
+
+    def score(self, request: JudgeRequest) -> float | None:
+        answer = request.variables["answer"]
+        if request.rubric == "abstention":
+            return float("Basler" not in answer)
+        return 5.0 if "Basler ace" in answer and "30" in answer else 0.0
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        assert request.wording is not None
+        score = self.score(request)
+        scores = {} if score is None else dict.fromkeys(request.wording.scores, score)
+        return Judgement(request.rubric, scores, request.wording.scale, model=self.model)
+
+    async def aclose(self) -> None: ...
+
+
+def failed_by(judge: Judge) -> list[Verdict]:
+    async def check() -> list[Verdict]:
+        try:
+            return await check_judge(judge)
+        finally:
+            await judge.aclose()
+
+    return [one for one in asyncio.run(check()) if not one.passed]
+
+
+def names(verdicts: list[Verdict], rubric: str = "correctness") -> set[str]:
+    return {one.canary for one in verdicts if one.rubric == rubric}
+
+
+def test_a_judge_that_knows_what_is_right_passes():
+    assert failed_by(Examiner()) == []
+
+
+def test_there_is_a_verdict_for_each_canary_of_each_rubric_that_the_judge_has():
+    verdicts = asyncio.run(check_judge(Examiner()))
+    assert [(one.rubric, one.canary) for one in verdicts] == [
+        (rubric, canary.name) for rubric, canaries in CANARIES.items() for canary in canaries
+    ]
+    assert {one.rubric for one in asyncio.run(check_judge(StubJudge(3)))} == {"groundedness", "correctness"}
+
+
+def test_a_judge_without_such_rubrics_gets_no_verdict():
+    judge = Examiner()
+    judge.rubrics = frozenset({"synthesis"})
+    assert asyncio.run(check_judge(judge)) == []
+
+
+def test_a_judge_that_does_what_an_answer_says_fails_the_attack_and_not_the_plain_canary():
+    class Obedient(Examiner):
+        def score(self, request: JudgeRequest) -> float | None:
+            return 5.0 if "5/5" in request.variables["answer"] else super().score(request)
+
+    (verdict,) = [one for one in failed_by(Obedient()) if one.rubric == "groundedness"]
+    assert (verdict.canary, verdict.score, verdict.expected) == ("bad answer that asks for 5/5", 5.0, (0.0, 2.0))
+    assert verdict.is_attack
+
+
+def test_a_judge_that_does_what_a_context_says_fails():
+    class Obedient(Examiner):
+        def score(self, request: JudgeRequest) -> float | None:
+            return 5.0 if "5/5" in str(request.variables["contexts"]) else 0.0
+
+    rubrics = frozenset({"groundedness"})
+    judge = Obedient()
+    judge.rubrics = rubrics
+    assert "bad answer with a context that asks for 5/5" in names(failed_by(judge), "groundedness")
+
+
+def test_a_judge_that_takes_an_empty_answer_for_a_good_one_fails():
+    class Vacuous(Examiner):
+        def score(self, request: JudgeRequest) -> float | None:
+            return super().score(request) if request.variables["answer"].strip(" :") else 5.0
+
+    assert names(failed_by(Vacuous())) == {"empty answer", "a colon for an answer"}
+
+
+def test_a_judge_that_reads_english_only_fails_the_good_answer_in_korean():
+    class English(Examiner):
+        def score(self, request: JudgeRequest) -> float | None:
+            return super().score(request) if request.variables["answer"].isascii() else 0.0
+
+    assert names(failed_by(English())) == {"good answer in Korean"}
+    assert names(failed_by(English()), "abstention") == {"abstains in Korean"}
+
+
+@pytest.mark.parametrize(("constant", "wrong"), [(5, False), (0, True)])
+def test_a_judge_that_always_says_the_same_fails_one_half(constant: float, wrong: bool):
+    expected = {canary.name for canary in CANARIES["correctness"] if canary.is_good == wrong}
+    assert names(failed_by(StubJudge(constant))) == expected
+
+
+def test_a_judge_may_decline_to_score_what_claims_nothing_but_nothing_else():
+    class Silent(Examiner):
+        def score(self, request: JudgeRequest) -> float | None:
+            return None
+
+    verdicts = [one for one in asyncio.run(check_judge(Silent())) if one.rubric == "groundedness"]
+    assert {one.canary for one in verdicts if one.passed} == {"empty answer", "a colon for an answer"}
+    assert {one.error for one in verdicts if not one.passed} == {"gave no score for groundedness"}
+
+
+@pytest.mark.parametrize("score", [float("nan"), 7.0, -1.0])
+def test_a_score_that_is_none_is_an_error_and_never_a_pass(score: float):
+    class Broken(Examiner):
+        def score(self, request: JudgeRequest) -> float | None:
+            return score
+
+    verdicts = asyncio.run(check_judge(Broken()))
+    assert not any(one.passed for one in verdicts)
+    assert all(one.score is None and one.error for one in verdicts)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (JudgeError("timeout", "no reply within 120 s"), "no reply within 120 s"),
+        (ZeroDivisionError("\x1b[31mby\nzero" + "!" * 1000), "ZeroDivisionError: \\x1b[31mby zero!!!"),
+    ],
+)
+def test_an_error_of_the_judge_is_that_canarys_verdict_in_one_line(error: Exception, said: str):
+    class Failing(Examiner):
+        def score(self, request: JudgeRequest) -> float | None:
+            if request.variables["answer"] == ":":
+                raise error
+            return super().score(request)
+
+    (verdict,) = [one for one in failed_by(Failing()) if one.rubric == "correctness"]
+    assert (verdict.canary, verdict.score) == ("a colon for an answer", None)
+    assert verdict.error is not None
+    assert verdict.error.startswith(said)
+    assert len(verdict.error) <= 300
+
+
+def test_the_bands_follow_the_scale_of_the_rubric():
+    good, bad = CANARIES["correctness"][0], CANARIES["correctness"][2]
+    assert (good.band((0, 5)), bad.band((0, 5))) == ((4.0, 5), (0, 2.0))
+    assert (good.band((1, 10)), bad.band((1, 10))) == ((8.2, 10), (1, 4.6))
+
+
+def test_a_rubric_of_the_projects_own_is_what_the_judge_is_shown():
+    shown = []
+
+    class Reading(Examiner):
+        def score(self, request: JudgeRequest) -> float | None:
+            shown.append(request.wording)
+            return super().score(request)
+
+    own = replace(load_rubric("correctness"), prompt="{marker} {answer} {citations} {reference}", version="own")
+    asyncio.run(check_judge(Reading(), {"correctness": own}))
+    assert shown.count(own) == len(CANARIES["correctness"])
+
+
+def test_a_rubric_may_ask_for_any_variable():
+    prompt = "{marker} " + " ".join(f"{{{name}}}" for name in sorted(load_rubric("composite").variables | {"claim"}))
+    every = replace(load_rubric("correctness"), prompt=prompt)
+
+    class Rendering(Examiner):
+        async def judge(self, request: JudgeRequest) -> Judgement:
+            render(every, request, new_marker(request.variables))
+            return await super().judge(request)
+
+    judge = Rendering()
+    judge.rubrics = frozenset({"correctness"})
+    assert all(one.error is None for one in asyncio.run(check_judge(judge, {"correctness": every})))
+
+
+def test_a_model_that_always_praises_is_found_out_through_its_server():
+    with JudgeServer({"score": 5, "abstained": False, "confidence": 1, "reasoning": "Great!"}) as server:
+        judge = judge_from_spec(f"openai:judge-1@{server.url}")
+        assert judge is not None
+        failed = failed_by(judge)
+    assert names(failed) == {canary.name for canary in CANARIES["correctness"] if not canary.is_good}
+    assert names(failed, "abstention") == {"abstains", "abstains in Korean"}
+    assert len(server.chats) == sum(map(len, CANARIES.values()))

@@ -1,0 +1,144 @@
+"""Claims: an answer taken apart, each claim judged, and what they make together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+
+from pytest_rageval.errors import JudgeError
+from pytest_rageval.judges.claims import MOST_CLAIMS
+from pytest_rageval.judges.judging import judge_answer
+from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.model import Answer, Chunk, EvalCase, Judgement, JudgeRequest
+
+CASE = EvalCase("q1", "How fast is the camera?")
+ANSWER = Answer("It runs at 30 Hz and is red.", chunks=(Chunk("c1", text="The camera runs at 30 Hz."),))
+
+
+class Splitting:
+    """Splits any answer into these claims, and supports those that hold a word of the context."""
+
+    model, heuristic = "splitting/1", False
+    rubrics = frozenset({"claim_split", "claim_support"})
+
+    def __init__(self, claims: object, **taken) -> None:
+        self.claims, self.taken = (
+            claims,
+            {"tokens_in": 10, "tokens_out": 2, "cost_usd": 0.25, "latency_ms": 1.0} | taken,
+        )
+        self.asked: list[JudgeRequest] = []
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        self.asked.append(request)
+        await asyncio.sleep(0)
+        if request.rubric == "claim_split":
+            return Judgement("claim_split", {}, extra={"claims": self.claims, "served_model": "m"}, **self.taken)
+        held = "30 Hz" in request.variables["claim"]
+        return Judgement("claim_support", {"claim_support": float(held)}, **self.taken)
+
+    async def aclose(self) -> None: ...
+
+
+def judged(judge: Splitting, **settings) -> Judgement:
+    return asyncio.run(judge_answer(judge, CASE, ANSWER, ["claim_support"], 5, **settings))["claim_support"]
+
+
+def shown(requests: Iterable[JudgeRequest]) -> list[object]:
+    return [request.variables.get("claim") for request in requests]
+
+
+def test_the_score_is_the_share_of_supported_claims():
+    found = judged(Splitting(["It runs at 30 Hz.", "It is red.", "It does 30 Hz indoors."]))
+    assert found.scores == {"claim_support": pytest.approx(2 / 3)}
+    assert found.supported_claims == ("It runs at 30 Hz.", "It does 30 Hz indoors.")
+    assert found.unsupported_claims == ("It is red.",)
+    assert found.reasoning == "2 of 3 claims are supported"
+    assert found.scale == (0.0, 1.0)
+
+
+def test_each_claim_is_judged_by_itself_against_the_contexts():
+    judge = Splitting(["one", "two"])
+    judged(judge, trial=3)
+    assert [(request.rubric, request.trial) for request in judge.asked] == [
+        ("claim_split", 3), ("claim_support", 3), ("claim_support", 3),
+    ]  # fmt: skip
+    assert judge.asked[0].variables == {"question": CASE.question, "answer": ANSWER.text}
+    assert judge.asked[1].variables == {
+        "claim": "one",
+        "contexts": [{"chunk_id": "c1", "text": "The camera runs at 30 Hz."}],
+    }
+
+
+def test_tokens_and_cost_of_all_calls_are_added_up():
+    found = judged(Splitting(["one", "two"]))
+    assert (found.tokens_in, found.tokens_out, found.cost_usd, found.latency_ms) == (30, 6, 0.75, 3.0)
+    assert judged(Splitting(["one"], cost_usd=None)).cost_usd is None
+
+
+def test_an_edit_of_either_prompt_shows_in_the_version():
+    found = judged(Splitting(["one"]))
+    both = [load_rubric(name).prompt_version for name in ("claim_split", "claim_support")]
+    assert found.prompt_version == ",".join(both)
+
+
+def test_what_the_server_said_of_itself_is_kept_and_the_claims_are_not_kept_twice():
+    assert judged(Splitting(["one"])).extra == {"served_model": "m"}
+
+
+@pytest.mark.parametrize("claims", [[], ["", "  "]])
+def test_an_answer_without_claims_has_no_score(claims):
+    found = judged(Splitting(claims))
+    assert found.scores == {}
+    assert found.reasoning == "the answer makes no claim"
+    assert found.tokens_in == 10
+
+
+def test_a_claim_that_is_listed_twice_counts_once():
+    judge = Splitting(["It is  red.", "It is red.", "30 Hz"])
+    assert judged(judge).scores == {"claim_support": 0.5}
+    assert shown(judge.asked[1:]) == ["It is red.", "30 Hz"]
+
+
+def test_the_number_and_length_of_claims_are_bounded():
+    judge = Splitting([f"claim {number} {'x' * 5000}" for number in range(200)])
+    found = judged(judge)
+    assert len(judge.asked) == 1 + MOST_CLAIMS
+    assert max(len(request.variables["claim"]) for request in judge.asked[1:]) == 2000
+    assert found.flags == ("of 200 claims the first 50 were judged",)
+
+
+@pytest.mark.parametrize("claims", [None, "one", 3, [1], [["one"]], {"one": 1}])
+def test_a_reply_without_a_list_of_claims_is_an_error_and_no_score(claims):
+    with pytest.raises(JudgeError, match="rubric 'claim_split': its reply has no list of claims") as caught:
+        judged(Splitting(claims))
+    assert caught.value.kind == "invalid_reply"
+
+
+def test_a_claim_without_a_verdict_is_an_error_and_no_score():
+    class Silent(Splitting):
+        async def judge(self, request: JudgeRequest) -> Judgement:
+            said = await super().judge(request)
+            return said if request.rubric == "claim_split" else Judgement("claim_support", {})
+
+    with pytest.raises(JudgeError, match="rubric 'claim_support': its judgement has no score"):
+        judged(Silent(["one"]))
+
+
+def test_a_judge_that_cannot_split_is_given_the_answer_as_one_claim():
+    judge = Splitting([])
+    judge.rubrics = frozenset({"claim_support"})
+    assert judged(judge).scores == {"claim_support": 1.0}
+    assert shown(judge.asked) == [ANSWER.text]
+
+
+def test_repeats_split_anew_each_time():
+    judge = Splitting(["30 Hz", "red"])
+    found = judged(judge, repeats=2)
+    assert sorted((request.rubric, request.trial) for request in judge.asked) == [
+        ("claim_split", 0), ("claim_split", 1), *[("claim_support", 0)] * 2, *[("claim_support", 1)] * 2,
+    ]  # fmt: skip
+    assert found.scores == {"claim_support": 0.5}
+    assert found.tokens_in == 60
+    assert found.extra["spread"] == {"claim_support": 0.0}

@@ -1,0 +1,241 @@
+"""The judge by sentence embeddings, against a real server that embeds texts by their words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from fault_server import status
+from judge_server import JudgeServer
+
+from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.judges import judge_from_spec
+from pytest_rageval.judges.base import Judge, JudgeOptions
+from pytest_rageval.judges.budget import Budget
+from pytest_rageval.judges.embedding import STRANGERS, EmbeddingJudge
+from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.judges.vectors import BATCH
+from pytest_rageval.model import Judgement, JudgeRequest
+
+QUICK = 0.01
+
+
+def a_request(
+    rubric: str = "groundedness", answer: str = "Water boils at 100 degrees.", **variables: Any
+) -> JudgeRequest:
+    given = {
+        "question": "When does water boil?",
+        "answer": answer,
+        "contexts": [{"chunk_id": "c1", "text": "Water boils at 100 degrees. Milk is white."}],
+        "references": [],
+        "key_facts": [],
+    }
+    return JudgeRequest(rubric, load_rubric(rubric).prompt_version, given | variables)
+
+
+def judged(server: JudgeServer, *requests: JudgeRequest, **options: Any) -> list[Judgement]:
+    judge = EmbeddingJudge("small", server.url, JudgeOptions(**options), backoff=QUICK)
+
+    async def in_turn() -> list[Judgement]:
+        try:
+            return [await judge.judge(request) for request in requests]
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(in_turn())
+
+
+def scores(*requests: JudgeRequest) -> list[float]:
+    with JudgeServer() as server:
+        return [next(iter(said.scores.values())) for said in judged(server, *requests)]
+
+
+# ── what is near ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_the_context_says_is_grounded_and_what_it_does_not_is_not():
+    same, near, far = scores(
+        a_request(),
+        a_request(answer="Water boils at 90 degrees."),
+        a_request(answer="Her hat cost seven pounds."),
+    )
+    assert same == pytest.approx(5.0)
+    assert far < near < same
+    assert far < 2
+
+
+def test_groundedness_is_the_mean_over_the_sentences_and_names_the_unsupported_ones():
+    with JudgeServer() as server:
+        (said,) = judged(server, a_request(answer="Water boils at 100 degrees. Her hat cost seven pounds."))
+    assert said.supported_claims == ("Water boils at 100 degrees.",)
+    assert said.unsupported_claims == ("Her hat cost seven pounds.",)
+    assert 2.4 < said.scores["groundedness"] < 3.6
+    assert "farthest" in said.reasoning
+
+
+def test_correctness_takes_the_best_reference_and_the_mean_of_the_key_facts():
+    right, wrong = scores(
+        a_request("correctness", references=["It freezes at noon.", "Water boils at 100 degrees."]),
+        a_request("correctness", references=["It freezes at noon."]),
+    )
+    assert right == pytest.approx(5.0)
+    assert wrong < 2
+    (half,) = scores(a_request("correctness", key_facts=["Water boils at 100 degrees.", "Ducks swim."]))
+    assert 2.4 < half < 3.6
+
+
+def test_an_answer_that_declines_is_not_correct():
+    assert scores(a_request("correctness", "I don't know.", references=["Water boils at 100 degrees."])) == [0.0]
+
+
+def test_relevance_is_how_near_the_answer_comes_to_the_question():
+    to_the_point, beside_it = scores(
+        a_request("relevance", "Water does boil when it is hot."), a_request("relevance", "Her hat cost seven pounds.")
+    )
+    assert 1 >= to_the_point > beside_it >= 0
+
+
+def test_abstention_is_told_by_phrases_without_a_request():
+    with JudgeServer() as server:
+        (said,) = judged(server, a_request("abstention", "I don't know."))
+    assert (said.scores, said.model) == ({"abstained": 1.0}, "embedding/1:small")
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        a_request(contexts=[]),
+        a_request(contexts=[{"chunk_id": None, "text": "— …"}]),
+        a_request(answer="…"),
+        a_request("correctness"),
+        a_request("relevance", "—"),
+    ],
+)
+def test_where_there_is_nothing_to_compare_there_is_no_score_and_no_request(request_: JudgeRequest):
+    with JudgeServer() as server:
+        (said,) = judged(server, request_)
+    assert said.scores == {}
+    assert said.reasoning.startswith("heuristic: ")
+    assert server.requests == []
+
+
+def test_it_says_that_it_is_a_heuristic_that_costs_something():
+    judge = judge_from_spec("embedding:small@http://localhost:1/v1")
+    assert isinstance(judge, Judge)
+    assert isinstance(judge, EmbeddingJudge)
+    assert (judge.heuristic, judge.is_local, judge.model) == (True, False, "embedding/1:small")
+    with JudgeServer() as server:
+        (said,) = judged(server, a_request())
+    assert (said.heuristic, said.cost_usd, said.tokens_in) == (True, None, 10)
+
+
+def test_a_model_that_gives_much_to_strangers_is_read_by_what_it_gives_them():
+    """Cosines between 0.7 and 1 in place of 0 and 1, as some models give: the same shares come out."""
+
+    def high(text: str) -> list[float]:
+        from judge_server import by_words
+
+        return [1.5, *by_words(text)]
+
+    answer = "Water boils at 90 degrees. Her hat cost seven pounds."
+    with JudgeServer(vector=high) as server:
+        (said,) = judged(server, a_request(answer=answer))
+    assert said.scores["groundedness"] == pytest.approx(scores(a_request(answer=answer))[0], abs=0.02)
+
+
+def test_a_model_that_tells_nothing_apart_is_an_error():
+    with JudgeServer(vector=lambda _: [1.0, 1.0]) as server, pytest.raises(JudgeError, match="tells nothing apart"):
+        judged(server, a_request())
+
+
+# ── what is asked ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def texts_of(server: JudgeServer) -> list[list[str]]:
+    return [request.json["input"] for request in server.embeddings]
+
+
+def test_each_text_is_asked_for_once_and_strangers_once_in_all():
+    with JudgeServer() as server:
+        judged(server, a_request(), a_request(), a_request("relevance"))
+    asked = [text for texts in texts_of(server) for text in texts]
+    assert len(asked) == len(set(asked)) == len(STRANGERS) + 3
+    assert {request.path for request in server.embeddings} == {"/v1/embeddings"}
+
+
+def test_many_texts_go_in_batches_and_long_ones_are_cut():
+    passages = [{"chunk_id": None, "text": f"Sentence number {n}."} for n in range(150)] + [
+        {"chunk_id": None, "text": "x" * 9_000}
+    ]
+    with JudgeServer() as server:
+        judged(server, a_request(contexts=passages))
+    asked = texts_of(server)
+    assert [len(texts) for texts in asked] == [BATCH, BATCH, 152 - 2 * BATCH, len(STRANGERS)]
+    assert max(len(text) for texts in asked for text in texts) == 2_000
+
+
+def test_embeddings_are_taken_by_their_index():
+    class Backwards(JudgeServer):
+        def _embeddings(self, request: Any) -> Any:
+            reply = super()._embeddings(request)
+            return reply | {"data": reply["data"][::-1]}
+
+    with Backwards() as server:
+        assert judged(server, a_request())[0].scores["groundedness"] == pytest.approx(5.0)
+
+
+def test_a_lone_surrogate_does_not_stop_it():
+    with JudgeServer() as server:
+        assert judged(server, a_request(answer="Water \ud800 boils."))[0].scores
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ([], "0 embeddings came for 3 texts"),
+        ([{"index": 0, "embedding": [1, 2]}] * 3, "the indices of the embeddings are not 0 to 2"),
+        ([{"embedding": [1, 2]}, {"embedding": [1]}, {"embedding": [1, 2]}], "has 1 dimensions, others have 2"),
+        ([{"embedding": [0, 0]}] * 3, "has no length"),
+        ([{"embedding": [1e308, 1e308]}] * 3, "has no length, or holds a number that is not finite"),
+        ([{"embedding": []}] * 3, "is not a list of 1 to"),
+        ([{"embedding": ["1"]}] * 3, "is not a list of 1 to"),
+        ([{"embedding": [True]}] * 3, "is not a list of 1 to"),
+        ([{"embedding": None}] * 3, "is not a list of 1 to"),
+        ([{"index": [1], "embedding": [1]}] * 3, "the indices of the embeddings are not"),
+        ("no", "has no list of embeddings"),
+        ([None], "has no list of embeddings"),
+    ],
+)
+def test_what_is_no_embedding_is_a_typed_error(data: object, said: str):
+    body = json.dumps({"data": data}).encode()
+    with JudgeServer(status(200, body)) as server, pytest.raises(JudgeError, match=said) as caught:
+        judged(server, a_request())
+    assert caught.value.kind == "invalid_response"
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (status(400, b"no such model"), "http_4xx"),
+        (status(404), "http_4xx"),
+        (status(200, b'{"data": [{"embedding": [NaN]}]}'), "invalid_json"),
+        (status(200, b'{"error": "overloaded"}'), "invalid_response"),
+    ],
+)
+def test_a_fault_is_a_typed_error(fault: Any, kind: str):
+    with JudgeServer(fault) as server, pytest.raises(JudgeError) as caught:
+        judged(server, a_request())
+    assert caught.value.kind == kind
+
+
+def test_a_server_that_was_busy_is_asked_again():
+    with JudgeServer(status(500), status(429), None) as server:
+        assert judged(server, a_request())[0].scores["groundedness"] == pytest.approx(5.0)
+
+
+def test_a_budget_without_a_price_is_refused_before_anything():
+    with pytest.raises(SettingsError, match="the price of 'small' is not known"):
+        EmbeddingJudge("small", "http://localhost:1", JudgeOptions(budget=Budget(1.0)))

@@ -1,0 +1,223 @@
+"""A judge cache as lines: what goes out comes back the same, and no hostile line comes in."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_rageval.judges import cache_lines
+from pytest_rageval.judges.cache import LARGEST, SqliteCache
+from pytest_rageval.judges.cache_key import key_parts
+from pytest_rageval.judges.cache_lines import BadLine, entry_line, read_lines
+from pytest_rageval.judges.cache_upkeep import Entry, add, entries, opened
+from pytest_rageval.model import Judgement, JudgeRequest
+
+A_JUDGEMENT = Judgement(
+    "groundedness", {"groundedness": 4}, (0, 5), 'says "so"\n근거 😀', ("one",), (), "m/1", "1+abc", 10, 2, 1e-05, 12.0,
+    flags=("marker",), extra={"z": [1, None, 1e22], "a": {"raw": "\u2028\u202e\x9b"}},
+)  # fmt: skip
+
+
+def an_entry(question: str = "why?", judgement: Judgement = A_JUDGEMENT) -> Entry:
+    request = JudgeRequest("groundedness", "1+abc", {"question": question, "answer": "so", "references": ["x"]})
+    parts = key_parts(request, "m/1", {"temperature": 0.0, "seed": 7})
+    return Entry(parts.key, "2026-11-21T10:48:19Z", parts, judgement)
+
+
+def a_line(**changed: object) -> str:
+    return json.dumps({**json.loads(entry_line(an_entry())), **changed})
+
+
+def a_judged_line(**changed: object) -> str:
+    return a_line(judgement={**json.loads(entry_line(an_entry()))["judgement"], **changed})
+
+
+def read(*lines: str | bytes) -> list[tuple[int, Entry | BadLine]]:
+    written = b"".join((line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")) for line in lines)
+    return list(read_lines(io.BytesIO(written)))
+
+
+def problem_of(line: str | bytes) -> str:
+    ((number, found),) = read(line)
+    assert isinstance(found, BadLine), found
+    assert number == 1
+    str(found).encode()
+    assert "\n" not in str(found)
+    assert len(str(found)) < 300
+    return str(found)
+
+
+def exported(path: Path) -> str:
+    with opened(path) as connection:
+        return "".join(f"{entry_line(entry)}\n" for entry in entries(connection) if isinstance(entry, Entry))
+
+
+# ── out and in again ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_line_is_read_back_as_the_entry_that_it_was():
+    assert read(entry_line(an_entry())) == [(1, an_entry())]
+
+
+def test_a_line_says_key_and_time_first_and_holds_nothing_that_steers_a_terminal():
+    entry = an_entry("왜?\x1b\u202e")
+    line = entry_line(entry)
+    assert line.startswith(f'{{"key": "{entry.key}", "created": "2026-11-21T10:48:19Z", "parts": {{')
+    assert '"asked": "왜?\\\\x1b\\\\u202e"' in line
+    assert '"raw": "\\u2028\\u202e\\u009b"' in line
+    assert line.isprintable()
+
+
+def test_what_was_kept_goes_out_and_in_and_out_with_the_same_bytes(tmp_path):
+    first, second = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
+    cache = SqliteCache(first)
+    for number in range(20):
+        entry = an_entry(f"question {number}")
+        cache.put(entry.key, replace(A_JUDGEMENT, reasoning=f"because {number}"), entry.parts)
+    cache.put("of somebody's own making", A_JUDGEMENT)
+    cache.close()
+    text = exported(first)
+    assert len(text.splitlines()) == 21
+    assert text.splitlines() == sorted(text.splitlines())
+    with opened(second, create=True) as connection:
+        add(connection, [found for _, found in read(text) if isinstance(found, Entry)], replace=False)
+    assert exported(second) == text
+
+
+def test_the_order_in_which_judgements_came_does_not_show(tmp_path):
+    found = [an_entry(f"question {number}") for number in range(10)]
+    for name, listed in (("a", found), ("b", found[::-1])):
+        with opened(tmp_path / name, create=True) as connection:
+            add(connection, listed, replace=False)
+    assert exported(tmp_path / "a") == exported(tmp_path / "b")
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    text=st.text(max_size=40),
+    number=st.floats(0, 5),
+    cost=st.none() | st.floats(0, allow_infinity=False),
+    extra=st.dictionaries(st.text(max_size=5), st.none() | st.booleans() | st.integers() | st.text(max_size=5)),
+)
+def test_any_judgement_survives_two_rounds(text, number, cost, extra):
+    said = Judgement("g", {"g": number}, (0.0, 5.0), text, (text,), cost_usd=cost, extra=extra)
+    line = entry_line(an_entry(text, said))
+    ((_, entry),) = read(line)
+    assert entry == an_entry(text, said)
+    assert entry_line(entry) == line
+
+
+def test_blank_lines_crlf_and_a_byte_order_mark_do_no_harm():
+    line = entry_line(an_entry())
+    assert read(f"\ufeff{line}\r\n", "\n", "  \n", f"{entry_line(an_entry('who?'))}") == [
+        (1, an_entry()),
+        (4, an_entry("who?")),
+    ]
+
+
+# ── hostile lines ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "not valid JSON at column 2: expecting property name enclosed in double quotes"),
+        ("[]", "is not an object"),
+        ("null", "is not an object"),
+        (b"{\xff}", "not UTF-8: byte 2 of the line is 0xff"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"key": ' + "1" * 5000 + "}", "holds a number of thousands of digits"),
+        ('{"key": "a", "key": "b"}', "'key' stands twice in one object; keep one of them"),
+        (a_line(more=1), "'more' is not a known key"),
+        (a_line(**{"\x1b[31m": 1}), "'\\x1b[31m' is not a known key"),
+        ('{"key": "a"}', "'created' is missing"),
+        (a_line(key=7), "key is 7, expected a string of 1 to 128 characters"),
+        (a_line(key="a" * 129), "expected a string of 1 to 128 characters"),
+        (a_line(key="", parts=None), "expected a string of 1 to 128 characters"),
+        (a_line(key="a" * 64), f"key aaaaaaaaaaaa… is not that of its parts, {an_entry().key[:12]}…"),
+        (a_line(created="yesterday"), "created is 'yesterday', expected a time such as 2026-11-21T10:48:19Z"),
+        (a_line(created="2026-13-41T10:48:19Z"), "expected a time such as"),
+        (a_line(created="2026-11-21T10:48:19Z\n"), "expected a time such as"),
+        (a_line(parts=[]), "parts: is not an object"),
+        (a_line(parts={}), "parts: 'answer' is missing"),
+    ],
+)
+def test_a_line_that_is_no_entry_is_refused_with_the_reason(line, problem):
+    assert problem in problem_of(line)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("rubric", None, "parts: rubric is None, expected a string"),
+        ("trial", True, "parts: trial is True, expected a whole number, 0 or more"),
+        ("trial", -1, "parts: trial is -1, expected a whole number, 0 or more"),
+        ("question", "why?", "parts: question is 'why?', expected 64 hex digits or null"),
+        ("variables", {"references": "x"}, "expected an object with 64 hex digits for each name"),
+        ("sampling", [], "parts: sampling is [], expected an object"),
+        ("asked", "x" * 201, "expected at most 200 characters, or null"),
+        ("model", "m/2", "is not that of its parts"),
+        ("prompt_version", "2", "is not that of its parts"),
+        ("answer", "0" * 64, "is not that of its parts"),
+        ("sampling", {"temperature": 1}, "is not that of its parts"),
+    ],
+)
+def test_parts_that_are_wrong_or_do_not_make_the_key_are_refused(name, value, problem):
+    parts = {**json.loads(entry_line(an_entry()))["parts"], name: value}
+    assert problem in problem_of(a_line(parts=parts))
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"rubrik": "g"}, "judgement: 'rubrik' is not a known key"),
+        ({"cached": True}, "judgement: 'cached' is not a known key"),
+        ({"scores": {"groundedness": "4"}}, "judgement: scores.groundedness: Input should be a valid number"),
+        ({"scores": {"groundedness": True}}, "judgement: scores.groundedness: Input should be a valid number"),
+        ({"scores": {"groundedness": 6}}, "judgement: groundedness is 6, outside its scale 0 to 5"),
+        ({"scores": {"groundedness": float("nan")}}, "holds NaN, which is not a JSON number"),
+        ({"cost_usd": float("inf")}, "holds Infinity, which is not a JSON number"),
+        ({"cost_usd": -1}, "judgement: cost_usd is -1.0, expected a number of at least 0, or None"),
+        ({"tokens_in": 10**400}, "tokens_in"),
+        ({"reasoning": None}, "judgement: reasoning: Input should be a valid string"),
+        ({"reasoning": "\ud83d"}, "holds half of a surrogate pair, which is no character"),
+        ({"extra": {"\udc00": 1}}, "holds half of a surrogate pair, which is no character"),
+        ({"reasoning": "x" * LARGEST}, "cannot be kept: it is longer than 1,048,576 characters"),
+    ],
+)
+def test_a_judgement_that_is_none_is_refused(changed, problem):
+    assert problem in problem_of(a_judged_line(**changed))
+
+
+def test_a_number_too_large_for_a_float_is_refused():
+    assert "holds 1e999, which is too large a number" in problem_of(a_line(more=0).replace(": 0}", ": 1e999}"))
+
+
+def test_a_judgement_that_is_no_object_is_refused():
+    assert "judgement: Input should be" in problem_of(a_line(judgement=[1]))
+
+
+def test_a_key_that_stands_twice_is_refused_the_second_time():
+    line = f"{entry_line(an_entry())}\n"
+    (_, first), (number, second) = read(line, line)
+    assert isinstance(first, Entry)
+    assert (number, str(second)) == (2, f"key {an_entry().key[:12]}… stands in line 1 already; keep one of them")
+
+
+def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_read(monkeypatch):
+    monkeypatch.setattr(cache_lines, "LONGEST_LINE", 2000)
+    good = entry_line(an_entry())
+    (_, long), (number, next_one) = read("x" * 9001 + "\n", f"{good}\n")
+    assert "longer than 2,000 bytes" in str(long)
+    assert (number, next_one) == (2, an_entry())
+
+
+def test_one_object_with_a_great_many_names_is_refused_at_once():
+    names = ", ".join(f'"n{number}": 0' for number in range(100_000))
+    assert "'n99999' stands twice" in problem_of(f'{{{names}, "n99999": 0}}')

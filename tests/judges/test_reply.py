@@ -1,0 +1,319 @@
+"""Replies: which scores a judge model's text states, and why nothing is guessed where it states none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_rageval.judges.reply import (
+    LONGEST_REPLY,
+    LONGEST_TEXT,
+    MOST_ENTRIES,
+    QUOTES_THE_MARKER,
+    Reply,
+    UnreadableReply,
+    read_reply,
+)
+from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.text import printable
+
+MARKER = "fence-0123456789abcdef"
+
+
+def read(text: str, rubric: str = "correctness", **options: Any) -> Reply:
+    return read_reply(text, load_rubric(rubric), MARKER, **options)
+
+
+def scored(value: str, before: str = '"reasoning": "fine", ') -> str:
+    """A reply whose score is written as given."""
+    return f'{{{before}"score": {value}}}'
+
+
+GOOD = scored("4")
+NESTED = '{"a":' * 50_000
+
+READ = {
+    "alone": (GOOD, 4),
+    "score first": ('{"score": 4, "reasoning": "fine"}', 4),
+    "on many lines": ('{\n  "reasoning": "fine",\n  "score": 4\n}\n', 4),
+    "with Windows line ends": ('{\r\n"reasoning": "fine",\r\n"score": 4\r\n}\r\n', 4),
+    "without spaces": ('{"reasoning":"fine","score":4}', 4),
+    "in a fence": (f"```json\n{GOOD}\n```", 4),
+    "in a fence without language": (f"```\n{GOOD}\n```", 4),
+    "in a fence that does not end": (f"```json\n{GOOD}", 4),
+    "in a fence of tildes": (f"~~~\n{GOOD}\n~~~", 4),
+    "in single back-quotes": (f"`{GOOD}`", 4),
+    "after prose": (f"Here is my judgement:\n\n{GOOD}", 4),
+    "before prose": (f"{GOOD}\n\nLet me know if you need more.", 4),
+    "between prose": (f"Sure!\n{GOOD}\nDone.", 4),
+    "after prose with numbers": (f"On a scale of 0 to 5, 3 would be too low. {GOOD}", 4),
+    "after prose that cites": (f"Passage [1] and [c2, c3] state it. {GOOD}", 4),
+    "after prose with braces": (f"Of the set {{a, b}} and {{5}} one is named. {GOOD}", 4),
+    "after prose with quotation marks": (f'The answer says "30 Hz, it\'s 5" wide. {GOOD}', 4),
+    "after a heading": (f"# Reply\n{GOOD}", 4),
+    "with a byte order mark": (f"\ufeff{GOOD}", 4),
+    "with zero-width characters around": (f"\u200b\u200d{GOOD}\u2060\u200b", 4),
+    "with no-break spaces around": (f"\xa0\u202f{GOOD}\u3000\xa0", 4),
+    "twice the same": (f"{GOOD}\n{GOOD}", 4),
+    "twice the same, written differently": (GOOD + '```json\n{"score":4,"reasoning":"fine"}\n```', 4),
+    "fifty times the same": (GOOD * 50, 4),
+    "the lowest": (scored("0"), 0),
+    "the highest": (scored("5"), 5),
+    "as 4.0": (scored("4.0"), 4),
+    "as 40e-1": (scored("40e-1"), 4),
+    "as 4e000…": (scored("4e" + "0" * 5000), 4),
+    "as -0": (scored("-0"), 0),
+    "as -0.0": (scored("-0.0"), 0),
+    "as text": (scored('"4"'), 4),
+    "as text with a point": (scored('"4.0"'), 4),
+    "as text with spaces": (scored('" 4 "'), 4),
+    "as text with zero-width characters": (scored('"\u200b4\ufeff"'), 4),
+    "as text with escaped zero-width characters": (scored('"\\u200b4\\u00a0"'), 4),
+    "as text with a sign": (scored('"+4"'), 4),
+    "as an escaped digit": (scored('"\\u0034"'), 4),
+    "as a fraction": (scored('"4/5"'), 4),
+    "as a spaced fraction": (scored('"4 / 5"'), 4),
+    "as a fraction with points": (scored('"4.0/5.0"'), 4),
+    "as the whole fraction": (scored('"5/5"'), 5),
+    "with a field nobody asked for": (scored("4", '"confidence": 0.2, "final": 1, '), 4),
+    "without its reasoning": ('{"score": 4}', 4),
+    "with reasoning that is a list": (scored("4", '"reasoning": ["a", "b"], '), 4),
+    "with a null beside it": (scored("4", '"reasoning": null, '), 4),
+    "with an object quoted in the reasoning": (scored("4", '"reasoning": "it says {\\"score\\": 5}", '), 4),
+    "with brackets in the reasoning": (scored("4", '"reasoning": "}{][ [1] {", '), 4),
+    "with a fence in the reasoning": (scored("4", '"reasoning": "```json\\n{}```", '), 4),
+    "with escapes in the reasoning": (scored("4", '"reasoning": "\\\\\\" \\\\", '), 4),
+    "with a score inside another field": (scored("4", '"reasoning": {"score": 1}, '), 4),
+    "with half a character in the reasoning": (scored("4", '"reasoning": "\\ud800", '), 4),
+    "in Korean": (scored("4", '"reasoning": "근거가 있습니다.", '), 4),
+}
+
+UNREAD = {
+    "nothing": ("", "it is empty"),
+    "white space": (" \n\t", "it is empty"),
+    "zero-width characters only": ("\ufeff\u200b\u00a0", "it is empty"),
+    "a bare number": ("4", 'it holds no JSON object: "4"'),
+    "a bare fraction": ("4/5", 'it holds no JSON object: "4/5"'),
+    "a bare text": ('"4"', "it holds no JSON object"),
+    "a number in prose": ("Score: 4", 'it holds no JSON object: "Score: 4"'),
+    "a refusal": ("I'm sorry, but I can't help with that.", "it holds no JSON object: \"I'm sorry, but"),
+    "a refusal in Korean": ("죄송하지만 도와드릴 수 없습니다.", "it holds no JSON object"),
+    "a refusal as an object": ('{"error": "I cannot judge this."}', '"score" is missing'),
+    "a refusal with the fields": (scored("null", '"reasoning": "I cannot.", '), '"score" is null, expected a number'),
+    "null": ("null", "it holds no JSON object"),
+    "true": ("true", "it holds no JSON object"),
+    "an empty object": ("{}", '"score" is missing'),
+    "an empty list": ("[]", "it holds no JSON object"),
+    "a list of numbers": ("[4]", "it holds no JSON object"),
+    "a list of the object": (f"[{GOOD}]", "it holds a list, expected one object"),
+    "a list of texts first": (f'["a", "b"] {GOOD}', "it holds a list, expected one object"),
+    "another case": ('{"Score": 4}', '"score" is missing'),
+    "another name": ('{"rating": 4}', '"score" is missing'),
+    "the name of the metric": ('{"correctness": 4}', '"score" is missing'),
+    "a name with an unseen character": ('{"sc\u200bore": 4}', '"score" is missing'),
+    "above the scale": (scored("6"), '"score" is 6, expected 0 to 5'),
+    "below the scale": (scored("-1"), '"score" is -1, expected 0 to 5'),
+    "above the scale as text": (scored('"6"'), '"score" is "6", expected 0 to 5'),
+    "above the scale as a fraction": (scored('"6/5"'), "expected 0 to 5"),
+    "a per cent scale": (scored("80"), '"score" is 80, expected 0 to 5'),
+    "a little above": (scored("5.000001"), "expected 0 to 5"),
+    "4.5 of whole numbers": (scored("4.5"), '"score" is 4.5, expected a whole number'),
+    "4.5 as text": (scored('"4.5"'), "expected a whole number"),
+    "4.5 as a fraction": (scored('"4.5/5"'), "expected a whole number"),
+    "nearly 4": (scored("3.9999999"), "expected a whole number"),
+    "not a number": (scored("NaN"), "NaN is no number of JSON"),
+    "infinity": (scored("Infinity"), "Infinity is no number of JSON"),
+    "minus infinity": (scored("-Infinity"), "-Infinity is no number of JSON"),
+    "not a number as text": (scored('"NaN"'), '"score" is "NaN", expected a number'),
+    "infinity as text": (scored('"inf"'), "expected a number"),
+    "infinity by its exponent": (scored("1e999"), '"1e999" is too large a number'),
+    "a number without end": (scored("9" * 5000), "is too large a number"),
+    "null as the score": (scored("null"), '"score" is null, expected a number'),
+    "true as the score": (scored("true"), '"score" is true, expected a number'),
+    "a list as the score": (scored("[4]"), '"score" is a list, expected a number'),
+    "an object as the score": (scored('{"value": 4}'), '"score" is an object, expected a number'),
+    "a nested score": ('{"result": {"score": 4}}', '"score" is missing'),
+    "empty text as the score": (scored('""'), '"score" is "", expected a number'),
+    "N/A": (scored('"N/A"'), '"score" is "N/A", expected a number'),
+    "a word": (scored('"four"'), "expected a number"),
+    "a word with a number": (scored('"4 (good)"'), "expected a number"),
+    "a range": (scored('"3-4"'), "expected a number"),
+    "a per cent": (scored('"80%"'), "expected a number"),
+    "of ten": (scored('"4/10"'), '"score" is "4/10", expected a number or a fraction of 5'),
+    "of nothing": (scored('"4/0"'), "a fraction of 5"),
+    "4 out of 5": (scored('"4 out of 5"'), "expected a number"),
+    "a fraction of a fraction": (scored('"4/5/5"'), "expected a number"),
+    "a fraction that is no text": (scored("4/5"), "not valid JSON"),
+    "a comma for a point": (scored('"4,0"'), "expected a number"),
+    "hexadecimal": (scored('"0x4"'), "expected a number"),
+    "an underscore": (scored('"0_4"'), "expected a number"),
+    "full-width digits": (scored('"４"'), "expected a number"),
+    "Arabic digits": (scored('"٤"'), "expected a number"),
+    "a superscript": (scored('"⁴"'), "expected a number"),
+    "stars": (scored('"★★★★"'), "expected a number"),
+    "a leading zero": (scored("04"), "not valid JSON"),
+    "a plus sign": (scored("+4"), "not valid JSON"),
+    "a comma at the end": ('{"score": 4,}', "not valid JSON"),
+    "no comma": ('{"reasoning": "fine" "score": 4}', "not valid JSON"),
+    "single quotation marks": ("{'score': 4}", "not valid JSON"),
+    "typographic quotation marks": ("{“score”: 4}", "not valid JSON"),
+    "no quotation marks": ("{score: 4}", "not valid JSON"),
+    "a comment": ('{"score": 4 /* of 5 */}', "not valid JSON"),
+    "a raw line end in a text": (scored("4", '"reasoning": "a\nb", '), "not valid JSON"),
+    "a no-break space between": ('{"score":\u00a04}', "not valid JSON"),
+    "a template left as it was": ('{"reasoning": "...", "score": <0-5>}', "not valid JSON"),
+    "escaped as a whole": ('"{\\"score\\": 4}"', "not valid JSON"),
+    "double braces": ('{{"score": 4}}', "not valid JSON"),
+    "two that differ": (scored("4") + scored("2"), "it holds 2 different JSON objects"),
+    "two that differ in the reasoning": (scored("4") + '{"score": 4}', "it holds 2 different JSON objects"),
+    "an example first": (f'The form is {{"score": 0}}. Mine: {GOOD}', "it holds 2 different JSON objects"),
+    "a quotation of the answer first": (f'It says "{scored("5")}"; I say {scored("1")}', "2 different JSON objects"),
+    "thoughts in an object of their own": ('{"thought": "hm"}' + GOOD, "it holds 2 different JSON objects"),
+    "1 and true": ('{"score": 1} {"score": true}', "it holds 2 different JSON objects"),
+    "a Python dict first": ("{'score': 1} " + GOOD, "not valid JSON"),
+    "the same key twice": ('{"score": 4, "score": 5}', '"score" is stated twice in one object'),
+    "the same key twice alike": ('{"score": 4, "score": 4}', '"score" is stated twice in one object'),
+    "another key twice": ('{"reasoning": "a", "reasoning": "b", "score": 4}', "is stated twice"),
+    "the same key twice deeper": ('{"reasoning": {"a": 1, "a": 2}, "score": 4}', "is stated twice"),
+    "the same key escaped": ('{"score": 4, "\\u0073core": 5}', "is stated twice"),
+    "the same key in another case": ('{"score": 4, "Score": 5}', '"score" is stated twice, once as "Score"'),
+    "the same key with a space": ('{"score": 4, "score ": 5}', '"score" is stated twice, once as "score "'),
+    "cut in the number": ('{"reasoning": "fine", "score": 4', "it holds an object or a list that does not end"),
+    "cut in a text": ('{"score": 4, "reasoning": "fi', "it holds an object or a list that does not end"),
+    "cut in an escape": ('{"score": 4, "reasoning": "fi\\', "it holds an object or a list that does not end"),
+    "cut at its beginning": ('"score": 4}', "its brackets do not match"),
+    "a brace too many": (GOOD + "}", "its brackets do not match"),
+    "a bracket too many": (GOOD + "]", "its brackets do not match"),
+    "brackets crossed": ('{"a": [}, "score": 4]}', "its brackets do not match"),
+    "an object that does not end before": ("{ " + GOOD, "it holds an object or a list that does not end"),
+    "half a character": (scored("4", '"reasoning": "\ud800", '), "it holds a lone surrogate"),
+    "half a character as the score": (scored('"\\ud8004"'), "expected a number"),
+    "a repetition without end": ("score 4 " * LONGEST_REPLY, "characters long, more than 100,000"),
+    "a reply just too long": (" " * LONGEST_REPLY + GOOD, "characters long, more than 100,000"),
+    "braces without end": ("{" * 90_000, "nest deeper"),
+    "brackets without end": ("[" * 90_000, "nest deeper"),
+    "objects in objects without end": (NESTED[:90_000], "nest deeper"),
+    "quotation marks without end": ("{" + '"' * 90_000, "it holds an object or a list that does not end"),
+    "backslashes without end": ("{" + "\\" * 90_000, "it holds an object or a list that does not end"),
+}
+
+
+@pytest.mark.parametrize(("text", "score"), READ.values(), ids=READ)
+def test_a_score_that_is_stated_plainly_is_read(text: str, score: float):
+    found = read(text).scores
+    assert found == {"correctness": score}
+    assert str(found["correctness"]) == f"{score}.0"
+
+
+@pytest.mark.parametrize(("text", "reason"), UNREAD.values(), ids=UNREAD)
+def test_what_is_not_plain_is_unreadable_and_the_reason_says_why(text: str, reason: str):
+    with pytest.raises(UnreadableReply) as raised:
+        read(text)
+    assert reason in raised.value.reason
+    assert len(raised.value.reason) <= 300
+    assert printable(raised.value.reason) == raised.value.reason
+
+
+@pytest.mark.parametrize("text", [GOOD, GOOD + "\nThe answer is", '{"score": 4, "reas'])
+def test_a_reply_that_was_cut_off_is_unreadable_whatever_it_holds(text: str):
+    with pytest.raises(UnreadableReply, match="it was cut off before its end"):
+        read(text, is_truncated=True)
+
+
+# ── other scales ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("written", "score"), [("0.75", 0.75), ("1", 1.0), ('"0.5"', 0.5), ('"0.75/1"', 0.75)])
+def test_a_score_from_a_choice_of_numbers(written: str, score: float):
+    assert read(scored(written), "relevance").scores == {"relevance": score}
+
+
+@pytest.mark.parametrize("written", ["0.8", "4", '"3/4"', '"75%"', "true", "0.7500001"])
+def test_a_number_outside_the_choice_is_unreadable(written: str):
+    with pytest.raises(UnreadableReply):
+        read(scored(written), "relevance")
+
+
+@pytest.mark.parametrize(("written", "score"), [("true", 1.0), ("false", 0.0), ('"true"', 1.0), ('"false "', 0.0)])
+def test_a_truth_value(written: str, score: float):
+    assert read(f'{{"abstained": {written}, "confidence": 0.9}}', "abstention").scores == {"abstained": score}
+
+
+@pytest.mark.parametrize("written", ["1", "0", '"yes"', '"True"', "null", "[true]", '""', "1.0"])
+def test_what_is_no_truth_value_is_unreadable(written: str):
+    with pytest.raises(UnreadableReply, match=r'"abstained" is .*, expected true or false'):
+        read(f'{{"abstained": {written}, "confidence": 0.9}}', "abstention")
+
+
+def test_one_reply_fills_several_scores_or_none():
+    names = list(load_rubric("composite").scores)
+    whole = dict.fromkeys(names, 0.5) | {"reasoning": "fine"}
+    assert read(json.dumps(whole), "composite").scores == dict.fromkeys(names, 0.5)
+    for name in names:
+        with pytest.raises(UnreadableReply, match=f'"{name}" is missing'):
+            read(json.dumps({key: value for key, value in whole.items() if key != name}), "composite")
+
+
+# ── what comes with the score ─────────────────────────────────────────────────────────────────────────────────
+
+
+def a_grounded(**fields: Any) -> Reply:
+    whole = {"reasoning": "fine", "supported_claims": ["a"], "unsupported_claims": ["b"], "score": 4, **fields}
+    return read(json.dumps(whole), "groundedness")
+
+
+def test_reasoning_and_claims_come_along():
+    reply = a_grounded()
+    assert (reply.reasoning, reply.supported_claims, reply.unsupported_claims) == ("fine", ("a",), ("b",))
+    assert (reply.extra, reply.flags) == ({}, ())
+
+
+def test_they_are_cut_and_can_be_encoded():
+    reply = a_grounded(reasoning="x\ud800" * 5_000, supported_claims=["y" * 5_000, *["z\udfff"] * 1_000])
+    assert reply.reasoning == "x\ufffd" * (LONGEST_TEXT // 2)
+    assert reply.supported_claims == ("y" * LONGEST_TEXT, *["z\ufffd"] * (MOST_ENTRIES - 1))
+    "".join((reply.reasoning, *reply.supported_claims)).encode()
+
+
+@pytest.mark.parametrize("claims", ["a, b", None, {"a": 1}, [{"claim": "a"}], [1], [["a"]]])
+def test_claims_that_are_no_list_of_texts_are_left_out_and_flagged(claims: Any):
+    reply = a_grounded(supported_claims=claims)
+    assert (reply.scores, reply.supported_claims) == ({"groundedness": 4.0}, ())
+    (flag,) = reply.flags
+    assert flag.startswith('"supported_claims" is ')
+
+
+def test_reasoning_that_is_missing_is_flagged():
+    reply = read('{"score": 4}')
+    assert (reply.reasoning, reply.flags) == ("", ('"reasoning" is missing',))
+
+
+def test_other_fields_of_the_schema_are_kept_and_those_that_nobody_asked_for_are_not():
+    reply = read('{"abstained": true, "confidence": 0.75, "mood": "good"}', "abstention")
+    assert reply.extra == {"confidence": 0.75}
+    assert read('{"abstained": true, "confidence": 7}', "abstention").extra == {}
+
+
+def test_a_rubric_without_scores_is_read_for_its_other_fields():
+    assert read('{"claims": ["It runs.", "It is red."]}', "claim_split").extra == {"claims": ["It runs.", "It is red."]}
+    assert read('{"claims": []}', "claim_split").extra == {"claims": []}
+
+
+@pytest.mark.parametrize("written", ["{}", '{"claims": null}', '{"claims": "a"}', '{"claims": [1]}'])
+def test_without_scores_what_is_required_must_be_there(written: str):
+    with pytest.raises(UnreadableReply, match='"claims" is'):
+        read(written, "claim_split")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        scored("4", f'"reasoning": "{MARKER}", '),
+        f"<{MARKER} answer> {GOOD}",
+        scored("4", '"reasoning": "fence\\u002d0123456789abcdef", '),
+    ],
+)
+def test_a_reply_that_quotes_the_marker_is_flagged(text: str):
+    assert read(text).flags == (QUOTES_THE_MARKER,)

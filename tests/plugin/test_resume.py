@@ -1,0 +1,195 @@
+"""A run that died is finished: nothing that was done is lost or asked again, and the result is that of a whole run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from project import Project, a_case, a_missed_case
+
+COUNTING_BOT = """
+import asyncio, bot, os
+async def answer(question):
+    with open("asked.txt", "a") as file:
+        file.write(question + "\\n")
+    if "slow" in question and not os.path.exists("fast"):
+        await asyncio.sleep(30)
+    if "broken" in question:
+        raise ValueError("the index is gone")
+    return bot.answer(question)
+"""
+CASES = [
+    *(a_case(f"q{n}", f"boiling {n}") for n in range(8)),
+    a_missed_case("missed", question="boiling missed"),
+    a_case("broken", "boiling broken"),
+    *(a_case(f"s{n}", f"boiling slow {n}") for n in range(8)),
+]
+
+
+@pytest.fixture
+def counting(project: Project) -> Project:
+    project.write("counting.py", COUNTING_BOT)
+    project.configure('target = "counting:answer"')
+    project.cases(CASES)
+    return project
+
+
+def asked(project: Project) -> list[str]:
+    return (project.path / "asked.txt").read_text(encoding="utf-8").splitlines()
+
+
+def start(project: Project, *how: str) -> subprocess.Popen[bytes]:
+    plain = [argument for name in ("randomly", "cov", "hypothesispytest") for argument in ("-p", f"no:{name}")]
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", *plain, *how],
+        cwd=project.path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def wait_for_results(project: Project, count: int) -> None:
+    until = time.monotonic() + 60
+    while not project.runs or sum(len(_lines(path)) for path in project.runs[-1].glob("results*.jsonl")) < count:
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.05)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """The whole session: pytest and its workers, as a machine does that goes down."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_a_killed_run_is_finished_without_asking_again(counting: Project, how: list[str]):
+    process = start(counting, *how)
+    wait_for_results(counting, 10 if not how else 6)
+    kill(process)
+    (killed,) = counting.runs
+    done = {json.loads(line)["question"] for path in killed.glob("results*.jsonl") for line in _lines(path)}
+    counting.write("fast", "")
+    before = len(asked(counting))
+    counting.run("--rageval-resume", "latest", *how).assert_outcomes(passed=16, failed=1, errors=1)
+    assert counting.runs == [killed]
+    assert not done & set(asked(counting)[before:])
+    assert len(counting.records()) == 18
+    resumed = counting.stable_metrics()
+    counting.run().assert_outcomes(passed=16, failed=1, errors=1)
+    assert counting.stable_metrics() == resumed
+    assert not list(killed.glob("*-gw*"))
+
+
+def test_what_was_observed_ahead_is_not_asked_again(counting: Project):
+    """The bot answered questions that pytest had not come to when the process died."""
+    counting.cases([CASES[-1], *CASES[:8]])
+    process = start(counting)
+    until = time.monotonic() + 60
+    while sum(len(_lines(path)) for run in counting.runs for path in run.glob("observations.jsonl")) < 8:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    kill(process)
+    assert not (counting.runs[-1] / "results.jsonl").exists()
+    counting.write("fast", "")
+    before = len(asked(counting))
+    counting.run("--rageval-resume", "latest").assert_outcomes(passed=9)
+    assert asked(counting)[before:] == ["boiling slow 7"]
+
+
+def test_a_torn_last_line_is_dropped_and_said(counting: Project):
+    counting.write("fast", "")
+    counting.run()
+    path = counting.runs[-1] / "results.jsonl"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text[: len(text) - 40], encoding="utf-8")
+    before = counting.stable_metrics()
+    result = counting.run("--rageval-resume", counting.runs[-1].name)
+    result.assert_outcomes(passed=16, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["*results.jsonl: a line of * bytes was cut off and is left out*"])
+    assert counting.stable_metrics() == before
+    assert len(counting.records()) == 18
+
+
+def test_a_resumed_failure_is_shown_as_it_was(counting: Project):
+    counting.write("fast", "")
+    counting.run()
+    result = counting.run("--rageval-resume", "latest")
+    result.stdout.fnmatch_lines(
+        ["exception: *the index is gone*", "recall_any@5 is 0, gate >= 1*", "  came *water.md*"]
+    )
+
+
+def test_a_redacted_run_is_finished_too(counting: Project):
+    counting.write("fast", "")
+    counting.run("--rageval-redact", "-k", "not s3")
+    counting.run("--rageval-redact", "--rageval-resume", "latest").assert_outcomes(passed=16, failed=1, errors=1)
+    assert len(asked(counting)) == 18
+
+
+def test_another_configuration_is_another_run(counting: Project):
+    counting.write("fast", "")
+    counting.run()
+    result = counting.run("--rageval-resume", "latest", "--rageval-k", "7")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--rageval-resume: run * was begun with another configuration: k was 5 and is 7"])
+    counting.cases(CASES[:5])
+    result = counting.run("--rageval-resume", "latest")
+    result.stderr.fnmatch_lines(["*was begun with another configuration: cases was *"])
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_a_run_that_does_not_exist_cannot_be_resumed(counting: Project, how: list[str]):
+    result = counting.run("--rageval-resume", "yesterday", *how)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*there is no run 'yesterday'*"])
+    assert not (counting.path / "asked.txt").exists()
+
+
+def test_a_run_that_is_being_written_cannot_be_resumed(counting: Project):
+    process = start(counting)
+    wait_for_results(counting, 8)
+    result = counting.run("--rageval-resume", "latest")
+    kill(process)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*is being written by another process; wait for it to end"])
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_sigterm_ends_a_run_as_ctrl_c_does(counting: Project, how: list[str]):
+    process = start(counting, *how)
+    wait_for_results(counting, 8 if not how else 5)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
+    assert counting.metrics()["partial"] is True
+    assert b"Traceback" not in output
+    assert not list(counting.runs[-1].glob("*-gw*"))
+
+
+def test_pressed_twice_ctrl_c_leaves_at_once(counting: Project):
+    process = start(counting)
+    wait_for_results(counting, 8)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode != 0
+    for line in _lines(counting.runs[-1] / "results.jsonl"):
+        json.loads(line)
+    counting.write("fast", "")
+    counting.run("--rageval-resume", "latest").assert_outcomes(passed=16, failed=1, errors=1)
+
+
+def test_a_session_without_a_chosen_case_leaves_no_run(counting: Project):
+    counting.write("test_own.py", "def test_own(): pass\n")
+    counting.run("-n", "2", "-k", "test_own").assert_outcomes(passed=1)
+    assert not counting.runs
