@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test torture lint bench clean
 
 # Made anew when what it holds has changed; the stamp is written last, so that a broken set-up is not taken for a whole one.
 $(VENV)/.ready: pyproject.toml
@@ -17,6 +17,9 @@ demo: $(VENV)/.ready  ## the shipped cases against the embedded demo system, off
 
 test: $(VENV)/.ready  ## all tests
 	$(BIN)/python -m pytest tests -q -n auto --maxprocesses 4
+
+torture: $(VENV)/.ready  ## many rounds of crashes and stampedes: half an hour
+	$(BIN)/python -m pytest tests -q -m torture
 
 lint: $(VENV)/.ready  ## style and types
 	$(BIN)/ruff check .

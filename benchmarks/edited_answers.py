@@ -112,13 +112,13 @@ def _renamed(answer: str, given: str, lender: str, chance: random.Random) -> _Sp
 
 def _negation_put_in(answer: str, _given: str, _others: Sequence[str], chance: random.Random) -> _Span | None:
     """An auxiliary verb gets a "not"."""
-    spot = _pick([found for found in _AUXILIARY.finditer(answer)], chance)
+    spot = _pick(list(_AUXILIARY.finditer(answer)), chance)
     return (*spot.span(), f"{spot.group()} not") if spot else None
 
 
 def _negation_taken_out(answer: str, _given: str, _others: Sequence[str], chance: random.Random) -> _Span | None:
     """A "not", "n't", "never" or "no" goes."""
-    spot = _pick([found for found in _NEGATION.finditer(answer)], chance)
+    spot = _pick(list(_NEGATION.finditer(answer)), chance)
     if not spot:
         return None
     return (*spot.span(), "can" if spot.group().lower() == "cannot" else "")
@@ -157,7 +157,9 @@ def _both_ways(written: str) -> dict[str, str]:
 _FIGURE = re.compile(r"(?m)(?<![\w.,\[-])(?!^\d+[.)])\d+(?:,\d{3})*(?:\.\d+)?(?![\w\]])")
 _YEAR = re.compile(r"1[0-9]\d\d|20\d\d")
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-_DATE = re.compile(rf"\b(?:1[0-9]\d\d|20\d\d)\b|\b(?:{_MONTHS})\b|\b(?:{_MONTHS.lower().replace('march|', '').replace('may|', '')})\b")
+_DATE = re.compile(
+    rf"\b(?:1[0-9]\d\d|20\d\d)\b|\b(?:{_MONTHS})\b|\b(?:{_MONTHS.lower().replace('march|', '').replace('may|', '')})\b"
+)
 _NAME = re.compile(r"(?<=[a-z,] )(?P<name>[A-Z][a-z]+(?: [A-Z][a-z]+){0,2})\b")
 _WORD = re.compile(r"[A-Za-z]+")
 _AUXILIARY = re.compile(

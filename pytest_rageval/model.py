@@ -285,8 +285,9 @@ class Rubric:
 
 
 VARIABLES = frozenset(
-    "question answer contexts citations references reference key_facts answerable history claim".split()
-)
+    ("question", "answer", "contexts", "citations", "references", "reference", "key_facts", "answerable", "history",
+     "claim")
+)  # fmt: skip
 """What a rubric's prompt may ask for; `JudgeRequest.variables` holds those that it does."""
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -446,6 +447,9 @@ class GateFailed:
     value: float
     threshold: str
     tag: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.metric} is {self.value:.4g}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from pytest_rageval.gates import (
     regression_of,
     resolve,
 )
-from pytest_rageval.judges.claims import SPLIT, SUPPORT
-from pytest_rageval.judges.judging import CLASSIFIER
+from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
 from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
@@ -220,15 +219,13 @@ def _measures(
 
 
 def _rubrics(settings: Settings, measures: Iterable[Measure]) -> tuple[str, ...]:
-    """What the judge is asked; with anything else also whether the system abstained, on which the rest depends."""
     if settings.retrieval_only or settings.judge == "none":
         return ()
-    found = dict.fromkeys(rubric for measure in measures for rubric in measure.metric.rubrics)
-    return tuple(found | {CLASSIFIER: None}) if found else ()
+    return tuple(dict.fromkeys(rubric for measure in measures for rubric in measure.metric.rubrics))
 
 
 def _wordings(rubrics: Iterable[str], folder: str | None, root: Path) -> dict[str, Rubric]:
-    """The text of each rubric: from the project's own folder where that has it, else as shipped."""
+    """Each rubric, and those that are asked along with it: from the project's own folder where that has it."""
     own = {} if folder is None else check_rubrics(root / folder, folder)
-    named = dict.fromkeys(part for rubric in rubrics for part in (rubric, *([SPLIT] if rubric == SUPPORT else [])))
+    named = {part: None for rubric in rubrics for part in (rubric, *ASKED_WITH.get(rubric, ()), CLASSIFIER)}
     return {name: own.get(name) or load_rubric(name) for name in named}

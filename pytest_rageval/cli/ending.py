@@ -21,6 +21,13 @@ COLOURS = {"green": "green", "red": "red", "yellow": "yellow"}
 def end(finished: Finished, plan: Plan) -> NoReturn:
     """Show a run that was just written, write its summary.md, and leave: 1 where a gate or a case failed."""
     write_summary_file(finished, plan.registry)
+    code = show(finished, plan)
+    click.echo(f"summary: {finished.folder / 'summary.md'}")
+    sys.exit(code)
+
+
+def show(finished: Finished, plan: Plan) -> int:
+    """Show what a run comes to; the exit code is 1 where a gate or a case failed, else 0."""
     width = shutil.get_terminal_size().columns
     for line in summary(finished.metrics, finished.rows, width=width, verbose=False):
         click.secho(printable(line.text), fg=COLOURS.get(line.style), bold=line.style == "bold")
@@ -29,6 +36,5 @@ def end(finished: Finished, plan: Plan) -> NoReturn:
     failed = [test for test in gate_tests(finished, plan) if test.outcome == "failed"]
     for test in failed:
         click.secho(printable(f"FAILED {test.name} - {test.message}"), fg="red")
-    click.echo(f"summary: {finished.folder / 'summary.md'}")
     outcomes = finished.metrics["outcomes"]
-    sys.exit(1 if failed or outcomes["failed"] or outcomes["error"] else 0)
+    return 1 if failed or outcomes["failed"] or outcomes["error"] else 0

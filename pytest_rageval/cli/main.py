@@ -10,13 +10,21 @@ import click
 from pytest_rageval.errors import RagevalError
 
 VERBS = {
+    "compare": "two runs side by side: what moved, for which questions, and why",
+    "abstention": "a stored run's abstentions scored again",
     "cases": "check, count and describe case files",
     "explain": "one case of a run, everything",
+    "export": "a run as CSV, JSON, SQLite or Parquet",
+    "gate": "other gates on a stored run",
+    "history": "the metrics of all runs in time",
     "demo": "the embedded demo system",
+    "judge": "a stored run's answers judged again, or a spot check of its judge",
     "judge-cache": "count, export, import and prune stored judgements",
     "judge-check": "whether a judge can be trusted at all",
     "merge": "one run from the runs of its shards",
     "metrics": "every metric with its definition",
+    "score": "a stored run scored again, with other labels or metrics",
+    "runs": "list, show and remove kept runs",
 }
 
 

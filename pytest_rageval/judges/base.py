@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_rageval.model import Judgement, JudgeRequest
 
@@ -38,6 +38,14 @@ class JudgementCache(Protocol):
     def put(self, key: str, judgement: Judgement) -> None: ...
 
 
+def described(judge: Judge, temperature: float) -> dict[str, Any]:
+    """The judge as config.json names it."""
+    known: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}
+    if not judge.heuristic:
+        known |= {"temperature": temperature, "pinned": getattr(judge, "is_pinned", None)}
+    return known
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeOptions:
     """How a judge asks its server; judges that ask none take no notice.
@@ -49,6 +57,7 @@ class JudgeOptions:
                 limits of this provider for the whole run; None: no limit
     share       this process's part of the limits: 1 / number of workers
     budget      what judging may cost, shared by all judges that are given it; None: no limit
+    is_replay   nothing will be asked, so that no key is needed
     """
 
     base_url: str | None = None
@@ -60,6 +69,7 @@ class JudgeOptions:
     tokens_per_minute: float | None = None
     share: float = 1.0
     budget: Budget | None = None
+    is_replay: bool = False
 
     @classmethod
     def of(cls, settings: Settings, *, share: float = 1.0, budget: Budget | None = None) -> JudgeOptions:
@@ -74,4 +84,5 @@ class JudgeOptions:
             tokens_per_minute=settings.judge_tokens_per_minute,
             share=share,
             budget=budget,
+            is_replay=settings.judge_cache == "replay",
         )

@@ -7,7 +7,8 @@ own value must not stand in the same surroundings elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Literal, NamedTuple
 
 from pytest_rageval.judges.figures import is_figure
@@ -26,11 +27,15 @@ LEAST_FRAME = 2
 FRAME_SHARE = 0.6
 """Of a slot's frame, the least share."""
 
+NAME_SHARE = 0.8
+"""The same for a name: sentences about several people or places are often built alike."""
+
 SAME_WORDS = 0.6
 """Shared words / all words of both, the least for two sentences that differ by their sign alone."""
 
-
 _QUESTION_MARKS = ("?", "？", '?"', "?”")
+_Ends = tuple[str, str]
+_Between = tuple[str, ...]
 
 
 class Conflict(NamedTuple):
@@ -62,23 +67,25 @@ def _in_gaps(mine: Outline, theirs: Sequence[tuple[str, Outline]]) -> Conflict |
     for sentence, their in theirs:
         if len(mine.content & their.content) < ALIKE * len(mine.content):
             continue
-        for ends in mine.gaps:
-            if ends not in their.gaps or not mine.gaps[ends].isdisjoint(their.gaps[ends]):
-                continue
-            known = [between for _, other in theirs for between in other.gaps.get(ends, ())]
-            for said in sorted(mine.gaps[ends]):
-                if said and any(set(said) <= set(between) for between in known):
-                    continue
-                for instead in sorted(their.gaps[ends]):
-                    kind = _difference(said, instead, ends, mine, their)
-                    if kind:
-                        return Conflict(kind, _shown(ends, said), _shown(ends, instead), sentence)
+        for ends, said, instead in _open_gaps(mine, their, [other for _, other in theirs]):
+            kind = _difference(said, instead, ends, mine, their)
+            if kind:
+                return Conflict(kind, _shown(ends, said, mine), _shown(ends, instead, their), sentence)
     return None
 
 
-def _difference(
-    said: Sequence[str], instead: Sequence[str], ends: tuple[str, str], mine: Outline, their: Outline
-) -> Kind | None:
+def _open_gaps(mine: Outline, their: Outline, every: Sequence[Outline]) -> Iterator[tuple[_Ends, _Between, _Between]]:
+    """Anchors that both have with other words between; not where any sentence has what the claim says there."""
+    for ends in mine.gaps:
+        if ends in their.gaps and mine.gaps[ends].isdisjoint(their.gaps[ends]):
+            known = [{*between} for other in every for between in other.gaps.get(ends, ())]
+            said = [
+                one for one in sorted(mine.gaps[ends]) if not one or not any(there.issuperset(one) for there in known)
+            ]
+            yield from ((ends, *both) for both in product(said, sorted(their.gaps[ends])))
+
+
+def _difference(said: _Between, instead: _Between, ends: _Ends, mine: Outline, their: Outline) -> Kind | None:
     """What kind of thing differs between the anchors; None for a mere rewording."""
     ours = [word for word in said if word not in instead]
     others = [word for word in instead if word not in said]
@@ -102,9 +109,9 @@ def _exclude(one: str, other: str) -> bool:
     return any(places.get(axis, side) != side for axis, side in sides(one))
 
 
-def _shown(ends: tuple[str, str], between: Iterable[str]) -> str:
-    written = ["not" if word == NOT else word for word in (ends[0], *between, ends[1])]
-    return " ".join(word for word in written if word not in (START, END))
+def _shown(ends: _Ends, between: _Between, by: Outline) -> str:
+    forms = [form for form in (ends[0], *between, ends[1]) if form not in (START, END)]
+    return " ".join("not" if form == NOT else by.written.get(form, form) for form in forms)
 
 
 # ── in a frame ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,13 +143,13 @@ def _elsewhere(
                 same = max(same, shared)
             elif may_replace and shared > most and other.values.isdisjoint(said | mine.content):
                 most, found = shared, Conflict(_kind(slot), slot.said, other.said, sentence)
-    return found if most > same and most >= max(LEAST_FRAME, FRAME_SHARE * len(slot.frame)) else None
+    share = NAME_SHARE if slot.kind == "name" else FRAME_SHARE
+    return found if most > same and most >= max(LEAST_FRAME, share * len(slot.frame)) else None
 
 
 def _kind(slot: Slot) -> Kind:
-    if slot.kind == "figure" or slot.kind == "name":
-        return slot.kind  # type: ignore[return-value]  # mypy does not narrow a str by comparing it
-    return "negation" if slot.kind.startswith(NEGATION) else "opposite"
+    known: dict[str, Kind] = {"figure": "figure", "name": "name"}
+    return "negation" if slot.kind.startswith(NEGATION) else known.get(slot.kind, "opposite")
 
 
 # ── as a whole ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from pytest_rageval.judges.conflicts import Conflict, conflict
 from pytest_rageval.judges.figures import is_figure, readings
-from pytest_rageval.judges.reading import LONGEST_TEXT, Passage, Statement, read_statement, weight
+from pytest_rageval.judges.reading import LONGEST_TEXT, Passage, Statement, neighbours, read_statement, weight
 from pytest_rageval.text import sentences
 
 SUPPORTED = 0.75
@@ -26,11 +26,11 @@ WRONG_FIGURE = 0.5
 CONTRADICTED = 0.2
 """The most that a contradicted claim is worth: the scale's 1 of 5."""
 
-CONTRADICTING = 0.7
+CONTRADICTING = 0.75
 """What one contradicted claim leaves of the whole; two leave its square, more no less than that."""
 
-ORDER_SHARE = 0.15
-"""Of a claim's value: how many of its words follow one another in a passage too."""
+ORDER_SHARE = 0.1
+"""Of a claim's value: how many of its words follow one another in a sentence near it too."""
 
 MOST_NEAREST = 3
 """Sentences of the passages that a claim is compared with slot by slot."""
@@ -65,19 +65,20 @@ def read_claims(text: str) -> list[Statement]:
 def support(claim: Statement, passages: Sequence[Passage], *, to_the_word: bool = True) -> Support:
     """How far the passages together bear out the claim.
 
-    The share of the claim's words that any passage has, small words by half (85 %), and of its neighbouring words that
-    are near one another in one (15 %); or, where not `to_the_word`, the share of its content words alone. Times 0.5 to
-    1 by the share of its figures found; at most 0.2 where a passage says otherwise.
+    The share of the claim's words that any passage has, small words by half (90 %), and of its neighbouring words that
+    are near one another in one of the nearest sentences (10 %); or, where not `to_the_word`, the share of its content
+    words alone. Times 0.5 to 1 by the share of its figures found; at most 0.2 where a passage says otherwise.
     """
     weights = {word: weight(word) for word in claim.words} if to_the_word else dict.fromkeys(claim.content, 1.0)
     lacking = [word for word in weights if not _is_in(word, passages)]
     value = 1 - sum(weights[word] for word in lacking) / sum(weights.values())
+    nearest = _nearest(claim, passages)
     if to_the_word:
-        value = (1 - ORDER_SHARE) * value + ORDER_SHARE * _in_order(claim.words, passages, value)
+        value = (1 - ORDER_SHARE) * value + ORDER_SHARE * _in_order(claim.words, nearest, value)
     wrong = [word for word in lacking if word in claim.figures]
     if wrong:
         value *= 1 - (1 - WRONG_FIGURE) * len(wrong) / len(claim.figures)
-    opposed = conflict(claim, _nearest(claim, passages))
+    opposed = conflict(claim, nearest)
     if opposed is not None:
         value = min(value, CONTRADICTED)
     missing = [word for word in lacking if word in claim.content and word not in claim.figures]
@@ -99,12 +100,13 @@ def _is_in(word: str, passages: Sequence[Passage]) -> bool:
     return any(form in passage.words for form in forms for passage in passages)
 
 
-def _in_order(said: Sequence[str], passages: Sequence[Passage], covered: float) -> float:
-    """The share of neighbours that are at most three words apart in a passage; of a single word, what is covered."""
+def _in_order(said: Sequence[str], nearest: Sequence[str], covered: float) -> float:
+    """The share of neighbours that are at most three words apart in a sentence; of a single word, what is covered."""
     if len(said) < 2:
         return covered
     pairs = list(pairwise(said))
-    return sum(any(pair in passage.pairs for passage in passages) for pair in pairs) / len(pairs)
+    there = [neighbours(sentence) for sentence in nearest]
+    return sum(any(pair in held for held in there) for pair in pairs) / len(pairs)
 
 
 def _nearest(claim: Statement, passages: Sequence[Passage]) -> list[str]:

@@ -15,6 +15,9 @@ from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequ
 
 CLASSIFIER = "abstention"
 
+ASKED_WITH: Mapping[str, tuple[str, ...]] = {SUPPORT: (SPLIT,)}
+"""Rubrics that another one needs; the classifier may be asked with any."""
+
 
 async def judge_answer(
     judge: Judge,
@@ -29,30 +32,32 @@ async def judge_answer(
 ) -> dict[str, Judgement]:
     """The judgements by rubric, in the order of `rubrics`; those that the judge lacks or that do not apply are absent.
 
-    Abstention comes first, where the response leaves it open: of an answer that declines, little else is asked and paid
-    for. The rest is asked at the same time. Every rubric is put to a judge `repeats` times, to a heuristic one once:
-    it says the same every time. The first JudgeError, in the order of `rubrics`, is raised once all calls have ended.
+    Abstention comes first, where the response leaves it open and anything else is to be judged, whether or not it is
+    among `rubrics` (else it is the last): of an answer that declines, little else is asked and paid for. The rest is
+    asked at the same time. Every rubric is put to a judge `repeats` times, to a heuristic one once: it says the same
+    every time. The first JudgeError, in the order of `rubrics`, is raised once all calls have ended.
     """
-    known = [name for name in rubrics if name in judge.rubrics]
+    known = [name for name in rubrics if name in judge.rubrics and name != CLASSIFIER]
     requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
     times = 1 if judge.heuristic else repeats
+    rest = requests(known)
     found: dict[str, Judgement] = {}
-    if CLASSIFIER in known:
+    if CLASSIFIER in judge.rubrics and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
             found[CLASSIFIER] = await _repeated(judge, request, times)
-    rest = requests([name for name in known if name != CLASSIFIER], abstained=_abstained(found))
+            if _abstained(found[CLASSIFIER]):
+                rest = requests(known, abstained=True)
     splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
     split = next(iter(requests([SPLIT])), None) if splits else None
     is_local = getattr(judge, "is_local", judge.heuristic)
     said = await ask_together((_repeated(judge, request, times, split) for request in rest), is_local=is_local)
     found |= {request.rubric: judgement for request, judgement in zip(rest, said, strict=True)}
-    return {name: found[name] for name in known if name in found}
+    return {name: found[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in found}
 
 
-def _abstained(found: Mapping[str, Judgement]) -> bool | None:
-    """What the classifier said, with what is half way taken for an abstention; None where it was not asked."""
-    score = found[CLASSIFIER].scores.get("abstained") if CLASSIFIER in found else None
-    return None if score is None else score >= 0.5
+def _abstained(said: Judgement) -> bool:
+    """What the classifier said; half way is an abstention."""
+    return said.scores.get("abstained", 0.0) >= 0.5
 
 
 async def _repeated(judge: Judge, request: JudgeRequest, times: int, split: JudgeRequest | None = None) -> Judgement:

@@ -157,6 +157,7 @@ _SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {
 _ASSENT = words("yes no yeah yep nope sure okay ok right correct true false 네 예 아니요 ja nein doch oui non sí はい")
 _QUESTION_WORDS = words(
     """
+    i me my mine myself please tell
     무엇 무엇인가요 뭐 뭐야 어떤 어떻게 언제 어디 누구 누가 왜 몇 얼마 얼마나
     wer wie wo wann warum welche welcher welches qui que quoi où quand comment pourquoi quel quelle
     qué quién cuándo dónde cómo cuál 什么 什麼 何時

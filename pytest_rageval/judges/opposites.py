@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from functools import cache
 
+from pytest_rageval.text import has_hangul
+
 Side = tuple[str, str]
 """What a word belongs to (an axis, named by one of its words), and where on it: words of one side mean the same."""
 
 
 def sides(word: str) -> tuple[Side, ...]:
     """Where a folded word stands; empty for most words."""
-    return _table().get(word, ())
+    found = _table().get(word)
+    if found is None and len(word) > 2 and has_hangul(word):
+        found = _table().get(word[:2])  # 증가율 is still an increase
+    return found or ()
 
 
 def one_spelling(word: str) -> str:
@@ -42,7 +47,9 @@ def _table() -> dict[str, tuple[Side, ...]]:
 
 # A line is an axis, " / " parts its sides, words of one side are one for our purpose.
 _OPPOSITES = """
-    increase increases increased increasing rise rises rose risen rising grow grows grew grown growing gain gains gained / decrease decreases decreased decreasing fall falls fell fallen falling shrink shrinks shrank shrunk drop drops dropped decline declines declined
+    increase increases increased increasing rise rises rose risen rising grow grows grew grown growing gain \
+        gains gained / decrease decreases decreased decreasing fall falls fell fallen falling shrink shrinks shrank \
+        shrunk drop drops dropped decline declines declined
     raise raises raised raising / lower lowers lowered lowering
     before prior earlier / after later afterwards subsequently
     more / less fewer
@@ -67,7 +74,8 @@ _OPPOSITES = """
     oldest / youngest newest
     old older / new newer
     open opens opened / closed close closes shut
-    allow allows allowed permit permits permitted / prohibit prohibits prohibited forbid forbids forbidden ban banned bans
+    allow allows allowed permit permits permitted / prohibit prohibits prohibited forbid forbids forbidden ban \
+        banned bans
     accept accepts accepted / reject rejects rejected refuse refuses refused
     include includes included including / exclude excludes excluded excluding
     public / private
@@ -93,7 +101,8 @@ _OPPOSITES = """
     possible / impossible
     able / unable
     enable enables enabled / disable disables disabled
-    start starts started begin begins began begun beginning / end ends ended finish finishes finished stop stops stopped
+    start starts started begin begins began begun beginning / end ends ended finish finishes finished stop stops \
+        stopped
     add adds added adding / remove removes removed removing delete deletes deleted
     import imports imported / export exports exported
     input / output
@@ -174,15 +183,20 @@ _OPPOSITES = """
 """
 
 _SETS = """
-    january jan / february feb / march mar / april apr / may / june jun / july jul / august aug / september sep sept / october oct / november nov / december dec
+    january jan / february feb / march mar / april apr / may / june jun / july jul / august aug / september sep \
+        sept / october oct / november nov / december dec
     monday mon / tuesday tue / wednesday wed / thursday thu / friday fri / saturday sat / sunday sun
     월요일 / 화요일 / 수요일 / 목요일 / 금요일 / 토요일 / 일요일
     spring / summer / autumn / winter
     first 1st / second 2nd / third 3rd / fourth 4th / fifth 5th / last final
     red / green / blue / yellow / black / white / orange / purple / pink / brown / grey gray
-    mm millimetre millimetres millimeter millimeters / cm centimetre centimetres centimeter centimeters / m metre metres meter meters / km kilometre kilometres kilometer kilometers / mi mile miles / ft foot feet / inch inches / yard yards / µm um micrometre micrometres micron microns / nm nanometre nanometres
-    mg milligram milligrams / g gram grams / kg kilogram kilograms kilo kilos / ton tons tonne tonnes / lb lbs pound pounds / oz ounce ounces
-    ms millisecond milliseconds / s sec second seconds / min minute minutes / h hour hours / day days / week weeks / month months / year years / decade decades / century centuries
+    mm millimetre millimetres millimeter millimeters / cm centimetre centimetres centimeter centimeters / m \
+        metre metres meter meters / km kilometre kilometres kilometer kilometers / mi mile miles / ft foot feet / \
+        inch inches / yard yards / µm um micrometre micrometres micron microns / nm nanometre nanometres
+    mg milligram milligrams / g gram grams / kg kilogram kilograms kilo kilos / ton tons tonne tonnes / lb lbs \
+        pound pounds / oz ounce ounces
+    ms millisecond milliseconds / s sec second seconds / min minute minutes / h hour hours / day days / week \
+        weeks / month months / year years / decade decades / century centuries
     hundred hundreds / thousand thousands / million millions / billion billions / trillion trillions
     dollar dollars usd / euro euros eur / pound pounds gbp / won krw / yen jpy / cent cents
     percent / points point

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from ipaddress import ip_address
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
+from pytest_rageval.judges.credentials import is_own
 from pytest_rageval.judges.pace import estimated_tokens
 
 REPLY_TOKENS = 250
@@ -41,7 +39,7 @@ def cost_of(model: str, provider_url: str, tokens_in: int, tokens_out: int) -> f
     None, never 0, where nobody knows: genai-prices (the extra `prices`) is not installed or does not know the model at
     this address, or the server is one's own, whose electricity is on another bill.
     """
-    if _is_own(provider_url):
+    if is_own(provider_url):
         return None
     try:
         from genai_prices import Usage, calc_price
@@ -52,14 +50,3 @@ def cost_of(model: str, provider_url: str, tokens_in: int, tokens_out: int) -> f
         return float(calc_price(usage, model, provider_api_url=provider_url).total_price)
     except (LookupError, ValueError):  # no such provider or model; figures that contradict each other
         return None
-
-
-@lru_cache(maxsize=64)
-def _is_own(url: str) -> bool:
-    """Is the server on this machine or in a private network?"""
-    host = urlsplit(url).hostname or ""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return "." not in host or host.endswith((".localhost", ".local", ".internal", ".lan"))
-    return address.is_private or address.is_loopback or address.is_link_local

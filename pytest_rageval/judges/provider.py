@@ -52,7 +52,7 @@ class Provider:
         self.where = f"POST {public_url(url)}"
         self._headers, self._key_name = headers, key_name
         self._tariff, self._budget = tariff, options.budget
-        if self._budget is not None:
+        if self._budget is not None and not options.is_replay:
             self._budget.check_price(tariff)
         self._host = urlsplit(url).netloc.rpartition("@")[2].lower()
         limits = Limits(options.concurrency, options.requests_per_minute, options.tokens_per_minute)

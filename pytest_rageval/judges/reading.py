@@ -46,9 +46,6 @@ class Passage:
 
     sentences: tuple[str, ...]
     words: Mapping[str, tuple[int, ...]]
-    pairs: frozenset[tuple[str, str]]
-    """Words that follow one another within three, in one sentence."""
-    negates: bool
 
 
 @lru_cache(maxsize=4096)
@@ -66,21 +63,14 @@ def read_statement(sentence: str) -> Statement:
 def read_passage(text: str) -> Passage:
     """Read a passage; the last 256 are remembered."""
     found: dict[str, list[int]] = {}
-    pairs: set[tuple[str, str]] = set()
     said = tuple(sentences(text[:LONGEST_PASSAGE]))
-    has_negation = False
     for number, sentence in enumerate(said):
-        read = words_in(sentence)
-        has_negation = has_negation or negates(sentence, read)
-        kept = [word for word in read if word not in NEGATIONS and word not in ARTICLES]
-        for word in {*kept}:
+        for word in {*words_in(sentence)} - NEGATIONS - ARTICLES:
             for form in readings(word) if is_figure(word) else (word,):
                 where = found.setdefault(form, [])
                 if len(where) < MOST_PLACES:
                     where.append(number)
-        for apart in (1, 2, 3):
-            pairs.update(zip(kept, kept[apart:], strict=False))
-    return Passage(said, {word: tuple(where) for word, where in found.items()}, frozenset(pairs), has_negation)
+    return Passage(said, {word: tuple(where) for word, where in found.items()})
 
 
 def words_in(text: str) -> list[str]:
@@ -90,10 +80,11 @@ def words_in(text: str) -> list[str]:
     """
     text = cleaned(text)
     if has_particles(text):
-        found = [DIGITS.get(word, word) for word in content_tokens(text)] if any(map(str.isalnum, text)) else []
-        return with_korean_numbers([part for word in found for part in (_WORD.findall(word) or [word])])
+        found = content_tokens(text) if any(map(str.isalnum, text)) else []
+        parts = [part for word in found for part in (_WORD.findall(word) or [word])]
+        return with_korean_numbers([_plain_word(part) for part in parts])
     found = _WORD.findall(text.casefold())
-    return [plain(word) if word[-1].isdigit() and is_figure(word) else DIGITS.get(word, word) for word in found]
+    return [plain(word) if is_figure(word) else DIGITS.get(word, word) for word in found]
 
 
 def cleaned(text: str) -> str:
@@ -112,9 +103,25 @@ def has_particles(text: str) -> bool:
     return not text.isascii() and _particle_script().search(text) is not None
 
 
+@lru_cache(maxsize=1024)
+def neighbours(sentence: str) -> frozenset[tuple[str, str]]:
+    """Pairs of words that follow one another in the sentence, at most three apart; the last 1,024 are remembered."""
+    said = read_statement(sentence).words
+    return frozenset(pair for apart in (1, 2, 3) for pair in zip(said, said[apart:], strict=False))
+
+
 def weight(word: str) -> float:
     """What a word weighs in a claim."""
     return SMALL_WEIGHT if word in SMALL_WORDS else 1.0
+
+
+def _plain_word(word: str) -> str:
+    if is_figure(word):
+        return plain(word)
+    if word.startswith(_KOREAN_NOT):
+        return "안"
+    verb = _KOREAN_VERB.fullmatch(word)
+    return verb["stem"] if verb else DIGITS.get(word, word)
 
 
 @cache
@@ -139,6 +146,12 @@ SMALL_WORDS = words(
 ARTICLES = frozenset(("a", "an", "the"))
 _NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _WORD = re.compile(r"(?:(?<![^\s(])-)?\d+(?:\.\d+)*|[^\W\d_][^\W_]*|\d+")
+_KOREAN_NOT = ("않", "없", "못하", "못한", "못할", "못합", "못해", "못했", "아니", "아닌", "아닙", "아닐")
+_KOREAN_VERB = re.compile(
+    "(?P<stem>[가-힣]{2,8}?)(?:[하한할함합해했]|하였|[되된될됨됩돼됐])"
+    "(?:습니다|니다|는다|다|였다|였습니다|었다|었습니다|지|며|고|여|여서|서|는|던|면|게|기|기로|도록|어|야|요)?"
+)
+"""A noun made a verb, 동작합니다 or 증가했다: what counts is the noun."""
 _CONTRACTED = (
     (re.compile(r"(?i)\bca(?:n't|nnot)\b|\bca n't\b"), "can not"),
     (re.compile(r"(?i)\bwon't\b|\bwo n't\b"), "will not"),

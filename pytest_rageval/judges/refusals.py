@@ -7,8 +7,8 @@ import unicodedata
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from pytest_rageval.judges.reading import LONGEST_TEXT
 from pytest_rageval.judges.phrases import COURTESY, LANGUAGES, TURN
+from pytest_rageval.judges.reading import LONGEST_TEXT
 from pytest_rageval.text import content_tokens, sentences
 
 

@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges.base import Judge, JudgeOptions
@@ -61,16 +60,18 @@ _WIRES: Mapping[str, type[OpenAiWire] | type[AnthropicWire]] = {"openai": OpenAi
 
 def _chat_model(kind: str, rest: str, options: JudgeOptions) -> ChatModel:
     model, url = _model_and_url(kind, rest)
-    wire: Wire = _WIRES[kind](url or options.base_url)
+    wire: Wire = _WIRES[kind](url or options.base_url, needs_key=not options.is_replay)
     return ChatModel(wire, model, options)
 
 
 def _served_there(url: str, options: JudgeOptions) -> ChatModel:
+    if options.is_replay:
+        raise SettingsError(f"judge {_shown(*url.split(':', 1))}: in replay no server is asked; write openai:MODEL@URL")
     wire = OpenAiWire(url)
     # In a thread of its own: a judge may be made where an event loop is running already.
     with ThreadPoolExecutor(max_workers=1) as thread:
         model = thread.submit(asyncio.run, only_model(wire.models_url, wire.headers)).result()
-    return ChatModel(wire, model, replace(options, base_url=url))
+    return ChatModel(wire, model, options)
 
 
 def _deepeval(rest: str, options: JudgeOptions) -> Judge:

@@ -56,6 +56,7 @@ class Slot(NamedTuple):
 class Outline:
     """A sentence by its slots.
 
+    written   forms as first written
     gaps      what stands between two content words (anchors) near one another: forms, in order
     names     forms that are written as names
     content   forms of all content words
@@ -63,6 +64,7 @@ class Outline:
     """
 
     slots: Mapping[str, tuple[Slot, ...]]
+    written: Mapping[str, str]
     gaps: Mapping[tuple[str, str], frozenset[tuple[str, ...]]]
     names: frozenset[str]
     content: frozenset[str]
@@ -81,10 +83,10 @@ class _Word(NamedTuple):
     """It is in a clause that begins with "if": what is said there is not stated."""
 
 
-# Sentences of the same chunks come up again and again.
-@lru_cache(maxsize=4096)
+# Sentences of the same chunks come up again and again; one that is read takes some 20 kB.
+@lru_cache(maxsize=512)
 def outline(sentence: str) -> Outline:
-    """The sentence by its slots; the last 4,096 are remembered."""
+    """The sentence by its slots; the last 512 are remembered."""
     words, sequence, negates = _words(sentence)
     found: dict[str, list[Slot]] = {}
     for slot in _slots(words):
@@ -92,6 +94,7 @@ def outline(sentence: str) -> Outline:
     names = frozenset([word.form for word in words if _is_capital(word) and not word.is_first])
     return Outline(
         {kind: tuple(slots) for kind, slots in found.items()},
+        {word.form: word.written for word in reversed(words)},
         _gaps(sequence),
         names,
         frozenset([word.form for word in words if not word.is_small]),
@@ -163,15 +166,18 @@ def _slots(words: list[_Word]) -> Iterator[Slot]:
         for axis, side in sides(word.written.casefold()):
             yield Slot(axis, frozenset((side,)), _frame(words, at, end), word.written)
         if not (word.is_small or is_figure(word.form)):
-            said = f"not {word.written}" if word.is_negated else word.written
             if not word.is_supposed:
-                yield Slot(
-                    NEGATION + word.form, frozenset((NOT if word.is_negated else "",)), _frame(words, at, end), said
-                )
+                yield _sign(words, at)
             end = at + 1 if is_heading else _name_end(words, at)
             if end > at + 1 or (not is_heading and _is_name(word)):
                 yield _name(words, at, end)
         at = end
+
+
+def _sign(words: list[_Word], at: int) -> Slot:
+    word = words[at]
+    value, said = (NOT, f"not {word.written}") if word.is_negated else ("", word.written)
+    return Slot(NEGATION + word.form, frozenset((value,)), _frame(words, at, at + 1), said)
 
 
 def _name(words: list[_Word], at: int, end: int) -> Slot:

@@ -16,10 +16,10 @@ VERSION = "2023-06-01"
 class AnthropicWire:
     """POST …/v1/messages. The reply's schema is sent as that of a tool which must be used."""
 
-    def __init__(self, url: str | None = None) -> None:
+    def __init__(self, url: str | None = None, *, needs_key: bool = True) -> None:
         self.chat_url = below(url or URL, "/messages")
         self.models_url = below(url or URL, "/models")
-        key, self.key_name = x_api_key(self.chat_url, ANTHROPIC_KEY, URL)
+        key, self.key_name = x_api_key(self.chat_url, ANTHROPIC_KEY, URL, is_needed=needs_key)
         self.headers = {"anthropic-version": VERSION, **key}
 
     def body(self, question: Question, manner: Manner) -> dict[str, Json]:

@@ -14,10 +14,10 @@ URL = "https://api.openai.com"
 class OpenAiWire:
     """POST …/v1/chat/completions."""
 
-    def __init__(self, url: str | None = None) -> None:
+    def __init__(self, url: str | None = None, *, needs_key: bool = True) -> None:
         self.chat_url = below(url or URL, "/chat/completions")
         self.models_url = below(url or URL, "/models")
-        self.headers, self.key_name = bearer(self.chat_url, OPENAI_KEY, URL)
+        self.headers, self.key_name = bearer(self.chat_url, OPENAI_KEY, URL, is_needed=needs_key)
 
     def body(self, question: Question, manner: Manner) -> dict[str, Json]:
         """What is sent; the reply's schema strictly, where the server has that."""

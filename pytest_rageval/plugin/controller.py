@@ -50,6 +50,7 @@ class Controller:
             self._run.is_used = True
             self._run.raise_problem()
             self._check_target()
+            self._check_judge()
             self._open_run()
 
     @pytest.hookimpl(tryfirst=True)
@@ -86,8 +87,19 @@ class Controller:
         if any(_is_ours(client) for client in clients):
             self._check_target()
         if items:
+            if any(_is_ours(fixture_definition(item, "rag_judge")) for item in items):
+                self._check_judge()
             self._open_run()
             self._run.stretches.foresee(list(session.items))
+
+    def _check_judge(self) -> None:
+        """Before the first question: can the judge be asked?"""
+        from pytest_rageval.errors import RagevalError
+
+        try:
+            self._run.configured.check_judge()
+        except RagevalError as error:
+            raise pytest.UsageError(*error.problems) from None
 
     def _open_run(self) -> None:
         """Before the first question: can its answer be kept? A run that cannot be resumed is a usage error."""

@@ -31,17 +31,17 @@ def session_fixtures(run: EvalSession) -> ModuleType:
     @pytest.fixture(scope="session")
     def rag_client() -> Iterator[Target]:
         """The system under test, as configured. Override it to give a Target, an httpx client or a callable."""
-        yield from run.configured_target()
+        yield from run.configured.target()
 
     @pytest.fixture(scope="session")
     def rag_judge() -> Iterator[Judge | None]:
         """The judge, as configured; None judges nothing. Override it to give one of your own."""
-        yield from run.configured_judge()
+        yield from run.configured.judge()
 
     @pytest.fixture(scope="session")
     def rag_judge_cache() -> Iterator[JudgementCache | None]:
         """Where judgements are kept between runs: an object with `get` and `put`, or None."""
-        yield from run.configured_cache()
+        yield from run.configured.cache()
 
     @pytest.fixture
     def eval_case(request: pytest.FixtureRequest) -> EvalCase:

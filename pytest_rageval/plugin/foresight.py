@@ -10,8 +10,8 @@ import pytest
 
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.plugin import fixtures
+from pytest_rageval.plugin.configured import NO_TARGET
 from pytest_rageval.plugin.items import node_name
-from pytest_rageval.plugin.session import NO_TARGET
 
 if TYPE_CHECKING:
     from pytest_rageval.cases import CaseFile

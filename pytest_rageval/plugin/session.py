@@ -5,7 +5,6 @@ Lives in every process: alone, on the controller of xdist, on each worker. Impor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,9 @@ from pytest_rageval.options import OPTIONS
 if TYPE_CHECKING:
     from pytest_rageval.ahead import Ahead
     from pytest_rageval.cases import CaseFile
-    from pytest_rageval.judges.base import Judge, JudgementCache
     from pytest_rageval.model import CaseResult, EvalCase, Trial
     from pytest_rageval.plan import Plan
+    from pytest_rageval.plugin.configured import Configured
     from pytest_rageval.plugin.evaluated import Evaluator
     from pytest_rageval.plugin.items import EvalItem
     from pytest_rageval.plugin.stretches import Stretches
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_rageval.runs.keep import Keeper
     from pytest_rageval.runs.resume import Unfinished
     from pytest_rageval.settings import Settings
-    from pytest_rageval.targets.base import Target
 
 
 class EvalSession:
@@ -172,18 +170,8 @@ class EvalSession:
 
             checked_mapping(settings.mapping)
         # Wrong settings too, and said before anything runs: a judge or a baseline that does not exist.
-        self.described_judge, self.baseline  # noqa: B018 because what they raise is what is wanted
+        self.configured.described_judge, self.baseline  # noqa: B018 because what they raise is what is wanted
         return plan
-
-    @cached_property
-    def described_judge(self) -> dict[str, Any] | None:
-        """The configured judge as config.json names it; None where nothing is judged."""
-        from pytest_rageval.judges import judge_from_spec
-
-        judge = judge_from_spec(self.settings.judge, root=self.root)
-        if judge is None or self.settings.retrieval_only:
-            return None
-        return {"model": judge.model, "heuristic": judge.heuristic}
 
     def plan_or_none(self) -> Plan | None:
         """The plan, or None where settings are wrong: said once, before anything runs."""
@@ -199,6 +187,17 @@ class EvalSession:
         from pytest_rageval.settings import load_settings
 
         return load_settings(self.root, self.given_options)
+
+    @cached_property
+    def configured(self) -> Configured:
+        from pytest_rageval.plugin.configured import Configured
+
+        return Configured(self)
+
+    @property
+    def workers(self) -> int:
+        """Among how many processes limits are divided: the workers of xdist, 1 elsewhere."""
+        return int(self._told("workercount") or 1)
 
     @property
     def reports(self) -> Path:
@@ -227,8 +226,8 @@ class EvalSession:
         """The content of config.json; made on the controlling process only."""
         from pytest_rageval.runs.config import run_config
 
-        target = self.settings.target or "rag_client fixture"
-        content = run_config(self.plan, self.all_cases(), self.all_files, self.root, target, self.described_judge)
+        target, judge = self.settings.target or "rag_client fixture", self.configured.described_judge
+        content = run_config(self.plan, self.all_cases(), self.all_files, self.root, target, judge)
         self.config.hook.pytest_rageval_run_config(config=self.config, run_config=content)
         return content
 
@@ -288,47 +287,6 @@ class EvalSession:
         from pytest_rageval.plugin.stretches import Stretches
 
         return Stretches(self)
-
-    def configured_target(self) -> Iterator[Target]:
-        from pytest_rageval.targets import target_from_spec
-
-        settings = self.settings
-        if settings.target is None:
-            pytest.fail(NO_TARGET, pytrace=False)
-        target = self._configured(
-            target_from_spec, settings.target, root=self.root, reports=self.reports, timeout=settings.timeout,
-            retries=settings.retries, concurrency=settings.concurrency, max_bytes=settings.max_response_bytes,
-            headers=settings.resolved_headers(), mapping=settings.mapping,
-        )  # fmt: skip
-        yield target
-        self.ahead.run(target.aclose())
-        self.notes += getattr(target, "notes", ())
-
-    def configured_judge(self) -> Iterator[Judge | None]:
-        from pytest_rageval.judges import judge_from_spec
-
-        judge = self._configured(judge_from_spec, self.settings.judge, root=self.root)
-        yield judge
-        if judge is not None:
-            self.ahead.run(judge.aclose())
-
-    def configured_cache(self) -> Iterator[JudgementCache | None]:
-        if self.settings.judge_cache == "off" or self.settings.redact:  # a judgement quotes what it judged
-            yield None
-            return
-        from pytest_rageval.judges.cache import SqliteCache
-
-        cache = SqliteCache(self.reports / "cache" / "judge_cache.sqlite")
-        yield cache
-        cache.close()
-        self.notes += cache.notes
-
-    def _configured(self, make: Any, *arguments: Any, **named: Any) -> Any:
-        """What a setting stands for; a wrong one that only shows now is an error of each case, in one line."""
-        try:
-            return make(*arguments, **named)
-        except RagevalError as error:
-            pytest.fail("; ".join(error.problems), pytrace=False)
 
     def check_asking_allowed(self) -> None:
         if self.settings.dry_run:
@@ -393,7 +351,3 @@ class EvalSession:
 
 
 RUN = pytest.StashKey[EvalSession]()
-NO_TARGET = (
-    "no target: say which system to ask with --rageval-target, e.g. --rageval-target demo, "
-    'or target = "http://localhost:8080" in [tool.rageval], or override the rag_client fixture'
-)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_rageval.model import Answer, CaseResult, EvalCase, GateFailed, Gold, Observation
-from pytest_rageval.report.numbers import short
+from pytest_rageval.model import Answer, CaseResult, EvalCase, Gold, Observation
 from pytest_rageval.text import printable
 
 WIDTH = 160
@@ -13,14 +12,9 @@ WIDTH = 160
 CHUNKS = 8
 
 
-def gate_message(gate: GateFailed) -> str:
-    """`recall_all@5 is 0, gate >= 1 (L2_multi_hop_fail)`."""
-    return f"{gate.metric} is {short(gate.value)}, gate {gate.threshold}" + (f" ({gate.tag})" if gate.tag else "")
-
-
 def failure_text(result: CaseResult) -> str:
     """The message of a case whose gates do not hold; the first line names all of them."""
-    lines = ["; ".join(gate_message(gate) for gate in result.failed_gates)]
+    lines = ["; ".join(map(str, result.failed_gates))]
     if result.observation is not None:
         lines += [f"  {name:<10} {printable(text)}" for name, text in _facts(result.case, result.observation)]
     lines.append(f"  case       {result.case.source}")

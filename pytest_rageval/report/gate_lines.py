@@ -35,7 +35,7 @@ def evidence(change: Mapping[str, Any]) -> str:
     if not change["n_paired"]:
         return ""
     low, high = change["ci"] or (None, None)
-    interval = f"95 % {short(low)} to {short(high)}" if low is not None and high is not None else f"95 % {NO_VALUE}"
+    interval = f"95 % {low:.3g} to {high:.3g}" if low is not None and high is not None else f"95 % {NO_VALUE}"
     detectable = NO_VALUE if change["detectable"] is None else f"{change['detectable']:.2g}"
     lost = f" ({change['n_unmeasured']} more unmeasured now)" if change["n_unmeasured"] else ""
     return f"{interval}, p {_p(change['p_adjusted'])}, n {change['n_paired']}{lost}, detectable {detectable}"

@@ -190,6 +190,20 @@ def _slowest(rows: Sequence[Row]) -> Iterator[Line]:
         yield Line("slowest calls: " + ", ".join(named))
 
 
+def _judging(cost: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Line]:
+    """What judging took, and what the cache spared; nothing where no model was asked."""
+    cached = sum(row.cost["judgements_cached"] for row in rows)
+    if not (cached or cost["judge_total_tokens"]):
+        return
+    total = sum(row.cost["judgements"] for row in rows)
+    dollars, saved = cost["judge_total_usd"], cost["judge_saved_usd"]
+    parts = [f"{cached} of {total} judgements from the cache"]
+    parts += [f"{cost['judge_total_tokens']} tokens" if cost["judge_total_tokens"] is not None else "tokens unknown"]
+    parts += [f"${dollars:.4f} spent" if dollars is not None else "cost unknown"]
+    parts += [f"${saved:.4f} saved"] if saved else []
+    yield Line("judging: " + ", ".join(parts))
+
+
 def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Line]:
     if metrics["without_gate"]:
         yield Line(f"{metrics['without_gate']} cases were examined by no gate", "yellow")
@@ -198,10 +212,7 @@ def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Line]:
         yield Line(
             f"judge: {judge['model']}, a heuristic without a model; its scores gate only where you wrote the gate"
         )
-    tokens = metrics["volatile"]["cost"]["judge_total_tokens"]
-    if tokens:
-        dollars = metrics["volatile"]["cost"]["judge_total_usd"]
-        yield Line(f"judging took {tokens} tokens" + (f", ${dollars:.2f}" if dollars is not None else ", cost unknown"))
+    yield from _judging(metrics["volatile"]["cost"], rows)
     errors = {row.message for row in rows if row.outcome == "error" and row.message}
     if len(errors) > 1:
         yield Line(f"{len(errors)} different errors: see run.log", "yellow")

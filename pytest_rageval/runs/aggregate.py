@@ -286,7 +286,9 @@ def _latency(rows: Sequence[Row]) -> dict[str, Any]:
 def _cost(rows: Sequence[Row]) -> dict[str, Any]:
     tokens = [value for row in rows if (value := row.cost["judge_tokens"]) is not None]
     dollars = [value for row in rows if (value := row.cost["judge_cost_usd"]) is not None]
+    saved = [value for row in rows if (value := row.cost.get("judge_saved_usd")) is not None]
     return {
+        "judge_saved_usd": math.fsum(saved) if saved else None,
         "judge_total_tokens": sum(tokens) if tokens else None,
         "judge_total_usd": math.fsum(dollars) if dollars else None,
         "target_usage": _sums([row.cost["target_usage"] for row in rows if row.cost["target_usage"]]),

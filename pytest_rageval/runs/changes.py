@@ -61,15 +61,14 @@ def paired(cases: Iterable[tuple[Scores, Scores]]) -> dict[str, Pairs]:
     found: dict[str, Pairs] = {}
     for before, after in cases:
         for name, value in before.items():
-            pairs = found.get(name)
-            if pairs is None:
-                pairs = found[name] = Pairs([], [], [])
-            now = after.get(name)
-            if now is None:
-                pairs.lost.append(value)
+            if name not in found:
+                found[name] = Pairs([], [], [])
+            befores, afters, lost = found[name]
+            if name in after:
+                befores.append(value)
+                afters.append(after[name])
             else:
-                pairs.before.append(value)
-                pairs.after.append(now)
+                lost.append(value)
     return found
 
 

@@ -50,6 +50,7 @@ def run_config(
         "params": _public_params(settings.params),
         "target": public_target(target),
         "judge": judge,
+        "rubrics": {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())},
         "ontology": plan.ontology,
         "metrics": [measure.name for measure in (*plan.measures, *plan.run_measures)],
         "own_metrics": described(plan),
@@ -63,6 +64,9 @@ def run_config(
         name: value for name, value in settings.model_dump(mode="json").items() if name not in CANNOT_CHANGE_RESULTS
     }
     told["target"] = public_target(told["target"] or target)
+    told["judge"] = public_target(told["judge"])
+    if told["judge_base_url"] is not None:
+        told["judge_base_url"] = public_target(told["judge_base_url"])
     told["params"] = _public_params(told["params"])
     if told["mapping"] is not None:
         told["mapping"]["request"] = _public_params(told["mapping"]["request"])
@@ -88,6 +92,18 @@ def run_config(
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
         "config_hash": _hash([told, asked_for, dataset]),
     }
+
+
+NOT_ASKED_FOR = frozenset(
+    {"schema", "settings", "dataset_version", "index_build_version", "retriever_version", "answerer_version",
+     "dataset_hash", "shard", "observed", "hardware", "libraries", "config_hash"}
+)  # fmt: skip
+
+
+def config_hash_of(config: Mapping[str, Any]) -> str:
+    """The hash that belongs to the content of a config.json, where it was changed after the run."""
+    asked_for = {name: value for name, value in config.items() if name not in NOT_ASKED_FOR}
+    return _hash([config["settings"], asked_for, config["dataset_hash"]])
 
 
 def observed(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None) -> dict[str, Any]:

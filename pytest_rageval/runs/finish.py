@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,11 @@ from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.baseline import Baseline, write_baseline
 from pytest_rageval.runs.compare import Comparison, compare
 from pytest_rageval.runs.config import hardware, observed
+from pytest_rageval.runs.earlier import Earlier
+from pytest_rageval.runs.judge_notes import judge_notes
 from pytest_rageval.runs.keep import Keeper
 from pytest_rageval.runs.rows import Row, cases_of
+from pytest_rageval.runs.scores import write_scores
 from pytest_rageval.runs.store import write_json
 
 
@@ -37,55 +40,88 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Which cases there are (`every`), which were selected (`expected`), and whether the run was ended early."""
+    """Which cases there are (`every`), which were selected (`expected`), and whether the run was ended early.
+
+    `earlier`: what a stored run that is finished again said before; when and where it was asked stays so.
+    """
 
     every: Set[str]
     expected: Set[str]
     is_cut_short: bool = False
+    earlier: Earlier | None = None
 
 
 def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None, baseline_file: Path) -> Finished:
     """Turn what was kept into the run's verdict, and write it. Same rows, same bytes, but for the key `volatile`."""
+    finished = conclude(keeper, plan, extent, baseline)
+    if plan.settings.update_baseline:
+        finished = _with_baseline(finished, plan, baseline_file)
+    write_json(keeper.folder.path / "config.json", finished.config)
+    write_scores(keeper.folder.path, finished.rows)
+    for folder in _folders(keeper, extent):
+        write_json(folder / "metrics.json", finished.metrics)
+    keeper.folder.log(f"finished: {len(finished.rows)} cases, {finished.metrics['outcomes']}")
+    keeper.folder.close()
+    return finished
+
+
+def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None) -> Finished:
+    """The run's verdict; nothing is written."""
     rows = cases_of(keeper.rows.values())
     info = _info(keeper, plan, extent, rows)
     metrics = aggregate(keeper.rows.values(), plan, info)
     comparison = compare(metrics, rows, baseline, plan) if baseline is not None else None
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
-    config = {**keeper.config, **observed(keeper.versions, keeper.coverage)}
+    if extent.earlier is not None:
+        extent.earlier.keep_reliability(metrics)
+    config = {
+        **keeper.config,
+        **observed(keeper.versions, keeper.coverage),
+        "reported_fields": sorted(keeper.reported),
+    }
     problems = dict(_problems(plan, extent, rows, comparison, is_partial=info.is_partial))
-    notes = list(_notes(keeper, plan, comparison))
-    if plan.settings.update_baseline:
-        refusal = _refusal(plan, metrics)
-        if refusal is None:
-            write_baseline(baseline_file, metrics, rows)
-            notes.append(_accepted(baseline_file, metrics))
-        else:
-            problems["update-baseline"] = refusal
-    write_json(keeper.folder.path / "config.json", config)
-    for folder in (keeper.folder.path, keeper.folder.reports):
-        write_json(folder / "metrics.json", metrics)
-    keeper.folder.log(f"finished: {len(rows)} cases, {metrics['outcomes']}")
-    keeper.folder.close()
-    return Finished(metrics, config, tuple(rows), keeper.folder.path, problems, tuple(notes))
+    notes = tuple(_notes(keeper, plan, comparison))
+    return Finished(metrics, config, tuple(rows), keeper.folder.path, problems, notes)
+
+
+def _folders(keeper: Keeper, extent: Extent) -> Iterator[Path]:
+    """Where metrics.json goes: to the run, and among the reports, where it is the last run's."""
+    yield keeper.folder.path
+    if extent.earlier is None or extent.earlier.is_last_of(keeper.folder.reports):
+        yield keeper.folder.reports
+
+
+def _with_baseline(finished: Finished, plan: Plan, file: Path) -> Finished:
+    """The same, accepted as the new baseline, or with the problem that it cannot be."""
+    refusal = _refusal(plan, finished.metrics)
+    if refusal is not None:
+        return replace(finished, problems={**finished.problems, "update-baseline": refusal})
+    write_baseline(file, finished.metrics, finished.rows)
+    return replace(finished, notes=(*finished.notes, _accepted(file, finished.metrics)))
 
 
 def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row]) -> RunInfo:
     recorded = {row.key for row in rows}
+    earlier = extent.earlier
     has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
     return RunInfo(
         config_hash=keeper.config["config_hash"],
         dataset_version=keeper.config["dataset_version"],
-        expected=len(extent.expected | recorded),
+        expected=len(extent.expected | recorded) + (earlier.n_unreached if earlier else 0),
         is_partial=extent.is_cut_short or has_skipped_answers or not extent.every <= recorded | extent.expected,
         coverage=keeper.coverage,
-        volatile={
-            "run_id": keeper.folder.run_id,
-            "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
-            "concurrency": plan.settings.concurrency,
-            "hardware": hardware(),
-        },
+        volatile=earlier.volatile if earlier else _volatile(keeper, plan),
     )
+
+
+def _volatile(keeper: Keeper, plan: Plan) -> dict[str, Any]:
+    return {
+        "run_id": keeper.folder.run_id,
+        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+        "concurrency": plan.settings.concurrency,
+        "hardware": hardware(),
+    }
 
 
 def _problems(
@@ -115,6 +151,7 @@ def _notes(keeper: Keeper, plan: Plan, comparison: Comparison | None) -> Iterato
         yield "the system changed what it says of its index during the run: was it re-indexed?"
     if comparison and comparison.problems and plan.settings.ignore_invariants:
         yield "compared in spite of: " + "; ".join(comparison.problems)
+    yield from judge_notes(keeper.config, keeper.versions, list(keeper.rows.values()))
     yield from keeper.warnings
 
 

@@ -26,6 +26,7 @@ class Keeper:
         self.folder = folder
         self.rows: dict[tuple[str, int], Row] = {}
         self.versions: Mapping[str, Any] | None = None
+        self.reported: set[str] = set()
         self.warnings: list[str] = []
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
@@ -45,7 +46,7 @@ class Keeper:
         keeper.folder.claim()
         keeper.warnings += mend(run.path)
         for record in run.records():
-            keeper._note(record)
+            keeper.note(record)
         keeper.folder.log(f"resumed: {len(keeper.rows)} results are there")
         return keeper
 
@@ -53,7 +54,9 @@ class Keeper:
         """Keep what a report brought: lines of results.jsonl."""
         for line in payload.split("\n"):
             self.folder.append("results.jsonl", line)
-            self._note(json.loads(line))
+            row = self.note(json.loads(line))
+            if row.outcome == "error":
+                self.folder.log(f"{row.key}: {row.error_kind}: {row.message}")
 
     def crashed(self, case: EvalCase, message: str) -> None:
         """Keep a record for a case whose process died; one that had finished before keeps its own."""
@@ -91,15 +94,16 @@ class Keeper:
         if (record["case_key"], record["trial"]) not in self.rows:
             self.take(line.removesuffix("\n"))
 
-    def _note(self, record: Mapping[str, Any]) -> None:
+    def note(self, record: Mapping[str, Any]) -> Row:
+        """Take what aggregation needs of a record; nothing is written."""
         row = Row.of(record)
         self.rows[row.key, row.trial] = row
-        if row.outcome == "error":
-            self.folder.log(f"{row.key}: {row.error_kind}: {row.message}")
         coverage, versions = record["indexing_coverage"], record["versions"]
         if coverage is not None:
             self._coverages.setdefault(json.dumps(coverage, sort_keys=True), (row.key, coverage))
         self.versions = self.versions or versions
+        self.reported.update(record.get("reported", ()))
+        return row
 
     @property
     def coverage(self) -> Mapping[str, Any] | None:

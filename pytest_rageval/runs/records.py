@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from pytest_rageval.cases import case_to_mapping, content_hash
@@ -38,7 +38,7 @@ def result_record(
     return {
         "schema": SCHEMA,
         "case_key": result.key,
-        **_case(result.case),
+        **case_fields(result.case),
         "gold": obs.matching.kind if obs else None,
         "outcome": result.outcome,
         "reason": result.reason,
@@ -74,9 +74,20 @@ def result_record(
         "skipped_metrics": dict(result.skipped_metrics),
         "flags": list(obs.matching.flags) if obs else [],
         "versions": dict(answer.versions) or None,
+        "reported": list(_reported(answer)),
         "trial": result.trial,
         "attempts": result.attempts,
     }
+
+
+def _reported(answer: Answer) -> Iterator[str]:
+    """What the system told beside its answer. Which folders it searched follows from a setting, and is left out."""
+    for name in ("references", "chunks"):
+        if getattr(answer, name) is not None:
+            yield name
+    if answer.trace is not None:
+        parts = (one.name for one in fields(answer.trace) if one.name != "extra")
+        yield from (f"trace.{name}" for name in parts if getattr(answer.trace, name) is not None)
 
 
 def _error(problem: Problem | None, text: _Texts) -> dict[str, Any] | None:
@@ -92,7 +103,7 @@ def _selection(answer: Answer, settings: Settings) -> dict[str, Any] | None:
     return selection | {"reasoning": None, "extra": {}} if settings.redact else selection
 
 
-def _case(case: EvalCase) -> dict[str, Any]:
+def case_fields(case: EvalCase) -> dict[str, Any]:
     """What the record says of the case itself: enough for every breakdown without its file."""
     return {
         "test_case_id": case.id,
@@ -103,6 +114,7 @@ def _case(case: EvalCase) -> dict[str, Any]:
         "domain": case.domain,
         "tags": list(case.tags),
         "requires_kg": case.requires_kg,
+        "has_groups": bool(case.gold.support_groups),
         "source": {"file": case.source.file, "line": case.source.line},
     }
 
@@ -236,6 +248,7 @@ def _judge(obs: Observation | None) -> dict[str, Any] | None:
         "model": judgements[0].model,
         "heuristic": judgements[0].heuristic,
         "prompt_versions": {one.rubric: one.prompt_version for one in judgements},
+        "flags": {one.rubric: list(one.flags) for one in judgements if one.flags},
     }
 
 
@@ -270,15 +283,24 @@ def _judge_input(obs: Observation, k: int, text: _Texts) -> dict[str, Any]:
 
 
 def _cost(obs: Observation | None) -> dict[str, Any]:
+    """What judging took now, and what the cache saved: a judgement that was kept costs nothing again."""
     judgements = list(obs.judgements.values()) if obs else []
-    usage = dict(obs.answer.usage) if obs else {}
+    paid = [one for one in judgements if not one.cached]
+    kept = [one for one in judgements if one.cached]
+    is_free = bool(kept) and not paid
     return {
-        "judge_tokens": _sum(t for j in judgements for t in (j.tokens_in, j.tokens_out)),
-        "judge_cost_usd": _sum(judgement.cost_usd for judgement in judgements),
+        "judge_tokens": 0 if is_free else _tokens(paid),
+        "judge_cost_usd": 0.0 if is_free else _sum(one.cost_usd for one in paid),
+        "judge_saved_usd": _sum(one.cost_usd for one in kept),
         "judgements": len(judgements),
-        "judgements_cached": sum(judgement.cached for judgement in judgements),
-        "target_usage": usage or None,
+        "judgements_cached": len(kept),
+        "target_usage": dict(obs.answer.usage) or None if obs else None,
     }
+
+
+def _tokens(judgements: Iterable[Judgement]) -> int | None:
+    total = _sum(tokens for one in judgements for tokens in (one.tokens_in, one.tokens_out))
+    return None if total is None else int(total)
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

@@ -54,16 +54,16 @@ def registry_of(run: StoredRun) -> Registry:
     registry = load_registry()
     for name, one in run.config.get("own_metrics", {}).items():
         if name not in registry:
-            registry.add(Metric(name, _without_code, **(one | {"scale": tuple(one["scale"])})))
+            registry.add(Metric(name, without_code, **(one | {"scale": tuple(one["scale"])})))
     return registry
 
 
 def is_described(metric: Metric) -> bool:
     """Is this a metric of which only the description is known?"""
-    return metric.function is _without_code
+    return metric.function is without_code
 
 
-def _without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: ARG001 because metrics are called so
+def without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: ARG001 because metrics are called so
     return NotApplicable("the metric is the project's own: only pytest can compute it")
 
 

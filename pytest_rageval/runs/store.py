@@ -17,8 +17,9 @@ GITIGNORE = """\
 # Written once by rageval; yours to change. Kept: metrics.json, summary.md, baseline.json and each run's config.json.
 results*.jsonl
 observations*.jsonl
+scores.jsonl
 *.log
-report.html
+report.*
 cache/
 """
 

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_rageval.cases import case_from_mapping
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.matching import observe
-from pytest_rageval.model import Judgement, Observation, Source, Timings
+from pytest_rageval.model import EvalCase, Judgement, Observation, Source, Timings
 from pytest_rageval.runs.store import read_json
 from pytest_rageval.targets.contract import answer_from_response
 
@@ -58,12 +58,9 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
     """The observation of a line of observations.jsonl, matched to its gold anew."""
     if record["k"] is None:
         return None
-    written = dict(record["case"])
-    file, line = written.pop("source")
-    case = case_from_mapping(written)
     judgements = {name: _judgement(name, one) for name, one in record["judgements"].items()}
     return observe(
-        replace(case, source=Source(file, line)),
+        case_of(record),
         answer_from_response(record["answer"], record["case_key"]),
         k=record["k"],
         asked_k=record["asked_k"],
@@ -73,6 +70,13 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         gold_by=config["settings"]["gold_by"],
         params=record.get("params", {}),
     )
+
+
+def case_of(record: Mapping[str, Any]) -> EvalCase:
+    """The case of a line of observations.jsonl."""
+    written = dict(record["case"])
+    file, line = written.pop("source")
+    return replace(case_from_mapping(written), source=Source(file, line))
 
 
 def _judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fault_server import status
-from judge_server import JudgeServer
+from judge_server import JudgeServer, by_words
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_spec
@@ -77,8 +77,8 @@ def test_groundedness_is_the_mean_over_the_sentences_and_names_the_unsupported_o
 
 def test_correctness_takes_the_best_reference_and_the_mean_of_the_key_facts():
     right, wrong = scores(
-        a_request("correctness", references=["It freezes at noon.", "Water boils at 100 degrees."]),
-        a_request("correctness", references=["It freezes at noon."]),
+        a_request("correctness", references=["Ducks swim.", "Water boils at 100 degrees."]),
+        a_request("correctness", references=["Ducks swim."]),
     )
     assert right == pytest.approx(5.0)
     assert wrong < 2
@@ -136,8 +136,6 @@ def test_a_model_that_gives_much_to_strangers_is_read_by_what_it_gives_them():
     """Cosines between 0.7 and 1 in place of 0 and 1, as some models give: the same shares come out."""
 
     def high(text: str) -> list[float]:
-        from judge_server import by_words
-
         return [1.5, *by_words(text)]
 
     answer = "Water boils at 90 degrees. Her hat cost seven pounds."
@@ -199,7 +197,7 @@ def test_a_lone_surrogate_does_not_stop_it():
         ([{"index": 0, "embedding": [1, 2]}] * 3, "the indices of the embeddings are not 0 to 2"),
         ([{"embedding": [1, 2]}, {"embedding": [1]}, {"embedding": [1, 2]}], "has 1 dimensions, others have 2"),
         ([{"embedding": [0, 0]}] * 3, "has no length"),
-        ([{"embedding": [1e308, 1e308]}] * 3, "has no length, or holds a number that is not finite"),
+        ([{"embedding": [1.5e308, 1.5e308]}] * 3, "has no length, or holds a number that is not finite"),
         ([{"embedding": []}] * 3, "is not a list of 1 to"),
         ([{"embedding": ["1"]}] * 3, "is not a list of 1 to"),
         ([{"embedding": [True]}] * 3, "is not a list of 1 to"),
@@ -212,7 +210,7 @@ def test_a_lone_surrogate_does_not_stop_it():
 def test_what_is_no_embedding_is_a_typed_error(data: object, said: str):
     body = json.dumps({"data": data}).encode()
     with JudgeServer(status(200, body)) as server, pytest.raises(JudgeError, match=said) as caught:
-        judged(server, a_request())
+        judged(server, a_request(answer="It boils."))
     assert caught.value.kind == "invalid_response"
 
 

@@ -65,6 +65,11 @@ def of(judge, rubrics: Sequence[str], case: EvalCase = CASE, text: str = "It run
     return asyncio.run(judge_answer(judge, case, answer, rubrics, 5, **settings))
 
 
+def of_an_answer(judge, rubrics: Sequence[str], **settings):
+    """Of one that the system itself calls no abstention, so that nothing else is asked."""
+    return of(judge, rubrics, abstained=False, **settings)
+
+
 # ── what is asked ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -78,6 +83,19 @@ def test_whether_the_system_abstained_is_asked_first():
     judge = Telling(abstention=0)
     of(judge, ["groundedness", "relevance", "abstention"])
     assert judge.asked_rubrics == ["abstention", "groundedness", "relevance"]
+
+
+def test_whether_the_system_abstained_is_asked_although_no_metric_of_abstention_is_on():
+    judge = Telling(abstention=1)
+    found = of(judge, ["groundedness"])
+    assert judge.asked_rubrics == list(found) == ["abstention"]
+
+
+def test_it_is_not_asked_where_nothing_would_depend_on_it():
+    judge = Telling()
+    assert of(judge, ["conflict_acknowledged"]) == {}
+    assert judge.asked == []
+    assert list(of(judge, ["abstention"])) == ["abstention"]
 
 
 def test_what_an_abstention_is_not_judged_in_is_not_paid_for():
@@ -134,7 +152,7 @@ def test_the_wordings_of_the_project_reach_the_judge():
     seen = []
     judge = Telling(relevance=lambda request: seen.append(request) or a_judgement(request, 1))
     own = load_rubric("relevance")
-    of(judge, ["relevance"], wordings={"relevance": own})
+    of_an_answer(judge, ["relevance"], wordings={"relevance": own})
     assert seen[0].wording is own
 
 
@@ -196,41 +214,45 @@ def by_trial(*scores: float, **fields: Callable[[int], object]) -> Callable[[Jud
 
 
 def test_of_repeated_judgements_the_median_counts_and_the_spread_is_told():
-    found = of(Telling(groundedness=by_trial(5, 1, 4)), ["groundedness"], repeats=3)["groundedness"]
+    found = of_an_answer(Telling(groundedness=by_trial(5, 1, 4)), ["groundedness"], repeats=3)["groundedness"]
     assert found.scores == {"groundedness": 4.0}
     assert found.reasoning == "trial 2"
     assert found.extra == {"repeats": {"groundedness": [5, 1, 4]}, "spread": {"groundedness": 4}}
 
 
 def test_between_two_medians_lies_their_mean():
-    assert of(Telling(groundedness=by_trial(5, 2)), ["groundedness"], repeats=2)["groundedness"].scores == {
+    assert of_an_answer(Telling(groundedness=by_trial(5, 2)), ["groundedness"], repeats=2)["groundedness"].scores == {
         "groundedness": 3.5
     }
 
 
 def test_every_repeat_is_a_trial_of_its_own_so_that_the_cache_keeps_each():
     judge = Telling()
-    of(judge, ["relevance"], repeats=3, trial=2)
+    of_an_answer(judge, ["relevance"], repeats=3, trial=2)
     assert judge.asked == [("relevance", 6), ("relevance", 7), ("relevance", 8)]
     judge = Telling()
-    of(judge, ["relevance"], trial=2)
+    of_an_answer(judge, ["relevance"], trial=2)
     assert judge.asked == [("relevance", 2)]
 
 
 def test_the_cost_of_repeats_is_added_up():
-    found = of(Telling(), ["relevance"], repeats=3)["relevance"]
+    found = of_an_answer(Telling(), ["relevance"], repeats=3)["relevance"]
     assert (found.tokens_in, found.tokens_out, found.cost_usd, found.latency_ms) == (30, 3, 1.5, 6.0)
 
 
 def test_a_cost_that_is_not_known_of_every_repeat_is_not_known():
     judge = Telling(relevance=by_trial(1, cost_usd=lambda trial: 0.5 if trial else None))
-    assert of(judge, ["relevance"], repeats=3)["relevance"].cost_usd is None
+    assert of_an_answer(judge, ["relevance"], repeats=3)["relevance"].cost_usd is None
 
 
 def test_what_came_from_the_cache_costs_nothing_now():
-    found = of(Telling(relevance=by_trial(1, cached=lambda trial: trial == 0)), ["relevance"], repeats=3)["relevance"]
+    found = of_an_answer(Telling(relevance=by_trial(1, cached=lambda trial: trial == 0)), ["relevance"], repeats=3)[
+        "relevance"
+    ]
     assert (found.cost_usd, found.cached) == (1.0, False)
-    found = of(Telling(relevance=by_trial(1, cached=lambda trial: True)), ["relevance"], repeats=3)["relevance"]
+    found = of_an_answer(Telling(relevance=by_trial(1, cached=lambda trial: True)), ["relevance"], repeats=3)[
+        "relevance"
+    ]
     assert (found.cost_usd, found.cached) == (1.5, True)
 
 
@@ -241,17 +263,17 @@ def test_an_error_in_one_repeat_is_an_error():
         return a_judgement(request, 1)
 
     with pytest.raises(JudgeError, match="unreadable"):
-        of(Telling(relevance=fails_once), ["relevance"], repeats=3)
+        of_an_answer(Telling(relevance=fails_once), ["relevance"], repeats=3)
 
 
 def test_flags_of_all_repeats_are_kept():
     judge = Telling(relevance=by_trial(1, flags=lambda trial: ("quotes the marker",) if trial == 2 else ()))
-    assert of(judge, ["relevance"], repeats=3)["relevance"].flags == ("quotes the marker",)
+    assert of_an_answer(judge, ["relevance"], repeats=3)["relevance"].flags == ("quotes the marker",)
 
 
 def test_a_heuristic_is_asked_once_since_it_says_the_same_every_time():
     judge = Telling(heuristic=True)
-    found = of(judge, ["relevance"], repeats=5)
+    found = of_an_answer(judge, ["relevance"], repeats=5)
     assert judge.asked == [("relevance", 0)]
     assert found["relevance"].extra == {}
 

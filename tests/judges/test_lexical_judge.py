@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.base import Judge
 from pytest_rageval.judges.lexical import LexicalJudge
+from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import Judgement, JudgeRequest
 
 LABELLED = Path(__file__).parents[1] / "data" / "groundedness" / "labelled.jsonl"
@@ -37,7 +39,7 @@ def correctness(answer: str, **gold) -> float:
 def test_it_is_a_judge_and_says_that_it_is_a_heuristic():
     assert isinstance(LexicalJudge(), Judge)
     said = judged("groundedness", "VBO was recorded at 30 Hz.", CONTEXT)
-    assert (said.heuristic, said.model, said.prompt_version) == (True, "lexical/1", "1+0123456789ab")
+    assert (said.heuristic, said.model, said.prompt_version) == (True, "lexical/2", "1+0123456789ab")
     assert (said.tokens_in, said.tokens_out, said.cost_usd, said.scale) == (0, 0, 0.0, (0.0, 5.0))
 
 
@@ -49,7 +51,20 @@ def test_it_says_the_same_twice():
 
 
 def test_an_answer_in_the_words_of_the_context_is_grounded():
-    assert groundedness("The frame timestamps of VBO are off by one [1].") == 5.0
+    assert groundedness("Its frame timestamps are off by one [1].") == 5.0
+    assert groundedness("The frame timestamps of VBO are off by one [1].") > 4
+
+
+def test_the_order_of_words_counts_a_little():
+    assert 4 < groundedness("Keys corrected the join Ines.") < groundedness("Ines corrected the join keys.") == 5.0
+
+
+def test_small_words_count_by_half_and_who_speaks_of_himself_is_no_passage():
+    context = "Jazz is a music of New Orleans."
+    content = groundedness("Jazz is loud music.", context)
+    small = groundedness("Jazz is its music.", context)
+    speaker = groundedness("I like jazz music.", context)
+    assert speaker < content < small < 5
 
 
 def test_an_answer_about_something_else_is_not():
@@ -76,22 +91,8 @@ def test_a_number_is_found_in_another_spelling(written):
 
 
 def test_a_number_in_words_bears_out_digits():
-    assert groundedness("Three cameras run.", "There run 3 cameras.") == 5.0
-    assert groundedness("3 cameras run.", "There run three cameras.") == 5.0
-
-
-@pytest.mark.parametrize(
-    ("claim", "context"),
-    [
-        ("The join keys are not unique.", "The join keys are unique."),
-        ("The join keys are unique.", "The join keys aren't unique."),
-        ("조인 키는 고유한 이름이 아닙니다.", "조인 키는 고유한 이름입니다."),
-        ("結合キーは一意ではない。", "結合キーは一意です。"),
-    ],
-)
-def test_a_negation_turned_around_is_a_contradiction(claim, context):
-    assert groundedness(claim, context) <= 1.0
-    assert groundedness(context, context) == 5.0
+    assert groundedness("Three cameras run.", "Here 3 cameras run.") == 5.0
+    assert groundedness("3 cameras run.", "Here three cameras run.") == 5.0
 
 
 def test_a_negation_elsewhere_in_a_long_sentence_is_none():
@@ -100,7 +101,7 @@ def test_a_negation_elsewhere_in_a_long_sentence_is_none():
 
 
 def test_a_claim_may_rest_on_several_contexts():
-    assert groundedness("VBO was corrected by Ines.", "VBO is a data set.", "It was corrected by Ines.") == 5.0
+    assert groundedness("VBO was corrected by Ines.", "VBO is a data set.", "It was corrected by Ines.") > 4.5
 
 
 def test_korean_and_chinese_claims_are_compared_by_content():
@@ -194,20 +195,86 @@ def test_abstention_is_1_or_0_with_a_confidence():
 
 
 def test_a_rubric_that_words_cannot_answer_is_an_error():
-    with pytest.raises(JudgeError, match="'lexical/1' has no rubric 'synthesis'") as caught:
+    with pytest.raises(JudgeError, match="'lexical/2' has no rubric 'synthesis'") as caught:
         judged("synthesis", "It is 30 Hz.")
     assert caught.value.kind == "invalid_request"
+
+
+# ── the same on other scales ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_faithfulness_is_groundedness_on_its_own_scale():
+    answer = "VBO was recorded at 30 Hz. Octopuses have blue blood."
+    said = judged("faithfulness", answer, CONTEXT)
+    assert said.scale == (0.0, 1.0)
+    assert said.scores["faithfulness"] == pytest.approx(groundedness(answer) / 5, abs=1e-4)
+
+
+def test_reference_match_is_correctness_against_the_references():
+    said = judged("reference_match", "It runs at 30 Hz.", references=["in the cellar", "at 30 Hz"])
+    assert said.scores == {"reference_match": 1.0}
+    assert judged("reference_match", "It runs at 30 Hz.", references=[]).scores == {}
+
+
+def test_claim_support_is_the_share_of_sentences_that_are_supported():
+    answer = "VBO was recorded at 30 Hz. Ines corrected the join keys. Octopuses have blue blood."
+    assert judged("claim_support", answer, CONTEXT).scores["claim_support"] == pytest.approx(2 / 3, abs=1e-4)
+
+
+def test_a_single_claim_is_supported_or_is_not():
+    def verdict(claim: str) -> float:
+        return judged("claim_support", "anything", CONTEXT, claim=claim).scores["claim_support"]
+
+    assert (verdict("Ines corrected the join keys."), verdict("Ines sold the join keys.")) == (1.0, 0.0)
+
+
+def test_a_rubric_of_the_project_brings_its_own_scale():
+    wording = replace(load_rubric("groundedness"), scale=(1.0, 7.0), prompt="My own words about {answer}")
+    variables = {"answer": "VBO was recorded at 30 Hz.", "contexts": [{"chunk_id": "c", "text": CONTEXT}]}
+    request = JudgeRequest("groundedness", "1+ffffffffffff", variables, wording=wording)
+    said = asyncio.run(LexicalJudge().judge(request))
+    assert (said.scale, said.prompt_version) == ((1.0, 7.0), "1+ffffffffffff")
+    assert 6 < said.scores["groundedness"] <= 7
+
+
+# ── what it says ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_says_which_sentence_is_weakest_and_which_words_are_missing():
+    reasoning = judged("groundedness", "VBO was recorded at 30 Hz. Octopuses have blue blood.", CONTEXT).reasoning
+    assert reasoning == (
+        "heuristic: 1 of 2 sentences are borne out by the context; weakest: 'Octopuses have blue blood.'; "
+        "not found: blood, blue, octopuses"
+    )
+
+
+def test_it_says_which_figure_differs_and_what_the_context_has_instead():
+    reasoning = judged("groundedness", "The archive holds 1,300 sessions.", CONTEXT).reasoning
+    assert (
+        "said otherwise: 'archive holds 1300 sessions' where the context has 'archive holds 1200 sessions'" in reasoning
+    )
+    assert "figures not in the context: 1300" in reasoning
+
+
+def test_it_says_what_is_contradicted():
+    reasoning = judged("groundedness", "Ines never corrected the join keys.", CONTEXT).reasoning
+    assert "the opposite is said: 'Ines not corrected' where the context has 'Ines corrected'" in reasoning
+
+
+def test_what_it_says_is_bounded_whatever_it_saw():
+    answer = " ".join(f"Word{at} {'x' * 300}{at} is not 7{at}." for at in range(60))
+    assert len(judged("groundedness", answer, "Nothing of it.").reasoning) < 6000
 
 
 # ── people ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("source", ["begin_wow", "mtrag"])
-def test_it_agrees_with_people_on_what_is_hallucinated(source):
+@pytest.mark.parametrize(("source", "least"), [("begin_wow", 0.93), ("mtrag", 0.92)])
+def test_it_agrees_with_people_on_what_is_hallucinated(source, least):
     rows = [row for line in LABELLED.read_text().splitlines() if (row := json.loads(line))["set"] == source]
     scored = [(judged("groundedness", row["answer"], *row["contexts"]).scores, row["hallucinated"]) for row in rows]
     grounded = [scores["groundedness"] for scores, hallucinated in scored if scores and not hallucinated]
     invented = [scores["groundedness"] for scores, hallucinated in scored if scores and hallucinated]
     assert len(grounded) + len(invented) >= 0.9 * len(rows)
     ordered = sum((good > bad) + (good == bad) / 2 for good in grounded for bad in invented)
-    assert ordered / (len(grounded) * len(invented)) > 0.8
+    assert ordered / (len(grounded) * len(invented)) > least

@@ -358,11 +358,25 @@ def test_a_provider_needs_its_own_key(no_keys: Callable[[str, str], None], wire:
     assert "sk-a-real-key" in str(wire().headers)
 
 
-@pytest.mark.parametrize("url", ["http://api.openai.com", "https://api.openai.com.evil.example", "https://x:1/v1"])
-def test_a_providers_key_goes_to_no_other_host_and_not_in_the_clear(no_keys: Callable[[str, str], None], url: str):
-    no_keys("OPENAI_API_KEY", "sk-a-real-key")
-    no_keys("ANTHROPIC_API_KEY", "sk-a-real-key")
+@pytest.mark.parametrize("url", ["http://api.openai.com", "http://judge.example/v1", "http://8.8.8.8"])
+def test_no_key_goes_over_the_open_network_in_the_clear(no_keys: Callable[[str, str], None], url: str):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
+        no_keys(name, "sk-a-real-key")
     assert "sk-a-real-key" not in str([OpenAiWire(url).headers, AnthropicWire(url).headers])
+
+
+@pytest.mark.parametrize("url", ["https://gateway.example/v1", "http://localhost:8080", "http://10.0.0.7:8000/v1"])
+def test_a_server_that_the_user_names_gets_the_providers_key(no_keys: Callable[[str, str], None], url: str):
+    no_keys("OPENAI_API_KEY", "sk-a-real-key")
+    assert OpenAiWire(url).headers == {"authorization": "Bearer sk-a-real-key"}
+    assert "sk-a-real-key" not in str(AnthropicWire(url).headers)
+
+
+@pytest.mark.parametrize("url", ["https://gateway.example/v1", "http://localhost:8080"])
+def test_a_token_of_its_own_comes_before_the_providers_key(no_keys: Callable[[str, str], None], url: str):
+    no_keys("OPENAI_API_KEY", "sk-a-real-key")
+    no_keys("RAGEVAL_JUDGE_TOKEN", "a-token-of-ours")
+    assert OpenAiWire(url).headers == {"authorization": "Bearer a-token-of-ours"}
 
 
 def test_another_server_gets_the_token_that_was_set_for_it(no_keys: Callable[[str, str], None], kind: str):

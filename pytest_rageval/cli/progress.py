@@ -1,0 +1,37 @@
+"""How far is it? A line on a terminal that counts up, for what takes more than a second; nothing anywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+FIRST_S, EVERY_S = 1.0, 0.1
+
+
+class Progress:
+    """`with Progress("judged") as watch: watch(12)` shows `judged 12` on standard error, and wipes it at the end."""
+
+    def __init__(self, what: str, total: int | None = None) -> None:
+        self._what, self._of = what, "" if total is None else f" of {total}"
+        self._next = time.monotonic() + FIRST_S
+        self._is_terminal = sys.stderr.isatty()
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, done: int) -> None:
+        if not self._is_terminal or (now := time.monotonic()) < self._next:
+            return
+        self._next = now + EVERY_S
+        line = f"{self._what} {done}{self._of}"
+        self._width = len(line)
+        print(f"\r{line}", end="", file=sys.stderr, flush=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._width:
+            print("\r" + " " * self._width, end="\r", file=sys.stderr, flush=True)

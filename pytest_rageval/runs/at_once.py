@@ -1,0 +1,62 @@
+"""Many waits at a time, their results in order: an event loop behind a plain iterator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import Any, TypeVar
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+STARTED = 4
+"""How many times what may run at once is started: so that one that takes long does not hold up the others."""
+
+
+def at_once(
+    work: Callable[[A], Coroutine[Any, Any, T]],
+    things: Iterable[A],
+    limit: int,
+    *,
+    close: Callable[[], Coroutine[Any, Any, None]],
+    watch: Callable[[int], None],
+) -> Iterator[T]:
+    """`work` of each thing, in the order of the things, at most `limit` of them under way.
+
+    The loop runs only while a result is waited for. `watch` is told how many are done, in whatever order. When the
+    iterator ends, however that comes (Ctrl-C, an error of one), what is left is cancelled and `close` awaited.
+    """
+    done = 0
+
+    async def one(thing: A, slots: asyncio.Semaphore) -> T:
+        nonlocal done
+        async with slots:
+            result = await work(thing)
+        done += 1
+        watch(done)
+        return result
+
+    waiting: deque[asyncio.Task[T]] = deque()
+    with asyncio.Runner() as runner:
+        loop, slots = runner.get_loop(), asyncio.Semaphore(limit)
+        try:
+            for thing in things:
+                waiting.append(loop.create_task(one(thing, slots)))
+                if len(waiting) >= STARTED * limit:
+                    yield runner.run(_result(waiting.popleft()))
+            while waiting:
+                yield runner.run(_result(waiting.popleft()))
+        finally:
+            runner.run(_end(waiting, close))
+
+
+async def _result(task: asyncio.Task[T]) -> T:
+    return await task
+
+
+async def _end(tasks: Iterable[asyncio.Task[Any]], close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await close()

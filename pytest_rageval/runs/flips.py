@@ -1,0 +1,122 @@
+"""What happened to one case between two runs: which golds went or came, at which ranks, and what the answer became?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.runs.lines import lines_of
+
+Record = Mapping[str, Any]
+SHOWN_CHUNKS = 10
+_KEY = re.compile(rb'"case_key":("(?:[^"\\]|\\.)*")')
+
+
+def records_of(path: Path, wanted: Set[str]) -> dict[str, Record]:
+    """The records of some cases, read from a file of any length; of several trials the one that shows the outcome.
+
+    Only the lines of these cases are decoded. None where there is no file.
+    """
+    named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass"): key for key in wanted}
+    trials: dict[str, dict[int, Record]] = {}
+    for _, line in lines_of(path) if wanted else ():
+        found = _KEY.search(line, 0, 4096)
+        if found and found[1] in named and line.endswith(b"\n"):
+            record = json.loads(line)
+            trials.setdefault(named[found[1]], {})[record["trial"]] = record
+    return {key: _telling(records) for key, records in trials.items()}
+
+
+def _telling(trials: Mapping[int, Record]) -> Record:
+    """The first trial that came out as the case did."""
+    in_order = [trials[number] for number in sorted(trials)]
+    same = (one for one in in_order if one["verdict"].get("trial_passed") == one["verdict"]["passed"])
+    return next(same, in_order[0])
+
+
+def detail(before: Record | None, after: Record | None) -> dict[str, Any] | None:
+    """Question, answers, golds and chunks of a case on both sides; None where neither kept a record."""
+    told = after or before
+    if told is None:
+        return None
+    was, now = _chunks(before), _chunks(after)
+    return {
+        "question": told["question"],
+        "answer_before": before["answer"] if before else None,
+        "answer_after": after["answer"] if after else None,
+        "abstained_before": _abstained(before),
+        "abstained_after": _abstained(after),
+        "golds": _golds(was, now) if before and after else [],
+        "chunks_before": [_placed(one, now) for one in was[:SHOWN_CHUNKS]] if before else None,
+        "chunks_after": [_placed(one, was) for one in now[:SHOWN_CHUNKS]] if after else None,
+        "failed_gates_before": _failed(before),
+        "failed_gates_after": _failed(after),
+        "error_before": _error(before),
+        "error_after": _error(after),
+    }
+
+
+def _chunks(record: Record | None) -> Sequence[Mapping[str, Any]]:
+    return record["retrieved_chunks"] if record else ()
+
+
+def _abstained(record: Record | None) -> bool | None:
+    told = record["abstention"] if record else None
+    return bool(told["abstained"]) if told else None
+
+
+def _failed(record: Record | None) -> list[dict[str, Any]]:
+    gates = record["verdict"]["failed_gates"] if record else ()
+    return [{name: gate[name] for name in ("metric", "value", "threshold", "tag")} for gate in gates]
+
+
+def _error(record: Record | None) -> dict[str, Any] | None:
+    error = record["error"] if record else None
+    return {"kind": error["kind"], "message": error["message"]} if error else None
+
+
+def place_of(chunk: Mapping[str, Any]) -> str:
+    """Where a chunk stands, as far as the system says."""
+    place = " > ".join(part for part in (chunk["rel_path"], chunk["heading_path"]) if part)
+    return place or chunk["chunk_id"] or "?"
+
+
+def _placed(chunk: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A chunk with its golds, counted from 1, and its rank on the other side."""
+    others = list(others)
+    same_id = (one for one in others if chunk["chunk_id"] is not None and one["chunk_id"] == chunk["chunk_id"])
+    same_place = (one for one in others if one["rel_path"] and place_of(one) == place_of(chunk))
+    other = next(same_id, None) or next(same_place, None)
+    return {
+        "rank": chunk["rank"],
+        "place": place_of(chunk),
+        "chunk_id": chunk["chunk_id"],
+        "score": chunk["score_final"],
+        "golds": [gold + 1 for gold in chunk["matches"]],
+        "other_rank": other["rank"] if other else None,
+    }
+
+
+def _golds(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each gold that came on either side: the best rank of a chunk that matches it, and where that chunk stands."""
+    before, after = _best(was), _best(now)
+    return [
+        {
+            "gold": gold + 1,
+            "place": place_of(after[gold] if gold in after else before[gold]),
+            "rank_before": before[gold]["rank"] if gold in before else None,
+            "rank_after": after[gold]["rank"] if gold in after else None,
+        }
+        for gold in sorted(before.keys() | after.keys())
+    ]
+
+
+def _best(chunks: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
+    found: dict[int, Mapping[str, Any]] = {}
+    for chunk in chunks:
+        for gold in chunk["matches"]:
+            found.setdefault(gold, chunk)
+    return found

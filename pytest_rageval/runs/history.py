@@ -1,0 +1,167 @@
+"""How have the metrics moved from run to run, and what was changed in between? From each run's small files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.model import Json
+from pytest_rageval.runs.reconfigured import Change, changes, flat_settings, with_reported
+from pytest_rageval.runs.store import read_json
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """What a finished run came to.
+
+    timestamp  UTC, ISO 8601, as in 2025-12-18T06:36:17+00:00
+    metrics    name → mean over the cases to which the metric applies, on its own scale; None where there is no value
+    settings   flat: what was configured and what the system reported of itself
+    changes    of `settings`, against the run before with the same cases; for the first of these, against the run
+               before it, whatever its cases
+    """
+
+    run_id: str
+    timestamp: str
+    dataset_version: str | None
+    dataset_hash: str
+    is_partial: bool
+    k: int
+    total: int
+    outcomes: Mapping[str, int]
+    overall: float | None
+    metrics: Mapping[str, float | None]
+    description: str | None
+    settings: Mapping[str, Json]
+    changes: tuple[Change, ...] = ()
+
+    def value(self, name: str) -> float | None:
+        """A metric's mean: by its name, or by `recall_any` or `recall_any@k` at the run's own k."""
+        mean = self.metrics.get(name)
+        return self.metrics.get(f"{name.removesuffix('@k')}@{self.k}") if mean is None else mean
+
+
+class Skipped(NamedTuple):
+    """A folder among the runs of which nothing can be told, and why."""
+
+    run_id: str
+    reason: str
+
+
+def read_history(reports: Path) -> tuple[list[PastRun], list[Skipped]]:
+    """The finished runs below `reports/runs` in the order in which they ended, and what was passed over."""
+    runs: list[PastRun] = []
+    skipped: list[Skipped] = []
+    for path in run_folders(reports):
+        try:
+            runs.append(_past(path))
+        except SettingsError as error:
+            skipped.append(Skipped(path.name, str(error)))
+    runs.sort(key=lambda run: (run.timestamp, run.run_id))
+    return list(_with_changes(runs)), skipped
+
+
+def run_folders(reports: Path) -> list[Path]:
+    """The folders below `reports/runs`; SettingsError where they cannot be listed."""
+    runs = reports / "runs"
+    try:
+        return sorted(path for path in runs.iterdir() if path.is_dir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise SettingsError(f"reports: {runs} cannot be read: {error.strerror}") from None
+
+
+def by_dataset(runs: Iterable[PastRun]) -> list[list[PastRun]]:
+    """The runs in groups of the same cases: only within one of these can metrics be compared."""
+    found: dict[str, list[PastRun]] = {}
+    for run in runs:
+        found.setdefault(run.dataset_hash, []).append(run)
+    return list(found.values())
+
+
+def check_metrics(runs: Sequence[PastRun], wanted: Iterable[str]) -> None:
+    """SettingsError for names that no run has."""
+    known = {name for run in runs for name in run.metrics}
+    known |= {name.partition("@")[0] for name in known}
+    problems = []
+    for name in wanted:
+        if name.removesuffix("@k") not in known:
+            near = get_close_matches(name, sorted(known), n=1)
+            remedy = f"; did you mean {near[0]!r}?" if near else "; `rageval metrics` lists all"
+            problems.append(f"--metric: no run has {name!r}{remedy}")
+    if problems and runs:
+        raise SettingsError(*problems)
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _past(path: Path) -> PastRun:
+    """SettingsError where the folder does not hold a finished run."""
+    if not (path / "config.json").is_file():
+        raise SettingsError("no run: it has no config.json")
+    if not (path / "metrics.json").is_file():
+        raise SettingsError("not finished: it has no metrics.json")
+    try:
+        config, metrics = (read_json(path / name, "run") for name in ("config.json", "metrics.json"))
+        return _of(path.name, config, metrics)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise SettingsError(f"config.json or metrics.json is not what a run writes: {error!r}") from None
+
+
+def _of(run_id: str, config: Mapping[str, Any], metrics: Mapping[str, Any]) -> PastRun:
+    version = config["dataset_version"]
+    return PastRun(
+        run_id=run_id,
+        timestamp=_utc(metrics["volatile"]["timestamp"]),
+        dataset_version=version,
+        dataset_hash=str(config.get("dataset_hash", version)),
+        is_partial=bool(metrics["partial"]),
+        k=int(config["k"]),
+        total=int(metrics["total_tests"]),
+        outcomes={str(name): int(number) for name, number in metrics["outcomes"].items()},
+        overall=_number(metrics["overall_score"]),
+        metrics={name: _number(metric["mean"]) for name, metric in metrics["metrics"].items()},
+        description=metrics.get("description"),
+        settings=flat_settings(config),
+    )
+
+
+def _utc(timestamp: str) -> str:
+    return datetime.fromisoformat(timestamp).astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _number(value: Json) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"{value!r} is no mean")
+    return float(value)
+
+
+def _with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:
+    """The same runs, each with what was changed against the one before."""
+    last: dict[str, PastRun] = {}
+    before: PastRun | None = None
+    for run in runs:
+        other = last.get(run.dataset_hash, before)
+        if other is None:
+            found = run
+        else:
+            settings = with_reported(run.settings, other.settings)
+            found = replace(run, settings=settings, changes=tuple(_changes(other, run, settings)))
+        before = last[run.dataset_hash] = found
+        yield found
+
+
+def _changes(before: PastRun, after: PastRun, settings: Mapping[str, Json]) -> Iterator[Change]:
+    if before.dataset_hash != after.dataset_hash:
+        yield Change("dataset", before.dataset_version, after.dataset_version)
+    yield from changes(before.settings, settings)

@@ -1,0 +1,33 @@
+"""What should a reader know of who judged? Not pinned, not at temperature 0, judging itself, suspicious replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_rageval.judges.pinning import same_model
+from pytest_rageval.runs.rows import Row
+
+SHOWN = 5
+
+
+def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, rows: Sequence[Row]) -> Iterator[str]:
+    """The notes, a line each; none about a heuristic judge or none."""
+    judge = config.get("judge")
+    models = sorted({row.judge["model"] for row in rows if row.judge and not row.judge["heuristic"]})
+    if models and judge and judge["model"] in models:
+        if judge.get("pinned") is False:
+            yield (
+                f"judge {judge['model']} is not pinned: the name may mean another model tomorrow; "
+                "name a dated or numbered version"
+            )
+        if judge.get("temperature"):
+            yield f"the judge's temperature is {judge['temperature']:g}, not 0: its scores vary from run to run"
+    llm = (versions or {}).get("llm")
+    for model in models:
+        if isinstance(llm, str) and same_model(llm, model):
+            yield f"{llm} judges itself: the system's model and the judge's are the same, which favours its own answers"
+    flagged = sorted({row.key for row in rows if row.judge and row.judge.get("flags")})
+    if flagged:
+        more = f" and {len(flagged) - SHOWN} more" if len(flagged) > SHOWN else ""
+        yield f"judgements of {len(flagged)} cases are doubtful (see judge.flags): {', '.join(flagged[:SHOWN])}{more}"

@@ -1,0 +1,1 @@
+"""What one does beside running cases: logic only, without argument parsing or HTML."""

@@ -1,0 +1,163 @@
+"""Which limit would serve best? Chosen on some of the answers, and held against the present one on the others."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from pytest_rageval.runs.intervals import Interval
+from pytest_rageval.workbench.agreement import Confusion, Pair
+from pytest_rageval.workbench.pass_rate import paired_difference
+
+Aim = Literal["youden", "agreement"]
+FEWEST = 20
+"""Answers of a kind (passing, failing) below which no limit is suggested: a single one would shift it too far."""
+FOLDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A limit that scores must reach, chosen to serve one aim.
+
+    value     what it reaches on the answers that it was chosen on: too good by what it was fitted to them
+    held_out  what limits chosen on nine tenths of the answers reach on the tenth left out
+    present   what the present limit reaches
+    gain      held_out - present, and its 95 % interval
+    chosen    the lowest and the highest of the limits chosen on nine tenths
+    """
+
+    aim: Aim
+    limit: float
+    value: float
+    held_out: float
+    present: float
+    gain: float
+    gain_interval: Interval
+    chosen: Interval
+
+    @property
+    def is_clearly_better(self) -> bool:
+        """Is it better than the present limit even at the lower end of the interval?"""
+        return self.gain_interval[0] > 0
+
+
+def best_threshold(pairs: Sequence[Pair], holds: Callable[[float], bool], present: float, aim: Aim) -> Threshold | str:
+    """The best limit for `score >= limit`, or one line that says why there is none.
+
+    pairs    what people said and what the judge scored
+    holds    the present gate, `present` its limit; of limits that serve equally well the one nearest to it is chosen
+    aim      'youden': recall + specificity - 1, which does not depend on how many answers fail (Youden 1950);
+             'agreement': the share of answers on the right side
+
+    Limits that fail or pass all answers are not looked at. Held-out figures come from ten-fold cross-validation with
+    folds drawn by a fixed seed, each with its share of passing and of failing answers; the gain's interval from
+    paired differences (Bonett and Price 2012), as if folds were independent.
+    """
+    good, bad = sum(pair.passes for pair in pairs), sum(not pair.passes for pair in pairs)
+    if min(good, bad) < FEWEST:
+        return f"too few labels: {good} pass and {bad} fail, at least {FEWEST} of each are needed"
+    whole = _best(pairs, present, aim)
+    if whole is None:
+        return "the judge gives all answers the same score"
+    decided: list[tuple[Pair, bool]] = []
+    limits: list[float] = []
+    for chosen_on, left_out in _folds(pairs):
+        found = _best(chosen_on, present, aim)
+        limit = present if found is None else found.limit
+        limits.append(limit)
+        decided += [(pair, pair.score >= limit) for pair in left_out]
+    held_out = Confusion.of((judge, pair.passes) for pair, judge in decided)
+    now = Confusion.of((holds(pair.score), pair.passes) for pair in pairs)
+    after, before = _reached(held_out, aim), _reached(now, aim)
+    return Threshold(
+        aim=aim,
+        limit=whole.limit,
+        value=whole.value,
+        held_out=after,
+        present=before,
+        gain=after - before,
+        gain_interval=_gain_interval(decided, holds, aim),
+        chosen=(min(limits), max(limits)),
+    )
+
+
+def _reached(confusion: Confusion, aim: Aim) -> float:
+    if aim == "youden":
+        assert confusion.youden is not None  # there are answers of both kinds
+        return confusion.youden
+    return (confusion.tp + confusion.tn) / confusion.n
+
+
+class _Choice(NamedTuple):
+    limit: float
+    value: float
+
+
+def _best(pairs: Sequence[Pair], present: float, aim: Aim) -> _Choice | None:
+    """The limit that reaches most; None where all scores are equal."""
+    good, bad = sum(pair.passes for pair in pairs), sum(not pair.passes for pair in pairs)
+    found: tuple[float, float, _Choice] | None = None
+    for limit, passing_below, failing_below in _limits(pairs):
+        below = Confusion(failing_below, passing_below, bad - failing_below, good - passing_below)
+        value = _reached(below, aim)
+        ranked = (round(value, 12), -abs(limit - present), _Choice(limit, value))
+        if found is None or ranked[:2] > found[:2]:
+            found = ranked
+    return found[2] if found else None
+
+
+def _limits(pairs: Sequence[Pair]) -> Iterator[tuple[float, int, int]]:
+    """A limit between any two neighbouring scores, and how many passing and failing answers lie below it."""
+    passing = failing = 0
+    below: float | None = None
+    for score, group in groupby(sorted(pairs, key=lambda pair: pair.score), key=lambda pair: pair.score):
+        if below is not None:
+            yield between(below, score), passing, failing
+        for pair in group:
+            passing, failing = passing + pair.passes, failing + (not pair.passes)
+        below = score
+
+
+def between(below: float, above: float) -> float:
+    """The number with the fewest decimals that is more than `below` and at most `above`, the nearest to the middle."""
+    middle = (below + above) / 2
+    for decimals in range(12):
+        size = 10.0**decimals
+        near = math.floor(middle * size + 0.5) / size
+        fitting = [one for one in (near, near - 1 / size, near + 1 / size) if below < round(one, decimals) <= above]
+        if fitting:
+            return round(min(fitting, key=lambda one: abs(one - middle)), decimals)
+    return above
+
+
+def _folds(pairs: Sequence[Pair]) -> Iterator[tuple[list[Pair], list[Pair]]]:
+    """Ten times: nine tenths, and the tenth left out."""
+    generator = random.Random(FOLDS)  # noqa: S311 because the same folds are wanted again, not secret ones
+    fold_of: dict[int, int] = {}
+    for kind in (True, False):
+        places = [place for place, pair in enumerate(pairs) if pair.passes is kind]
+        generator.shuffle(places)
+        fold_of |= {place: number % FOLDS for number, place in enumerate(places)}
+    for fold in range(FOLDS):
+        yield (
+            [pair for place, pair in enumerate(pairs) if fold_of[place] != fold],
+            [pair for place, pair in enumerate(pairs) if fold_of[place] == fold],
+        )
+
+
+def _gain_interval(decided: Sequence[tuple[Pair, bool]], holds: Callable[[float], bool], aim: Aim) -> Interval:
+    """Over all answers, or, for Youden's J, over each kind by itself and then added up."""
+    kinds = [[one for one in decided if one[0].passes is kind] for kind in (True, False)]
+    groups = kinds if aim == "youden" else [list(decided)]
+    parts = []
+    for group in groups:
+        right_now = [(judge == pair.passes, holds(pair.score) == pair.passes) for pair, judge in group]
+        mended = sum(after and not before for after, before in right_now)
+        spoilt = sum(before and not after for after, before in right_now)
+        parts.append(paired_difference(mended, spoilt, len(group)))
+    total = parts[0] if len(parts) == 1 else parts[0].plus(parts[1])
+    return total.interval()

@@ -1,0 +1,148 @@
+"""A run with a model for a judge, over real HTTP: asked once, kept, replayed, limited, doubted where it should be."""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+
+import pytest
+from judge_server import JudgeServer
+from project import SOME, Project, lines_with
+
+VERSIONED_BOT = """
+import bot
+def answer(question):
+    return bot.answer(question) | {"versions": {"llm": "judge-1"}}
+"""
+
+
+@pytest.fixture
+def judged(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RAGEVAL_JUDGE_TOKEN", "RAGEVAL_JUDGE"):
+        monkeypatch.delenv(name, raising=False)
+    project.cases(SOME)
+    return project
+
+
+def judge_at(server: JudgeServer, model: str = "judge-1") -> list[str]:
+    return ["--rageval-judge", f"openai:{model}@{server.url}"]
+
+
+def test_default_gates_apply_to_a_models_scores(judged: Project):
+    with JudgeServer(score=2) as server:
+        result = judged.run(*judge_at(server))
+    result.assert_outcomes(passed=1, failed=3)  # of the fourth the system says that it abstained
+    result.stdout.fnmatch_lines(["*groundedness is 2, gate >= 3.5 (L5_grounding_fail)*"])
+    record = judged.records()["boil"]
+    assert record["groundedness"]["score"] == 2
+    assert record["groundedness"]["heuristic"] is False
+    assert record["cost"]["judge_tokens"] == 2 * 120
+    assert record["cost"]["judge_cost_usd"] is None
+    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 720 tokens, cost unknown"])
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "4"]])
+def test_a_second_run_asks_nothing(judged: Project, how: list[str]):
+    with JudgeServer() as server:
+        judged.run(*judge_at(server), *how).assert_outcomes(passed=4)
+        metrics, asked = judged.stable_metrics(), len(server.chats)
+        result = judged.run(*judge_at(server), *how)
+        assert len(server.chats) == asked
+    result.stdout.fnmatch_lines(["judging: 6 of 6 judgements from the cache, 0 tokens, $0.0000 spent"])
+    assert judged.stable_metrics() == metrics
+    assert judged.metrics()["volatile"]["cache_hit_rate"] == 1
+
+
+def test_a_replay_needs_no_server(judged: Project):
+    with JudgeServer() as server:
+        spec = judge_at(server)
+        judged.run(*spec).assert_outcomes(passed=4)
+        metrics = judged.stable_metrics()
+    judged.run(*spec, "--rageval-judge-cache", "replay").assert_outcomes(passed=4)
+    assert judged.stable_metrics() == metrics
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_a_replay_of_an_official_model_needs_no_key(judged: Project, how: list[str]):
+    result = judged.run("--rageval-judge", "openai:gpt-4o-2024-08-06", "--rageval-judge-cache", "replay", *how)
+    result.assert_outcomes(passed=1, errors=3)
+    result.stdout.fnmatch_lines(["*judge_cache_miss: no judgement is stored for question*"])
+
+
+def test_a_replay_miss_names_the_nearest_entry(judged: Project):
+    with JudgeServer() as server:
+        spec = judge_at(server)
+        judged.run(*spec)
+    judged.write("changed.py", 'import bot\ndef answer(q):\n    return bot.answer(q) | {"answer": "Water boils."}\n')
+    judged.configure('target = "changed:answer"')
+    result = judged.run(*spec, "--rageval-judge-cache", "replay", "-k", "boil")
+    result.assert_outcomes(errors=1)
+    assert lines_with(result, "nearest")
+    assert "answer" in judged.records()["boil"]["error"]["message"]
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_a_missing_key_is_said_before_anything_is_asked(judged: Project, how: list[str]):
+    result = judged.run("--rageval-judge", "openai:gpt-4o-2024-08-06", *how)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*OPENAI_API_KEY is not set*"])
+    assert not judged.runs
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_an_unreachable_judge_is_said_before_anything_is_asked(judged: Project, how: list[str]):
+    result = judged.run("--rageval-judge", "openai:judge-1@http://127.0.0.1:9", *how)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*judge 'judge-1'*http://127.0.0.1:9*refused*"])
+    assert not judged.runs
+
+
+def test_an_unreadable_reply_is_an_error_with_the_reply_kept(judged: Project):
+    with JudgeServer("I would give this 4 or 5.") as server:
+        judged.run(*judge_at(server), "-k", "boil").assert_outcomes(errors=1)
+    record = judged.records()["boil"]
+    assert record["error"]["kind"] == "judge_invalid_reply"
+    assert record["error"]["raw"] == "I would give this 4 or 5."
+    assert record["scores"] == {}
+    found = judged.metrics()["metrics"]["groundedness"]
+    assert (found["mean"], found["n_scored"], found["n_error"], found["n_expected"]) == (None, 0, 1, 1)
+
+
+def test_a_limit_of_cost_needs_a_price(judged: Project):
+    with JudgeServer() as server:
+        result = judged.run(*judge_at(server), "--rageval-max-cost", "1")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["*--rageval-max-cost: the price of 'judge-1' is not known*"])
+        assert not server.chats
+
+
+def test_what_makes_a_judge_doubtful_is_said(judged: Project):
+    judged.write("versioned.py", VERSIONED_BOT)
+    judged.configure('target = "versioned:answer"\njudge_temperature = 0.7')
+    with JudgeServer() as server:
+        result = judged.run(*judge_at(server))
+    said = ["judge judge-1 is not pinned: *", "the judge's temperature is 0.7, not 0: *", "judge-1 judges itself: *"]
+    result.stdout.fnmatch_lines(said)
+
+
+def test_an_edited_rubric_is_asked_anew(judged: Project):
+    shipped = files("pytest_rageval.judges.rubrics").joinpath("correctness.toml").read_text(encoding="utf-8")
+    with JudgeServer() as server:
+        judged.run(*judge_at(server))
+        asked = len(server.chats)
+        judged.write("own/correctness.toml", shipped + "\n# with a remark\n")
+        judged.configure('target = "bot:answer"\nrubrics = "own"')
+        judged.run(*judge_at(server)).assert_outcomes(passed=4)
+        assert len(server.chats) == asked + 3  # groundedness is asked as before
+
+
+def test_no_key_reaches_a_file_or_the_screen(judged: Project, monkeypatch: pytest.MonkeyPatch):
+    secret = "token-3f9d8a7b6c5e4d3c2b1a"
+    monkeypatch.setenv("RAGEVAL_JUDGE_TOKEN", secret)
+    with JudgeServer(f"your key is {secret}", key=secret) as server:
+        result = judged.run(*judge_at(server), "-v")
+    assert secret not in "\n".join([*result.outlines, *result.errlines])
+    for folder, _, names in os.walk(judged.path / "reports"):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                assert secret.encode() not in file.read(), name

@@ -1,0 +1,194 @@
+"""Every run's metrics in time, and what was configured otherwise than before; broken folders cost a line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from kept_runs import a_result, a_run, at, rewrite
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.history import PastRun, by_dataset, check_metrics, read_history
+from pytest_rageval.runs.reconfigured import changes, flat_settings
+
+
+def history(reports: Path) -> list[PastRun]:
+    runs, skipped = read_history(reports)
+    assert skipped == []
+    return runs
+
+
+def told(run: PastRun) -> dict[str, tuple[object, object]]:
+    return {name: (before, after) for name, before, after in run.changes}
+
+
+# ── order and groups ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_runs_come_in_the_order_in_which_they_ended_whatever_they_are_called(tmp_path: Path):
+    for name, hour in [("b", 1), ("a", 3), ("c", 2)]:
+        a_run(tmp_path, name, ended=at(hour))
+    assert [run.run_id for run in history(tmp_path)] == ["b", "c", "a"]
+
+
+def test_times_of_other_zones_are_told_and_sorted_as_utc(tmp_path: Path):
+    a_run(tmp_path, "east", ended="2026-03-01T10:00:00+09:00")
+    a_run(tmp_path, "utc", ended=at(2))
+    assert [(run.run_id, run.timestamp) for run in history(tmp_path)] == [("east", at(1)), ("utc", at(2))]
+
+
+def test_a_run_says_what_it_came_to(tmp_path: Path):
+    a_run(tmp_path, "a", a_result("q1", recall=1.0), a_result("q2", recall=0.0, outcome="failed"), description="try")
+    (run,) = history(tmp_path)
+    assert (run.total, run.outcomes["passed"], run.outcomes["failed"], run.is_partial) == (2, 1, 1, False)
+    assert run.metrics == {
+        "recall_any@5": 0.5, "mrr": 0.5, "groundedness": None, "error_rate": 0.0, "overall_score": run.overall
+    } | {name: run.metrics[name] for name in run.metrics.keys() - {"recall_any@5", "mrr", "groundedness"}}  # fmt: skip
+    assert run.description == "try"
+
+
+def test_a_metric_is_found_by_its_name_and_at_the_run_s_own_k(tmp_path: Path):
+    a_run(tmp_path, "a", a_result(scores={"recall_any@10": 0.25}), k=10)
+    (run,) = history(tmp_path)
+    assert run.value("recall_any") == run.value("recall_any@k") == run.value("recall_any@10") == 0.25
+    assert run.value("recall_any@5") is None
+    assert run.value("groundedness") is None
+
+
+def test_runs_of_the_same_cases_are_a_group_wherever_they_stand_in_time(tmp_path: Path):
+    for number, ids in enumerate([["q1"], ["q1", "q2"], ["q1"]]):
+        a_run(tmp_path, f"r{number}", *map(a_result, ids), ended=at(number))
+    assert [[run.run_id for run in group] for group in by_dataset(history(tmp_path))] == [["r0", "r2"], ["r1"]]
+
+
+def test_a_partial_run_says_so(tmp_path: Path):
+    a_run(tmp_path, "a", missing=["evalcases/a.jsonl::q9"])
+    assert history(tmp_path)[0].is_partial
+
+
+# ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_configured_otherwise_is_told_against_the_run_before(tmp_path: Path):
+    a_run(tmp_path, "a", ended=at(1), params={"chunk_max_tokens": 200}, rerank_vector_weight=0.5)
+    a_run(tmp_path, "b", ended=at(2), params={"chunk_max_tokens": 400}, rerank_vector_weight=0.5)
+    a_run(tmp_path, "c", ended=at(3), rerank_vector_weight=0.7, folder_mode="on")
+    first, second, third = history(tmp_path)
+    assert first.changes == ()
+    assert told(second) == {"chunk_max_tokens": (200, 400)}
+    assert told(third) == {
+        "chunk_max_tokens": (400, None), "rerank.vector": (0.5, 0.7), "folder_mode": ("server default", "on")
+    }  # fmt: skip
+
+
+def test_another_k_is_one_change_although_the_names_of_metrics_and_gates_follow_it(tmp_path: Path):
+    a_run(tmp_path, "a", ended=at(1))
+    a_run(tmp_path, "b", ended=at(2), k=10)
+    assert told(history(tmp_path)[1]) == {"k": (5, 10)}
+
+
+def test_of_gates_only_what_came_and_what_went_is_told(tmp_path: Path):
+    a_run(tmp_path, "a", ended=at(1), gate=("mrr >= 0.1", "run mrr >= 0.2"))
+    a_run(tmp_path, "b", ended=at(2), gate=("mrr >= 0.3", "run mrr >= 0.2"))
+    assert told(history(tmp_path)[1]) == {"gates.case": (["mrr >= 0.1"], ["mrr >= 0.3"])}
+
+
+def test_another_judge_target_and_model_of_the_system_are_told(tmp_path: Path):
+    a_run(tmp_path, "a", ended=at(1))
+    other = a_run(tmp_path, "b", ended=at(2), changed={"judge": None, "target": "http://b"})
+    rewrite(other / "config.json", lambda config: config.update(observed={"llm": "crow"}))
+    assert told(history(tmp_path)[1]) == {
+        "judge": ("lexical/1", None), "target": ("bot:answer", "http://b"), "observed.llm": ("parrot", "crow")
+    }  # fmt: skip
+
+
+def test_a_run_in_which_the_system_reported_nothing_is_no_change_of_the_system(tmp_path: Path):
+    for number in range(3):
+        a_run(tmp_path, f"r{number}", ended=at(number))
+    rewrite(tmp_path / "runs/r1/config.json", lambda config: config.update(observed={}, answerer_version=None))
+    rewrite(tmp_path / "runs/r2/config.json", lambda config: config.update(observed={"llm": "crow"}))
+    assert [told(run) for run in history(tmp_path)] == [{}, {}, {"observed.llm": ("parrot", "crow")}]
+
+
+def test_the_index_is_told_by_what_the_system_reports_of_it_and_by_its_hash_where_that_says_nothing():
+    before = flat_settings({"k": 5, "observed": {"index": "i1"}, "index_build_version": "aa"})
+    named = flat_settings({"k": 5, "observed": {"index": "i2"}, "index_build_version": "bb"})
+    unnamed = flat_settings({"k": 5, "observed": {"index": "i1"}, "index_build_version": "bb"})
+    assert [*changes(before, named)] == [("observed.index", "i1", "i2")]
+    assert [*changes(before, unnamed)] == [("index_build_version", "aa", "bb")]
+
+
+def test_a_parameter_that_is_called_like_a_setting_of_ours_has_a_name_of_its_own():
+    flat = flat_settings({"k": 5, "params": {"target": "x", "deep": {"er": 1}}, "target": "bot:answer"})
+    assert (flat["target"], flat["params.target"], flat["deep.er"]) == ("bot:answer", "x", 1)
+
+
+def test_within_a_group_changes_are_those_since_its_last_run_and_at_its_beginning_those_since_the_run_before(tmp_path):
+    a_run(tmp_path, "a", a_result("q1"), ended=at(1), k=5)
+    a_run(tmp_path, "b", a_result("q2"), ended=at(2), k=7)
+    a_run(tmp_path, "c", a_result("q1"), ended=at(3), k=5)
+    _, new, back = history(tmp_path)
+    assert told(new).keys() == {"dataset", "k"}
+    assert told(back) == {}
+
+
+# ── what is broken ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:100])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda run: (run / "metrics.json").unlink(), "not finished: it has no metrics.json"),
+        (lambda run: (run / "config.json").unlink(), "no run: it has no config.json"),
+        (lambda run: _cut(run / "metrics.json"), "is not JSON"),
+        (lambda run: _cut(run / "config.json"), "is not JSON"),
+        (lambda run: (run / "config.json").write_text("[]"), "holds no JSON object"),
+        (lambda run: (run / "config.json").write_bytes(b"\xff"), "is not JSON"),
+        (lambda run: (run / "metrics.json").write_text("{}"), "is not what a run writes"),
+        (lambda run: (run / "metrics.json").write_text('{"a":' * 10**5), "metrics.json"),
+        (lambda run: rewrite(run / "metrics.json", lambda m: m["metrics"].update(mrr=3)), "is not what a run writes"),
+        (lambda run: rewrite(run / "metrics.json", lambda m: m["metrics"]["mrr"].update(mean="1")), "is no mean"),
+        (lambda run: rewrite(run / "metrics.json", lambda m: m.update(overall_score=float("nan"))), "is no mean"),
+        (lambda run: rewrite(run / "metrics.json", lambda m: m["volatile"].update(timestamp="?")), "isoformat"),
+        (lambda run: rewrite(run / "config.json", lambda c: c.pop("k")), "'k'"),
+    ],
+)
+def test_a_folder_that_holds_no_whole_run_is_passed_over_and_said(tmp_path: Path, spoil, said: str):
+    a_run(tmp_path, "good")
+    spoil(a_run(tmp_path, "spoilt"))
+    runs, ((run_id, reason),) = read_history(tmp_path)
+    assert [run.run_id for run in runs] == ["good"]
+    assert run_id == "spoilt"
+    assert said in reason
+    assert "\n" not in reason
+
+
+def test_where_there_are_no_runs_there_is_no_history(tmp_path: Path):
+    assert read_history(tmp_path) == ([], [])
+    a_run(tmp_path, "a")
+    shutil.rmtree(tmp_path / "runs" / "a")
+    (tmp_path / "runs" / "note.txt").write_text("not a folder")
+    assert read_history(tmp_path) == ([], [])
+
+
+def test_a_file_where_the_runs_should_be_is_said(tmp_path: Path):
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read_history(tmp_path)
+
+
+def test_all_metrics_that_no_run_has_are_named_together(tmp_path: Path):
+    a_run(tmp_path, "a")
+    runs = history(tmp_path)
+    check_metrics(runs, ["mrr", "recall_any", "recall_any@k", "recall_any@5"])
+    with pytest.raises(SettingsError) as raised:
+        check_metrics(runs, ["mrrr", "recall_any@5", "zzz"])
+    assert raised.value.problems == (
+        "--metric: no run has 'mrrr'; did you mean 'mrr'?",
+        "--metric: no run has 'zzz'; `rageval metrics` lists all",
+    )
