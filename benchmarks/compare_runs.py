@@ -44,8 +44,8 @@ def scores(plan: Plan, luck: random.Random) -> dict[str, float]:
     return found
 
 
-def a_row(key: str, values: dict[str, float]) -> Row:
-    return Row(key=key, trial=0, outcome="passed", content_hash="0" * 64, groups=GROUPS, scores=values,
+def a_row(key: str, values: dict[str, float], outcome: str = "passed") -> Row:
+    return Row(key=key, trial=0, outcome=outcome, content_hash="0" * 64, groups=GROUPS, scores=values,
                not_applicable=frozenset(), failed=(), gates_examined=1, error_kind=None, message=None, is_blank=False,
                trial_passed=True, latency={}, cost=COST, judge=None)  # fmt: skip
 

@@ -22,7 +22,7 @@ DAY = "2026-03-01T12:00:00+00:00"
 
 
 def a_result(id: str = "q1", answer: str = "At 100 degrees.", recall: float = 1.0, **fields: Any) -> CaseResult:
-    """A case that was answered from one chunk; `fields` are those of CaseResult, and `question`, `chunk`, `category`."""
+    """A case that was answered from one chunk; `fields` are of CaseResult, or `question`, `chunk`, `category`."""
     case = EvalCase(
         id,
         fields.pop("question", "When does water boil?"),

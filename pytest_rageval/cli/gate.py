@@ -11,6 +11,7 @@ from pytest_rageval.runs.regate import plan_of_gates, regate
 from pytest_rageval.text import printable
 
 SHOWN = 100
+STYLES = {"failed": ("FAILED", "red"), "error": ("ERROR", "red"), "xfailed": ("XFAIL", "yellow")}
 
 
 @click.command()
@@ -35,9 +36,10 @@ def gate(
 
 
 def _show_cases(finished: Finished) -> None:
-    """The cases that fail, with the gates that they fail by."""
-    failing = [row for row in finished.rows if row.outcome in ("failed", "error")]
+    """The cases that fail, with the gates that they fail by; known failures too, as such."""
+    failing = [row for row in finished.rows if row.outcome in STYLES]
     for row in failing[:SHOWN]:
-        click.secho(printable(f"FAILED {row.key} - {row.message}"), fg="red")
+        word, colour = STYLES[row.outcome]
+        click.secho(printable(f"{word} {row.key} - {row.message}"), fg=colour)
     if len(failing) > SHOWN:
         click.echo(f"and {len(failing) - SHOWN} more cases")

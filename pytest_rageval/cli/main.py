@@ -10,6 +10,7 @@ import click
 from pytest_rageval.errors import RagevalError
 
 VERBS = {
+    "calibrate": "a judge against people's labels",
     "compare": "two runs side by side: what moved, for which questions, and why",
     "abstention": "a stored run's abstentions scored again",
     "cases": "check, count and describe case files",

@@ -50,10 +50,7 @@ def score(
     config = at.run.config if aggregate_only else config_again(at.run, plan, **changed)
     with Progress("scored") as watch:
         how = Redo(at.run, plan, config, at.baseline, labels=labels.cases if labels else None, watch=watch)
-        if aggregate_only:
-            finished = aggregate_again(how)
-        else:
-            finished = redo(how, labels.applied if labels else None)
+        finished = aggregate_again(how) if aggregate_only else redo(how, labels.applied if labels else None)
     if output_metrics is not None:
         write_json(output_metrics, finished.metrics)
     end(finished, plan)

@@ -1,4 +1,4 @@
-"""What do the verbs need that decide a stored run again? The run, the settings, the baseline; and how they are named."""
+"""What do the verbs need that decide a stored run again? The run, the project's settings and its baseline."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ class ChatModel:
         self.notes: list[str] = []
         self._wire = wire
         self._manner = Manner()
-        tariff = tariff or Tariff(model, wire.chat_url)
-        self._provider = Provider(wire.chat_url, wire.headers, wire.key_name, tariff, options, backoff=backoff)
+        self.tariff = tariff or Tariff(model, wire.chat_url)
+        self._provider = Provider(wire.chat_url, wire.headers, wire.key_name, self.tariff, options, backoff=backoff)
 
     async def say(
         self,

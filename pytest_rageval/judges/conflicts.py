@@ -7,11 +7,11 @@ own value must not stand in the same surroundings elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Literal, NamedTuple
 
-from pytest_rageval.judges.figures import is_figure
+from pytest_rageval.judges.figures import is_figure, readings
 from pytest_rageval.judges.opposites import sides
 from pytest_rageval.judges.reading import Statement, has_particles, read_statement
 from pytest_rageval.judges.slots import END, NEGATION, NOT, START, Outline, Slot, outline
@@ -98,10 +98,14 @@ def _difference(said: _Between, instead: _Between, ends: _Ends, mine: Outline, t
     if (START in ends or END in ends) and (len(said) != len(instead) or not their.content.isdisjoint(ours)):
         return None
     if all(map(is_figure, ours)) and all(map(is_figure, others)):
-        return "figure"
+        return None if _readings(ours) & _readings(others) else "figure"
     if mine.names.issuperset(ours) and their.names.issuperset(others):
         return "name"
     return "opposite" if len(ours) == len(others) == 1 and _exclude(ours[0], others[0]) else None
+
+
+def _readings(figures: Iterable[str]) -> set[str]:
+    return {reading for figure in figures for reading in readings(figure)}
 
 
 def _exclude(one: str, other: str) -> bool:

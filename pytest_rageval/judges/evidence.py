@@ -55,11 +55,11 @@ class Support:
 def read_claims(text: str) -> list[Statement]:
     """The sentences of a text as claims; citation marks are no part of them, those without words are dropped.
 
-    So are figures alone, such as the numbers of a list.
+    So are figures alone, such as the numbers of a list, unless there is nothing else.
     """
-    claims = [read_statement(sentence) for sentence in sentences(_CITATION.sub(" ", text[:LONGEST_TEXT]))]
-    only_figures = [claim for claim in claims if claim.figures and claim.figures == claim.content]
-    return [claim for claim in claims if claim.words and (claim not in only_figures or claims == only_figures)]
+    read = (read_statement(sentence) for sentence in sentences(_CITATION.sub(" ", text[:LONGEST_TEXT])))
+    claims = [claim for claim in read if claim.words]
+    return [claim for claim in claims if claim.figures != claim.content] or claims
 
 
 def support(claim: Statement, passages: Sequence[Passage], *, to_the_word: bool = True) -> Support:

@@ -9,7 +9,9 @@ from pytest_rageval.judges.wordlist import words
 
 
 def plain(figure: str) -> str:
-    """A figure without needless zeros: 3.50 is 3.5, 007 is 7, -0.0 is 0."""
+    """A figure without needless zeros: 3.50 is 3.5, 007 is 7, -0.0 is 0; what has several readings stays: 1.000."""
+    if _GROUPED.fullmatch(figure):
+        return figure
     sign = "-" if figure.startswith("-") else ""
     whole, _, part = figure.lstrip("-").partition(".")
     number = ".".join(filter(None, (whole.lstrip("0") or "0", part.rstrip("0"))))
@@ -18,7 +20,10 @@ def plain(figure: str) -> str:
 
 def readings(figure: str) -> tuple[str, ...]:
     """The numbers that a figure may mean: 1.000 is 1 or, in German, 1000."""
-    return (plain(figure), figure.replace(".", "")) if _GROUPED.fullmatch(figure) else (plain(figure),)
+    if not _GROUPED.fullmatch(figure):
+        return (plain(figure),)
+    whole, _, part = figure.rpartition(".")
+    return figure.replace(".", ""), plain(f"{whole}.{part.rstrip('0')}" if part.strip("0") else whole)
 
 
 def is_figure(word: str) -> bool:

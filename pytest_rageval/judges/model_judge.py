@@ -28,7 +28,7 @@ class ModelJudge:
     """Puts each request to a model, for one event loop.
 
     `is_pinned` tells whether the model's name means the same model for ever; `sampling`, what replies depend on beside
-    it; `notes`, what the server would not be told.
+    it; `notes`, what the server would not be told; `tariff`, what a request costs.
     """
 
     heuristic = False
@@ -38,6 +38,7 @@ class ModelJudge:
         self._chat = chat
         self.model = chat.model
         self.is_pinned = is_pinned(chat.model)
+        self.tariff = chat.tariff
         self.rubrics = frozenset(rubric_names())
         self.sampling: Mapping[str, Json] = {
             "temperature": chat.temperature,

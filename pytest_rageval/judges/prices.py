@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from pytest_rageval.judges.credentials import is_own
 from pytest_rageval.judges.pace import estimated_tokens
 
+PASSAGE_TOKENS = 250
+"""Tokens of a usual passage, its share of question and answer included. For estimates only."""
 REPLY_TOKENS = 250
 """Tokens of a usual judgement: a few sentences of reasoning, claims, the score. For estimates only."""
 
@@ -28,9 +31,13 @@ class Tariff(NamedTuple):
             return None
         return cost_of(self.model, self.url, tokens_in, tokens_out)
 
-    def estimate(self, prompts: list[str]) -> float | None:
-        """US dollars of one judgement for each prompt: input tokens as for the limits, replies of REPLY_TOKENS."""
-        return self.cost(sum(estimated_tokens(prompt, 0) for prompt in prompts), REPLY_TOKENS * len(prompts))
+    def estimate(self, prompts: Iterable[str], passages: int, times: int) -> float | None:
+        """US dollars of putting each of these rubrics' prompts to the model `times` over, with so many passages.
+
+        A passage is taken for PASSAGE_TOKENS, a reply for REPLY_TOKENS; None where the price is not known.
+        """
+        each = [estimated_tokens(prompt, 0) + passages * PASSAGE_TOKENS for prompt in prompts]
+        return self.cost(sum(each) * times, REPLY_TOKENS * len(each) * times)
 
 
 def cost_of(model: str, provider_url: str, tokens_in: int, tokens_out: int) -> float | None:

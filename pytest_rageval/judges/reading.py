@@ -92,7 +92,7 @@ def cleaned(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("−", "-")
     text = _NUMBER_COMMA.sub("", text)
-    if "'" in text:
+    if "'" in text or "annot" in text:
         for pattern, written in _CONTRACTED:
             text = pattern.sub(written, text)
     return text

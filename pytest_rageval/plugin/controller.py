@@ -50,7 +50,7 @@ class Controller:
             self._run.is_used = True
             self._run.raise_problem()
             self._check_target()
-            self._check_judge()
+            self._check_judge(sum(len(self._run.load(path).cases) for path in self._run.collected))
             self._open_run()
 
     @pytest.hookimpl(tryfirst=True)
@@ -88,18 +88,22 @@ class Controller:
             self._check_target()
         if items:
             if any(_is_ours(fixture_definition(item, "rag_judge")) for item in items):
-                self._check_judge()
+                self._check_judge(len(items))
             self._open_run()
             self._run.stretches.foresee(list(session.items))
 
-    def _check_judge(self) -> None:
-        """Before the first question: can the judge be asked?"""
+    def _check_judge(self, cases: int) -> None:
+        """Before the first question: can the judge be asked, and what may it cost?"""
         from pytest_rageval.errors import RagevalError
 
         try:
             self._run.configured.check_judge()
+            estimate = self._run.configured.estimate(cases)
         except RagevalError as error:
             raise pytest.UsageError(*error.problems) from None
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if estimate is not None and terminal is not None:
+            terminal.write_line(estimate)
 
     def _open_run(self) -> None:
         """Before the first question: can its answer be kept? A run that cannot be resumed is a usage error."""

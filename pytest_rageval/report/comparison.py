@@ -19,7 +19,7 @@ SHOWN_SETTINGS = 20
 SHOWN_CASES = 5
 STYLES: Mapping[words.Tone, Style] = {"better": "green", "worse": "red", "doubtful": "yellow", "plain": "plain"}
 FLIPS: Mapping[str, Style] = {"flipped_to_fail": "red", "flipped_to_pass": "green", "unmeasured": "yellow"}
-LABEL = 12
+LABEL = 15
 """Columns of the labels at the left of a case."""
 
 
@@ -129,10 +129,10 @@ def _about(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "records", "none were kept of this case"
         return
     golds = words.gold_rows(detail)
-    yield from ((gold, f"{move}   {place}") for gold, move, place in golds)
+    yield from ((gold, f"{move}, {place}") for gold, move, place in golds)
     if not any(one["rank_before"] != one["rank_after"] for one in detail["golds"]):
         yield from _chunks(detail)
-    yield from ((f"answer {name}" if name == "both" else name, text) for name, text in words.answers(detail))
+    yield from words.answers(detail)
 
 
 def _chunks(detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from pytest_rageval.report import comparison_words as words
 from pytest_rageval.report.gate_lines import gate_line
 from pytest_rageval.report.markdown import escaped
 from pytest_rageval.report.table import shortened
+from pytest_rageval.text import printable
 
 LONGEST = 60_000
 """Characters: GitHub refuses a comment of more than 65,536."""
@@ -94,6 +96,10 @@ def _metrics(content: Mapping[str, Any]) -> Iterator[str]:
         yield ""
 
 
+def _verdict(one: Mapping[str, Any]) -> str:
+    return f"{MARKS[words.tone(one)]} {one['verdict']}"
+
+
 def _gates(content: Mapping[str, Any]) -> Iterator[str]:
     said = {True: "✅ holds", False: "❌ **fails**", None: "➖ says nothing"}
     for gate in content["gates"]:
@@ -121,11 +127,7 @@ def _flips(content: Mapping[str, Any], name: str, most: int) -> Iterator[str]:
         yield from _case(case)
     rest = [case["case_key"] for case in cases[most:]]
     if rest:
-        yield (
-            f"and {_name(words.listed(rest, SHOWN_CASES), 2000)}"
-            if most
-            else _name(words.listed(rest, SHOWN_CASES), 2000)
-        )
+        yield ("and " if most else "") + _name(words.listed(rest, SHOWN_CASES), 2000)
         yield ""
 
 
@@ -142,7 +144,7 @@ def _case(case: Mapping[str, Any]) -> Iterator[str]:
         if detail["question"] is not None:
             yield f"- question: {_text(detail['question'])}"
         yield from (f"- {gold}: {move}, {_text(place, NAME)}" for gold, move, place in words.gold_rows(detail))
-        yield from (f"- answer {name}: {_text(text)}" for name, text in words.answers(detail))
+        yield from (f"- {name}: {_text(text)}" for name, text in words.answers(detail))
         yield ""
         yield from _chunks(detail)
     yield ""
@@ -176,19 +178,23 @@ def _one_sided(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _name(text: str, most: int = NAME) -> str:
-    """A name or a sentence of ours with names in it: shown as it is, mentions and links included."""
-    return _unlinked(escaped(shortened(text, most)))
+    """A name, or a sentence of ours with names in it, shown as it is: no mention, reference or link comes of it."""
+    return _REFERENCE.sub(r"<code>\1</code>", _unlinked(escaped(shortened(text, most))))
 
 
 def _text(text: str, most: int = TEXT) -> str:
-    """A text of a case or a system, as code: nobody is mentioned by it, and nothing is referred to."""
-    return f"<code>{_name(text, most)}</code>"
+    """A text of a case or a system, as code: nothing in it is looked up."""
+    return f"<code>{_unlinked(escaped(shortened(text, most)))}</code>"
 
 
 def _code(name: str) -> str:
-    return shortened(name, NAME).replace("`", "'").replace("|", "\\|")
+    return shortened(printable(name), NAME).replace("`", "'").replace("|", "\\|")
 
 
 def _unlinked(text: str) -> str:
-    """Without what GitHub would make a link or a mention of: it stands there as text."""
-    return text.replace("://", "\\://").replace("www.", "www\\.").replace("@", "\\@")
+    """Without what would become a link by itself."""
+    return text.replace("://", "\\://").replace("www.", "www\\.")
+
+
+_REFERENCE = re.compile(r"(?<!\w)\\?([@#])(?=\w)")
+"""What GitHub takes for a person or an issue, even where the sign is escaped: not inside of code."""

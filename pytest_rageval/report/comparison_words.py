@@ -222,10 +222,10 @@ def answers(detail: Content) -> Iterator[tuple[str, str]]:
     """The answer before and after, once where it is the same; what is not there is said."""
     texts = {name: _answer(detail, name) for name in ("before", "after")}
     if texts["before"] is not None and texts["before"] == texts["after"]:
-        yield "both", texts["before"]
+        yield "answer", texts["before"]
         return
     for name, text in texts.items():
-        yield name, "no record was kept" if text is None else text
+        yield f"answer {name}", "no record was kept" if text is None else text
 
 
 def _answer(detail: Content, name: str) -> str | None:

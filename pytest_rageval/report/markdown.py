@@ -10,6 +10,7 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.report.gate_lines import evidence, gate_line
 from pytest_rageval.report.numbers import change, denominator, duration, score
 from pytest_rageval.runs.finish import Finished
+from pytest_rageval.runs.intervals import wilson
 from pytest_rageval.runs.store import write_text
 from pytest_rageval.text import printable
 
@@ -20,7 +21,9 @@ ADVICE = {
     "L2_multi_hop_fail": "not all passages of a multi-hop question come: try a larger k, or split the question, for",
     "L2_specificity_fail": "look-alikes come instead: look at the ranking of",
     "L2_negative_fail": "something comes where nothing should: raise the retrieval threshold; see",
+    "L2_recency_fail": "the older of two conflicting sources is cited, or the conflict hidden: look at dates for",
     "L3_": "the graph gives the wrong entities or edges: look at the graph and its query for",
+    "L4_": "inferences break the ontology: look at the traces of",
     "L5_wrong_answer": "answers differ from the reference: read answer and reference of",
     "L5_": "the judge finds answers wanting: read the judgements of",
     "abstention_fail": "the system answers what its documents do not hold: raise the abstention threshold; see",
@@ -42,6 +45,7 @@ def summary_markdown(metrics: Mapping[str, Any], config: Mapping[str, Any], regi
         *_layers(metrics, registry),
         *_breakdown(metrics, "category"),
         *_breakdown(metrics, "difficulty"),
+        *_breakdown(metrics, "answerable"),
         *_failures(metrics),
         *_comparison(metrics),
     ]
@@ -73,12 +77,45 @@ def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield "**Partial run**: not all cases ran, so gates of the run and regressions are shown and do not fail it."
         yield ""
     yield (
-        f"{metrics['total_tests']} cases: {outcomes['passed']} passed, {outcomes['failed']} failed, "
+        f"{metrics['total_tests']} cases: {outcomes['passed']} passed{_share(metrics)}, {outcomes['failed']} failed, "
         f"{outcomes['error']} errors, {outcomes['xfailed']} known failures, {outcomes['skipped']} skipped. "
         f"Overall score {score(metrics['overall_score'])}. "
         f"{metrics['without_gate']} cases were examined by no gate."
     )
     yield ""
+    if repeats := metrics.get("repeats"):
+        yield (
+            f"{repeats['trials']} trials a case: {score(repeats['pass_at_n'])} of the cases passed at least once, "
+            f"{score(repeats['pass_hat_n'])} every time."
+        )
+        yield ""
+    yield from _judging(metrics)
+
+
+def _share(metrics: Mapping[str, Any]) -> str:
+    """The share of passed cases with its 95 % interval, in percent."""
+    total = metrics["total_tests"]
+    if not total:
+        return ""
+    passed = metrics["outcomes"]["passed"] / total
+    low, high = wilson(passed, total)
+    return f" ({100 * passed:.0f} %, 95 % within {100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def _judging(metrics: Mapping[str, Any]) -> Iterator[str]:
+    judge, cost = metrics["judge"], metrics["volatile"]["cost"]
+    if not judge:
+        return
+    kind = "a heuristic without a model" if judge["heuristic"] else "a model"
+    tokens, dollars = cost["judge_total_tokens"], cost["judge_total_usd"]
+    spent = f"; {tokens} tokens" if tokens else ""
+    spent += f", ${dollars:.4f}" if spent and dollars is not None else ", cost unknown" if spent else ""
+    yield f"Judged by {escaped(judge['model'])}, {kind}{spent}."
+    yield ""
+    if reliability := metrics["aggregate_metrics"].get("judge_reliability"):
+        rate, n = reliability["disagreement_rate"], reliability["spot_check_n"]
+        yield f"In a spot check of {n} judgements, a second judge disagreed with {score(rate)} of them."
+        yield ""
 
 
 def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
@@ -118,14 +155,14 @@ def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
         yield f"### {title}: {score(one['score'])}"
         yield ""
         yield from _table(
-            ["metric", "mean", "change", "scored", "better", "meaning"],
+            ["metric", "mean", "95 %", "change", "scored", "better", "meaning"],
             [_metric_row(name, metrics, registry) for name in one["metrics"]],
         )
     run_level = [name for name, one in metrics["metrics"].items() if one["layer"] == "operations"]
     yield "### Operations"
     yield ""
     yield from _table(
-        ["metric", "value", "change", "scored", "better", "meaning"],
+        ["metric", "value", "95 %", "change", "scored", "better", "meaning"],
         [_metric_row(name, metrics, registry) for name in sorted(run_level)],
     )
     latency = metrics["volatile"]["latency"]
@@ -145,6 +182,7 @@ def _metric_row(name: str, metrics: Mapping[str, Any], registry: Registry) -> li
     return [
         f"`{name}`",
         score(one["mean"]) + ("" if (low, high) == (0, 1) else f" of {high:g}"),
+        "–" if one["ci"] is None else f"{score(one['ci'][0])} to {score(one['ci'][1])}",
         change(compared["delta"] if compared else None),
         denominator(one),
         one["better"],

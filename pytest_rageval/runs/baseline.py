@@ -15,11 +15,12 @@ from pytest_rageval.runs.store import read_json, write_text
 
 @dataclass(frozen=True, slots=True)
 class BaselineCase:
-    """One case as it was in the baseline."""
+    """One case as it was in the baseline, which does not keep the kind of error, or in a stored run."""
 
     content_hash: str
     outcome: str
     scores: Mapping[str, float]
+    error_kind: str | None = None
 
     @property
     def is_bad(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pytest_rageval.gates import RegressionGate
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.baseline import Baseline
+from pytest_rageval.runs.baseline import Baseline, BaselineCase
 from pytest_rageval.runs.changes import ROUNDING, Change, paired, paired_change, run_change, with_adjusted_p
 from pytest_rageval.runs.rows import Row, cases_of
 
@@ -44,7 +44,13 @@ class Comparison:
 
 def compare(metrics: Mapping[str, Any], rows: Iterable[Row], baseline: Baseline, plan: Plan) -> Comparison:
     """Compare a run's metrics.json content and rows with the baseline, paired by case key."""
-    now = {row.key: row for row in cases_of(rows)}
+    return compare_cases(metrics, {row.key: row for row in cases_of(rows)}, baseline, plan)
+
+
+def compare_cases(
+    metrics: Mapping[str, Any], now: Mapping[str, Row | BaselineCase], baseline: Baseline, plan: Plan
+) -> Comparison:
+    """The same with the run's cases by key."""
     shared = sorted(now.keys() & baseline.cases.keys())
     problems = tuple(_incomparable(metrics, now, shared, baseline))
     gates = {gate.name: gate for gate in plan.regressions}
@@ -73,7 +79,7 @@ def compare(metrics: Mapping[str, Any], rows: Iterable[Row], baseline: Baseline,
 
 
 def _changes(
-    metrics: Mapping[str, Any], now: Mapping[str, Row], shared: Sequence[str], baseline: Baseline
+    metrics: Mapping[str, Any], now: Mapping[str, Row | BaselineCase], shared: Sequence[str], baseline: Baseline
 ) -> dict[str, Change]:
     """By name, every metric of either side: over the cases scored on both, or as a whole if it is one of the run."""
     seed = hashlib.sha256("\n".join(shared).encode()).hexdigest()
@@ -147,7 +153,7 @@ def _passes(gate: RegressionGate, change: Change, verdict: Verdict) -> bool | No
     return verdict != "regressed"
 
 
-def _cases(now: Mapping[str, Row], shared: Sequence[str], baseline: Baseline) -> dict[str, Any]:
+def _cases(now: Mapping[str, Row | BaselineCase], shared: Sequence[str], baseline: Baseline) -> dict[str, Any]:
     """Which cases fail newly, pass newly, came, went, or could not be measured any more (and by what kind of error)."""
     was_bad = {key for key in shared if baseline.cases[key].is_bad}
     return {
@@ -164,7 +170,7 @@ def _cases(now: Mapping[str, Row], shared: Sequence[str], baseline: Baseline) ->
 
 
 def _incomparable(
-    metrics: Mapping[str, Any], now: Mapping[str, Row], shared: Sequence[str], baseline: Baseline
+    metrics: Mapping[str, Any], now: Mapping[str, Row | BaselineCase], shared: Sequence[str], baseline: Baseline
 ) -> Iterable[str]:
     """Invariants that do not hold: what must be the same on both sides for a difference to mean anything."""
     changed = [key for key in shared if baseline.cases[key].content_hash != now[key].content_hash]

@@ -16,7 +16,7 @@ from pytest_rageval.cases import content_hash
 from pytest_rageval.masking import MASK, is_secret_name, public_target
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.replan import described
+from pytest_rageval.runs.replan import described, meanings
 from pytest_rageval.targets.template import PLACEHOLDER
 
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "pydantic")
@@ -80,30 +80,32 @@ def run_config(
         ),
         "answerer_version": None,
     }
-    return {
+    content = {
         "schema": 1,
         **asked_for,
         "settings": told,
+        "own_meanings": meanings(plan),
         **versions,
         "dataset_hash": dataset,
         "shard": settings.shard,
         "observed": {},
         "hardware": hardware(),
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
-        "config_hash": _hash([told, asked_for, dataset]),
     }
+    assert asked_for.keys() == set(ASKED_FOR)
+    return content | {"config_hash": config_hash_of(content)}
 
 
-NOT_ASKED_FOR = frozenset(
-    {"schema", "settings", "dataset_version", "index_build_version", "retriever_version", "answerer_version",
-     "dataset_hash", "shard", "observed", "hardware", "libraries", "config_hash"}
+ASKED_FOR = (
+    "k", "asked_k", "folder_mode", "rerank_weights", "params", "target", "judge", "rubrics", "ontology", "metrics",
+    "own_metrics", "gates",
 )  # fmt: skip
+"""What of a config.json the hash is over, beside its settings and its cases."""
 
 
 def config_hash_of(config: Mapping[str, Any]) -> str:
-    """The hash that belongs to the content of a config.json, where it was changed after the run."""
-    asked_for = {name: value for name, value in config.items() if name not in NOT_ASKED_FOR}
-    return _hash([config["settings"], asked_for, config["dataset_hash"]])
+    """The hash that belongs to the content of a config.json."""
+    return _hash([config["settings"], {name: config[name] for name in ASKED_FOR}, config["dataset_hash"]])
 
 
 def observed(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None) -> dict[str, Any]:

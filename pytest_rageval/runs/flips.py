@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.runs.lines import lines_of
-
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 10
-_KEY = re.compile(rb'"case_key":("(?:[^"\\]|\\.)*")')
+BUFFER = 1 << 20
+"""Bytes read at a time: with the usual 8 kB reading takes half as long again."""
+_KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
+"""How a record begins."""
 
 
 def records_of(path: Path, wanted: Set[str]) -> dict[str, Record]:
@@ -20,13 +21,16 @@ def records_of(path: Path, wanted: Set[str]) -> dict[str, Record]:
 
     Only the lines of these cases are decoded. None where there is no file.
     """
-    named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass"): key for key in wanted}
+    if not wanted or not path.is_file():
+        return {}
+    named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in wanted}
     trials: dict[str, dict[int, Record]] = {}
-    for _, line in lines_of(path) if wanted else ():
-        found = _KEY.search(line, 0, 4096)
-        if found and found[1] in named and line.endswith(b"\n"):
-            record = json.loads(line)
-            trials.setdefault(named[found[1]], {})[record["trial"]] = record
+    with path.open("rb", buffering=BUFFER) as file:
+        for line in file:
+            found = _KEY.match(line)
+            if found and found[1] in named and line.endswith(b"\n"):
+                record = json.loads(line)
+                trials.setdefault(record["case_key"], {})[record["trial"]] = record
     return {key: _telling(records) for key, records in trials.items()}
 
 

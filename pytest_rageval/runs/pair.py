@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.runs.baseline import Baseline, BaselineCase
+from pytest_rageval.runs.baseline import Baseline
+from pytest_rageval.runs.categories import by_category
 from pytest_rageval.runs.changes import Scores as CaseScores
-from pytest_rageval.runs.changes import paired
-from pytest_rageval.runs.compare import Comparison, compare
+from pytest_rageval.runs.compare import Comparison, compare_cases
 from pytest_rageval.runs.flips import Record, detail, records_of
 from pytest_rageval.runs.invariants import Mismatch, change_at_a_time, differences, mismatches, versions
 from pytest_rageval.runs.references import Side
 from pytest_rageval.runs.replan import without_code
-from pytest_rageval.runs.rows import Row
 from pytest_rageval.runs.scores import Scores
 from pytest_rageval.settings import Gates, Settings
 
@@ -90,25 +89,23 @@ def _described(side: Side) -> dict[str, Any]:
 
 def _moved(before: Side, after: Side, current: Settings) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The compared part of the content, and the gates that fail."""
-    now = after.scores or Scores({})
-    was = before.scores or Scores({})
     names = cut_offs(before, after)
     before_metrics = {names.get(name, name): one for name, one in before.metrics["metrics"].items()}
     after_metrics = after.metrics["metrics"]
     if before.scores is None or after.scores is None:
         # Without cases there is nothing to pair: every metric is compared as those of a whole run are.
-        was, now = Scores({}), Scores({})
+        was = now = Scores({}, {}, {})
         before_metrics, after_metrics = _unpaired(before_metrics), _unpaired(after_metrics)
-    cases = _renamed(was.cases, names)
-    comparison = compare(
+    else:
+        was, now = before.scores.renamed(names), after.scores
+    comparison = compare_cases(
         {**after.metrics, "metrics": after_metrics},
-        [_row(key, case, now) for key, case in now.cases.items()],
-        Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, cases),
+        now.cases,
+        Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, was.cases),
         plan_for(after, current),
     )
     described = before.metrics["metrics"] | after.metrics["metrics"]
     labels = {new: f"{old} → @{new.partition('@')[2]}" for old, new in names.items()}
-    shown = replace(was, cases=cases)
     is_waived = current.allow_regressions or after.metrics["partial"]
     failed = [f"{gate['metric']} {gate['op']}" for gate in comparison.gates if gate["passed"] is False]
     return {
@@ -117,8 +114,8 @@ def _moved(before: Side, after: Side, current: Settings) -> tuple[dict[str, Any]
             for name, change in comparison.content["metrics"].items()
         },
         "gates": list(comparison.gates),
-        "by_category": _by_category(shown, now),
-        **_cases(comparison, before, after, shown, now, described),
+        "by_category": by_category(was, now),
+        **_cases(comparison, before, after, was, now, described),
     }, tuple(failed) if not is_waived else ()
 
 
@@ -128,15 +125,6 @@ def _metric(label: str, described: Mapping[str, Any], change: Mapping[str, Any])
 
 def _unpaired(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {name: {**one, "layer": "operations"} for name, one in metrics.items()}
-
-
-def _row(key: str, case: BaselineCase, scores: Scores) -> Row:
-    """A case as the comparison takes it: what it does not look at is left empty."""
-    return Row(
-        key=key, trial=0, outcome=case.outcome, content_hash=case.content_hash, groups={}, scores=case.scores,
-        not_applicable=frozenset(), failed=(), gates_examined=0, trial_passed=False, error_kind=scores.errors.get(key),
-        message=None, is_blank=False, latency={}, cost={}, judge=None,
-    )  # fmt: skip
 
 
 def plan_for(side: Side, current: Settings) -> Plan:
@@ -171,7 +159,7 @@ def cut_offs(before: Side, after: Side) -> dict[str, str]:
     return {lost[metric]: came[metric] for metric in sorted(lost.keys() & came.keys())}
 
 
-def _by_metric(names: Iterator[str] | set[str], side: Side) -> dict[str, str]:
+def _by_metric(names: Iterable[str], side: Side) -> dict[str, str]:
     """By metric its only cut-off, or that which is the configured one."""
     found: dict[str, list[str]] = {}
     for name in names:
@@ -181,43 +169,6 @@ def _by_metric(names: Iterator[str] | set[str], side: Side) -> dict[str, str]:
     k = side.config["k"] if side.config else None
     chosen = {metric: ([f"{metric}@{k}"] if f"{metric}@{k}" in every else every) for metric, every in found.items()}
     return {metric: every[0] for metric, every in chosen.items() if len(every) == 1}
-
-
-def _renamed(cases: Mapping[str, BaselineCase], names: Mapping[str, str]) -> Mapping[str, BaselineCase]:
-    if not names:
-        return cases
-    return {
-        key: replace(case, scores={names.get(name, name): value for name, value in case.scores.items()})
-        for key, case in cases.items()
-    }
-
-
-def _by_category(was: Scores, now: Scores) -> dict[str, Any] | None:
-    """By category, over the cases of both sides: outcomes and each metric's paired means; None where none is known."""
-    categories = now.categories or was.categories
-    grouped: dict[str, list[str]] = {}
-    for key in sorted(was.cases.keys() & now.cases.keys()):
-        if key in categories:
-            grouped.setdefault(categories[key], []).append(key)
-    return {name: _category(grouped[name], was.cases, now.cases) for name in sorted(grouped)} or None
-
-
-def _category(keys: Sequence[str], was: Mapping[str, BaselineCase], now: Mapping[str, BaselineCase]) -> dict[str, Any]:
-    found = paired((was[key].scores, now[key].scores) for key in keys)
-    return {
-        "cases": len(keys),
-        "passed_before": sum(was[key].outcome == "passed" for key in keys),
-        "passed_after": sum(now[key].outcome == "passed" for key in keys),
-        "flipped_to_fail": sum(now[key].is_bad and not was[key].is_bad for key in keys),
-        "flipped_to_pass": sum(was[key].is_bad and now[key].outcome == "passed" for key in keys),
-        "metrics": {name: _means(pairs.before, pairs.after) for name, pairs in sorted(found.items()) if pairs.before},
-    }
-
-
-def _means(before: Sequence[float], after: Sequence[float]) -> dict[str, Any]:
-    n = len(before)
-    was, now = math.fsum(before) / n, math.fsum(after) / n
-    return {"before": was, "after": now, "delta": now - was, "n": n}
 
 
 def _cases(
@@ -254,8 +205,14 @@ def _cases(
         "unmeasured": [{**one, "detail": told(one["case_key"])["detail"]} for one in content["unmeasured"]],
         "only_before": content["only_before"],
         "only_after": content["only_after"],
-        "errors": {"before": dict(sorted(was.errors.items())), "after": dict(sorted(now.errors.items()))},
+        "errors": {"before": _errors(was), "after": _errors(now)},
     }
+
+
+def _errors(scores: Scores) -> dict[str, str]:
+    """By case the kind of its error; a baseline knows that it was one, not of which kind."""
+    found = {key: case.error_kind or "unknown" for key, case in scores.cases.items() if case.outcome == "error"}
+    return dict(sorted(found.items()))
 
 
 def _records(side: Side, wanted: set[str]) -> dict[str, Record]:

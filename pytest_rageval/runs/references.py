@@ -74,16 +74,15 @@ def _of_baseline(wanted: str, path: Path, reports: Path) -> Side:
     baseline: Baseline | None = read_baseline(path, is_required=True)
     assert baseline is not None  # because it is required
     _check(baseline.metrics, path)
-    scores = Scores(baseline.cases)
     if run := _at_hand(baseline.metrics, reports):
         known = read_scores(run.path)
-        scores = Scores(baseline.cases, known.categories, known.errors) if known else scores
+        scores = Scores.of(baseline.cases, known.categories if known else None)
         return Side(wanted, baseline.metrics, scores, run.config, run)
     note = (
         f"{wanted} holds no texts, and its run {baseline.run_id} is not in {reports / 'runs'}: "
         "of its cases the outcomes and scores are shown"
     )
-    return Side(wanted, baseline.metrics, scores, None, None, note)
+    return Side(wanted, baseline.metrics, Scores.of(baseline.cases), None, None, note)
 
 
 def _of_metrics(wanted: str, path: Path, reports: Path) -> Side:

@@ -23,6 +23,12 @@ def described(plan: Plan) -> dict[str, dict[str, Any]]:
     return {name: {key: getattr(metric, key) for key in DESCRIBED} for name, metric in own.items()}
 
 
+def meanings(plan: Plan) -> dict[str, str]:
+    """What metrics of the project's own say of themselves, for people: the first paragraph of each."""
+    own = {one.metric.name: one.metric for one in (*plan.measures, *plan.run_measures)}
+    return {name: own[name].doc.split("\n\n")[0] for name in described(plan)}
+
+
 def plan_of(run: StoredRun, current: Settings, root: Path) -> Plan:
     """The plan of a stored run: what decides about results as it was then, all else as the project has it now.
 
@@ -52,19 +58,30 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
 def registry_of(run: StoredRun) -> Registry:
     """All known metrics, and those of the run's project by their descriptions."""
     registry = load_registry()
+    said = run.config.get("own_meanings", {})
     for name, one in run.config.get("own_metrics", {}).items():
         if name not in registry:
-            registry.add(Metric(name, without_code, **(one | {"scale": tuple(one["scale"])})))
+            registry.add(Metric(name, _Described(said.get(name, "")), **(one | {"scale": tuple(one["scale"])})))
     return registry
 
 
 def is_described(metric: Metric) -> bool:
     """Is this a metric of which only the description is known?"""
-    return metric.function is without_code
+    return metric.function is without_code or isinstance(metric.function, _Described)
 
 
 def without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: ARG001 because metrics are called so
     return NotApplicable("the metric is the project's own: only pytest can compute it")
+
+
+class _Described:
+    """The same, with what the metric says of itself."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __call__(self, obs: object, k: int | None = None) -> NotApplicable:
+        return without_code(obs, k)
 
 
 def _as_told(value: Any) -> Any:

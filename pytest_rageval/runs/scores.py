@@ -13,8 +13,8 @@ A score is null where the case has none. Like a baseline, the file holds no text
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,34 @@ _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
 
 
+Column = Sequence[float | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The cases of a run by key, and for those that have one the category and the kind of error."""
+    """The cases of a run by key, the categories of those that have one, and each metric's scores in the order of `cases`."""
 
     cases: Mapping[str, BaselineCase]
-    categories: Mapping[str, str] = field(default_factory=dict)
-    errors: Mapping[str, str] = field(default_factory=dict)
+    categories: Mapping[str, str]
+    columns: Mapping[str, Column]
+
+    @classmethod
+    def of(cls, cases: Mapping[str, BaselineCase], categories: Mapping[str, str] | None = None) -> Scores:
+        """The table of some cases."""
+        names = sorted({name for case in cases.values() for name in case.scores})
+        columns = {name: [case.scores.get(name) for case in cases.values()] for name in names}
+        return cls(cases, categories or {}, columns)
+
+    def renamed(self, names: Mapping[str, str]) -> Scores:
+        """The same with other names of metrics, by the present ones."""
+        if not names:
+            return self
+        cases = {
+            key: replace(case, scores={names.get(name, name): value for name, value in case.scores.items()})
+            for key, case in self.cases.items()
+        }
+        columns = {names.get(name, name): column for name, column in self.columns.items()}
+        return Scores(cases, self.categories, columns)
 
 
 def write_scores(folder: Path, cases: Iterable[Row]) -> None:
@@ -96,11 +117,10 @@ def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
         raise TypeError("not kinds of error")
     if not all(_NUMBERS.issuperset(map(type, column)) for column in columns.values()):
         raise TypeError("not scores")
-    scores = _by_case(columns, cases)
     return Scores(
-        cases=dict(zip(keys, map(BaselineCase, hashes, outcomes, scores), strict=True)),
+        cases=dict(zip(keys, map(BaselineCase, hashes, outcomes, _by_case(columns, cases), errors), strict=True)),
         categories=dict(zip(keys, categories, strict=True)),
-        errors={key: error for key, error in zip(keys, errors, strict=True) if error is not None},
+        columns=columns,
     )
 
 
@@ -131,10 +151,9 @@ def scores_of_records(path: Path) -> Scores:
 def scores_of(cases: Iterable[Row]) -> Scores:
     """The same from a row a case."""
     cases = list(cases)
-    return Scores(
-        cases={row.key: BaselineCase(row.content_hash, row.outcome, row.scores) for row in cases},
-        categories={row.key: row.groups["category"][0] for row in cases},
-        errors={row.key: row.error_kind for row in cases if row.error_kind is not None},
+    return Scores.of(
+        {row.key: BaselineCase(row.content_hash, row.outcome, row.scores, row.error_kind) for row in cases},
+        {row.key: row.groups["category"][0] for row in cases},
     )
 
 

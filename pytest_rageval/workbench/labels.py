@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.fields import Field
@@ -52,7 +53,7 @@ def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> 
     """
     report = Report(str(path))
     lines = read_lines(path, report, max_line_bytes)
-    rows = (
+    rows: Iterator[JsonRow | CsvRow] = (
         csv_rows(lines, report, _COLUMNS, [_LABELS], max_line_bytes)
         if path.suffix.lower() == ".csv"
         else json_rows(lines, report)
@@ -75,13 +76,8 @@ def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> 
 
 def _label(row: JsonRow | CsvRow, path: Path, scale: tuple[float, float], report: Report) -> Label | None:
     """The label of one record; None where it has problems, which are reported."""
-    findings, found = Findings(), {}
     record = {key: value for key, value in row.record.items() if value is not None}
-    for key, value in record.items():
-        if key not in _READERS:
-            findings.unknown((key,), _READERS)
-            continue
-        findings.include_from(key, value, lambda value, key=key: found.__setitem__(key, _READERS[key](value)))
+    findings, found = _read(record)
     for key in ("human_score", "judge_score"):
         score = found.get(key)
         if isinstance(score, float) and not scale[0] <= score <= scale[1]:
@@ -97,6 +93,20 @@ def _label(row: JsonRow | CsvRow, path: Path, scale: tuple[float, float], report
     of_run = f"{found['run']} {named}" if "run" in found and "id" not in found else named
     values = {field: found[key] for key, field in _FIELDS.items() if key in found}
     return Label(**{**values, "id": of_run, "source": Source(str(path), row.line)})
+
+
+def _read(record: Mapping[str, Json]) -> tuple[Findings, dict[str, Any]]:
+    """The values of a record as far as they can be read, and what is wrong with the others."""
+    findings, found = Findings(), dict[str, Any]()
+    for key, value in record.items():
+        if key not in _READERS:
+            findings.unknown((key,), _READERS)
+            continue
+        try:
+            found[key] = _READERS[key](value)
+        except Unsound as unsound:
+            findings.include((key,), unsound.findings)
+    return findings, found
 
 
 def _lacking(record: Mapping[str, Json]) -> list[str]:

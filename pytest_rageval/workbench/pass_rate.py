@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_rageval.runs.intervals import Interval
-from pytest_rageval.workbench.agreement import Z, Estimate
+from pytest_rageval.workbench.agreement import Estimate, Z
 
 
 class Centred(NamedTuple):

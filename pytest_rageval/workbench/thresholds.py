@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import random
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Literal, NamedTuple
 
 from pytest_rageval.runs.intervals import Interval
@@ -17,6 +16,7 @@ Aim = Literal["youden", "agreement"]
 FEWEST = 20
 """Answers of a kind (passing, failing) below which no limit is suggested: a single one would shift it too far."""
 FOLDS = 10
+STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,13 @@ class Threshold:
         return self.gain_interval[0] > 0
 
 
-def best_threshold(pairs: Sequence[Pair], holds: Callable[[float], bool], present: float, aim: Aim) -> Threshold | str:
+def best_threshold(
+    pairs: Sequence[Pair], scale: Interval, holds: Callable[[float], bool], present: float, aim: Aim
+) -> Threshold | str:
     """The best limit for `score >= limit`, or one line that says why there is none.
 
     pairs    what people said and what the judge scored
+    scale    of the scores: limits are looked for in steps of a hundredth of it
     holds    the present gate, `present` its limit; of limits that serve equally well the one nearest to it is chosen
     aim      'youden': recall + specificity - 1, which does not depend on how many answers fail (Youden 1950);
              'agreement': the share of answers on the right side
@@ -60,13 +63,13 @@ def best_threshold(pairs: Sequence[Pair], holds: Callable[[float], bool], presen
     good, bad = sum(pair.passes for pair in pairs), sum(not pair.passes for pair in pairs)
     if min(good, bad) < FEWEST:
         return f"too few labels: {good} pass and {bad} fail, at least {FEWEST} of each are needed"
-    whole = _best(pairs, present, aim)
+    whole = _best(pairs, scale, present, aim)
     if whole is None:
-        return "the judge gives all answers the same score"
+        return "the judge gives all answers much the same score"
     decided: list[tuple[Pair, bool]] = []
     limits: list[float] = []
     for chosen_on, left_out in _folds(pairs):
-        found = _best(chosen_on, present, aim)
+        found = _best(chosen_on, scale, present, aim)
         limit = present if found is None else found.limit
         limits.append(limit)
         decided += [(pair, pair.score >= limit) for pair in left_out]
@@ -97,41 +100,25 @@ class _Choice(NamedTuple):
     value: float
 
 
-def _best(pairs: Sequence[Pair], present: float, aim: Aim) -> _Choice | None:
-    """The limit that reaches most; None where all scores are equal."""
-    good, bad = sum(pair.passes for pair in pairs), sum(not pair.passes for pair in pairs)
+def _best(pairs: Sequence[Pair], scale: Interval, present: float, aim: Aim) -> _Choice | None:
+    """The limit that reaches most, of equals the one nearest to the present; None where no limit parts the answers."""
+    good = sorted(pair.score for pair in pairs if pair.passes)
+    bad = sorted(pair.score for pair in pairs if not pair.passes)
     found: tuple[float, float, _Choice] | None = None
-    for limit, passing_below, failing_below in _limits(pairs):
-        below = Confusion(failing_below, passing_below, bad - failing_below, good - passing_below)
-        value = _reached(below, aim)
+    for limit in _limits(scale):
+        false_alarms, caught = bisect_left(good, limit), bisect_left(bad, limit)
+        if not 0 < false_alarms + caught < len(pairs):
+            continue
+        value = _reached(Confusion(caught, false_alarms, len(bad) - caught, len(good) - false_alarms), aim)
         ranked = (round(value, 12), -abs(limit - present), _Choice(limit, value))
         if found is None or ranked[:2] > found[:2]:
             found = ranked
     return found[2] if found else None
 
 
-def _limits(pairs: Sequence[Pair]) -> Iterator[tuple[float, int, int]]:
-    """A limit between any two neighbouring scores, and how many passing and failing answers lie below it."""
-    passing = failing = 0
-    below: float | None = None
-    for score, group in groupby(sorted(pairs, key=lambda pair: pair.score), key=lambda pair: pair.score):
-        if below is not None:
-            yield between(below, score), passing, failing
-        for pair in group:
-            passing, failing = passing + pair.passes, failing + (not pair.passes)
-        below = score
-
-
-def between(below: float, above: float) -> float:
-    """The number with the fewest decimals that is more than `below` and at most `above`, the nearest to the middle."""
-    middle = (below + above) / 2
-    for decimals in range(12):
-        size = 10.0**decimals
-        near = math.floor(middle * size + 0.5) / size
-        fitting = [one for one in (near, near - 1 / size, near + 1 / size) if below < round(one, decimals) <= above]
-        if fitting:
-            return round(min(fitting, key=lambda one: abs(one - middle)), decimals)
-    return above
+def _limits(scale: Interval) -> Iterator[float]:
+    low, high = scale
+    return (round(low + (high - low) * step / STEPS, 9) for step in range(1, STEPS + 1))
 
 
 def _folds(pairs: Sequence[Pair]) -> Iterator[tuple[list[Pair], list[Pair]]]:

@@ -62,6 +62,7 @@ def test_nothing_contradicts_itself(text):
 
 SAID_OTHERWISE_BUT_RIGHT = [
     ("The trail is 20 kilometres long.", "The trail is 20 km long."),
+    ("Das Archiv hat 1200 Bilder.", "Das Archiv hat 1.200 Bilder."),
     ("It opened in Jan 2020.", "It opened in January 2020."),
     ("Members are Ash, Dana, Cleo, Bo and Eve.", "Members are Ash, Bo, Cleo, Dana and Eve."),
     ("No, the scanner does not read encrypted images.", "Encrypted images aren't read by the scanner."),
@@ -88,6 +89,14 @@ def test_a_value_that_stands_in_the_same_surroundings_elsewhere_is_right():
     assert seen(claim, "The ferry to Salem leaves at 7 every day.").opposed is not None
     both = "The ferry to Salem leaves at 7 every day.", "The ferry to Salem leaves at 9 every day."
     assert seen(claim, *both).opposed is None
+
+
+def test_a_figure_alone_is_a_claim_only_where_nothing_else_is_said():
+    assert [claim.text for claim in read_claims("Follow these:\n1.\nOpen the lid.")] == [
+        "Follow these:",
+        "Open the lid.",
+    ]
+    assert [claim.text for claim in read_claims("42")] == ["42"]
 
 
 def test_korean_verbs_and_particles_do_not_hide_what_is_borne_out():

@@ -54,6 +54,8 @@ def kept(folder: Path) -> set[str]:
     for path in [*folder.glob("results*.jsonl"), *folder.glob("observations*.jsonl")]:
         for line in path.read_bytes().split(b"\n")[:-1]:
             record = json.loads(line)
+            if (record["error"] or {}).get("kind") == "crash":
+                continue  # stands for a case that nobody finished
             found.add(record["case"]["question"] if "case" in record else record["question"])
     return found
 

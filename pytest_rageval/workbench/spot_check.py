@@ -1,0 +1,189 @@
+"""Does a second judge agree? Some of a run's answers judged once more, score by score against the first judgement."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pytest_rageval.engine import Unobserved
+from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.gates import applies
+from pytest_rageval.judges.base import Judge
+from pytest_rageval.model import Judgement, Observation
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.at_once import at_once
+from pytest_rageval.runs.lines import Key, index, line_at
+from pytest_rageval.runs.redo import OBSERVATIONS, Line, observed_of, trial_of
+from pytest_rageval.runs.rejudge import said_of
+from pytest_rageval.runs.stored import StoredRun
+from pytest_rageval.text import printable
+
+FEWEST, SHARE = 20, 0.05
+"""How many answers are checked where nobody says: so many, or this part of a large run."""
+APART = 0.2
+"""What two scores may differ by as a share of their scale, which is a point of five; more is a disagreement."""
+TOO_OFTEN = 0.2
+"""Disagreement rate beyond which a judge should not be relied on."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One score of one answer by both judges, as shares of their scales, 0 to 1; `gate`: one that lies between them."""
+
+    case_key: str
+    trial: int
+    rubric: str
+    score: str
+    first: float
+    second: float
+    gate: str | None = None
+
+    @property
+    def difference(self) -> float:
+        return abs(self.first - self.second)
+
+    @property
+    def disagrees(self) -> bool:
+        return self.difference > APART + ROUNDING or self.gate is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SpotCheck:
+    """What came of it. `n` answers have a score by both; of `failed` others the second judge gave none."""
+
+    first_judge: str
+    second_judge: str
+    n: int
+    failed: int
+    pairs: tuple[Pair, ...]
+    problem: str | None
+
+    @property
+    def disagreeing(self) -> tuple[Pair, ...]:
+        return tuple(pair for pair in self.pairs if pair.disagrees)
+
+    @property
+    def rate(self) -> float:
+        """Share of the answers of which at least one score disagrees."""
+        return len({(pair.case_key, pair.trial) for pair in self.disagreeing}) / self.n
+
+    @property
+    def by_rubric(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, list[Pair]] = {}
+        for pair in self.pairs:
+            found.setdefault(pair.rubric, []).append(pair)
+        return {rubric: _counted(pairs) for rubric, pairs in sorted(found.items())}
+
+    def in_short(self) -> dict[str, Any]:
+        """What stands under aggregate_metrics."""
+        return {"disagreement_rate": self.rate, "spot_check_n": self.n}
+
+    def as_mapping(self) -> dict[str, Any]:
+        """What metrics.json holds: no texts."""
+        return {
+            **self.in_short(),
+            "judge": self.first_judge,
+            "second_judge": self.second_judge,
+            "failed": self.failed,
+            "by_rubric": self.by_rubric,
+            "disagreements": [asdict(pair) for pair in self.disagreeing],
+        }
+
+
+def _counted(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Of one rubric; `n` counts scores, of which some rubrics fill several."""
+    disagreeing = sum(pair.disagrees for pair in pairs)
+    return {
+        "n": len(pairs),
+        "disagreeing": disagreeing,
+        "disagreement_rate": disagreeing / len(pairs),
+        "mean_difference": math.fsum(pair.difference for pair in pairs) / len(pairs),
+    }
+
+
+def check_judge(
+    run: StoredRun, first: Plan, second: Plan, judge: Judge, n: int | None, watch: Callable[[int], None]
+) -> SpotCheck:
+    """Put `n` of the run's judged answers to another judge, or to the same with the wordings of another plan.
+
+    Which ones follows from the run's configuration: the same every time. `first` is the run's own plan, whose gates
+    count. A SettingsError where nothing can be compared.
+    """
+    lines = list(_chosen(run, n))
+    if not lines:
+        raise SettingsError(f"run {run.run_id} has no judgements to check; `rageval judge {run.run_id}` makes some")
+    check = _Second(run, second, judge)
+    came = list(at_once(check.ask, lines, second.settings.concurrency, close=judge.aclose, watch=watch))
+    pairs: list[Pair] = []
+    for line, said in zip(lines, came, strict=True):
+        observed = observed_of(line, run.config)
+        if said is not None and isinstance(observed, Observation):
+            pairs += _pairs(line, observed, said, first)
+    compared = {(pair.case_key, pair.trial) for pair in pairs}
+    if not compared:
+        why = check.problem or "it gives none of the scores that the run has"
+        raise SettingsError(f"judge {judge.model!r} cannot be compared with the run's: {printable(why)}")
+    models = {one["model"] for line in lines for one in line["judgements"].values()}
+    failed = sum(said is None for said in came)
+    return SpotCheck(", ".join(sorted(models)), judge.model, len(compared), failed, tuple(pairs), check.problem)
+
+
+def _chosen(run: StoredRun, n: int | None) -> Iterator[Line]:
+    """Judged observations, drawn by the hash of the configuration, in the order of their keys."""
+    places = index([run.path / OBSERVATIONS])
+    judged: list[Key] = sorted(key for key, place in places.items() if json.loads(line_at(place))["judgements"])
+    size = min(len(judged), n or max(FEWEST, math.ceil(SHARE * len(judged))))
+    draw = random.Random(f"spot check of {run.config['config_hash']}")  # noqa: S311 because it is to be the same again
+    for key in sorted(draw.sample(judged, size)):
+        yield json.loads(line_at(places[key]))
+
+
+class _Second:
+    """Asks the second judge; a JudgeError is an answer less, and the first one is told."""
+
+    def __init__(self, run: StoredRun, plan: Plan, judge: Judge) -> None:
+        self._run, self._plan, self._judge = run, plan, judge
+        self.problem: str | None = None
+
+    async def ask(self, line: Line) -> dict[str, Judgement] | None:
+        observed = observed_of(line, self._run.config)
+        if isinstance(observed, Unobserved):
+            return None
+        try:
+            return await said_of(self._judge, trial_of(line), observed.answer, self._plan)
+        except JudgeError as error:
+            if error.kind == "budget":
+                raise SettingsError(f"{error}; the spot check was not finished") from None
+            self.problem = self.problem or f"{error.kind}: {error}"
+            return None
+
+
+def _pairs(line: Line, obs: Observation, said: Mapping[str, Judgement], plan: Plan) -> Iterator[Pair]:
+    for rubric, before in obs.judgements.items():
+        now = said.get(rubric)
+        for name in sorted(before.scores.keys() & now.scores.keys()) if now is not None else ():
+            assert now is not None
+            shares = _share(before, name), _share(now, name)
+            gate = _between(name, *shares, obs, plan)
+            yield Pair(line["case_key"], line["trial"], rubric, name, *shares, gate)
+
+
+def _share(judgement: Judgement, name: str) -> float:
+    low, high = judgement.scale
+    return (judgement.scores[name] - low) / (high - low)
+
+
+def _between(name: str, one: float, other: float, obs: Observation, plan: Plan) -> str | None:
+    """The gate that only one of the two passes."""
+    for gate in plan.case_gates:
+        if gate.measure is None or gate.measure.metric.name != name or not applies(gate, obs):
+            continue
+        low, high = gate.measure.metric.scale
+        if gate.holds(low + one * (high - low)) != gate.holds(low + other * (high - low)):
+            return str(gate)
+    return None
