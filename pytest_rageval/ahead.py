@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
-from pytest_rageval.engine import Observed, Unobserved, evaluate
+from pytest_rageval.engine import Observed, Unobserved, evaluate, raised
 from pytest_rageval.judges.base import Judge
 from pytest_rageval.model import Problem, Trial
 from pytest_rageval.plan import Plan
@@ -79,7 +79,7 @@ class Ahead:
                 observed = await evaluate(trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number)
             # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
             except Exception as error:  # noqa: BLE001 because of the line above
-                observed = Unobserved(Problem("exception", f"{type(error).__name__}: {error}"))
+                observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
             try:
                 observed = self._journal.keep(trial, observed)
             except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say

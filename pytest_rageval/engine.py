@@ -12,6 +12,7 @@ from pytest_rageval.errors import JudgeError, TargetError
 from pytest_rageval.gates import check
 from pytest_rageval.judges.base import Judge
 from pytest_rageval.judges.judging import judge_answer
+from pytest_rageval.masking import Mask
 from pytest_rageval.matching import observe
 from pytest_rageval.model import (
     NOTHING,
@@ -30,6 +31,10 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.plan import Plan
 from pytest_rageval.targets.base import Target
+from pytest_rageval.text import printable
+
+LONGEST_SAID = 300
+"""Characters of an exception's message that are kept: it may quote an answer of any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +58,10 @@ async def evaluate(
     is_called = getattr(target, "is_called", True)
     question = ask_request(case, plan, trial)
     try:
-        answer = await target.ask(question)
+        answer = plan.mask.value(await target.ask(question))
     except TargetError as error:
         spent = _ms(started) if is_called else None
-        return Unobserved(Problem(error.kind, str(error)), replace(timings, ask_ms=spent))
+        return Unobserved(_problem(error.kind, error, plan.mask), replace(timings, ask_ms=spent))
     if is_called:
         timings = replace(timings, ask_ms=_ms(started))
     judgements: dict[str, Judgement] = {}
@@ -75,9 +80,8 @@ async def evaluate(
             )
         except JudgeError as error:
             spent = _ms(judging)
-            return Unobserved(
-                Problem(f"judge_{error.kind}", str(error), error.raw), replace(timings, judge_ms=spent), answer
-            )
+            problem = _problem(f"judge_{error.kind}", error, plan.mask)
+            return Unobserved(problem, replace(timings, judge_ms=spent), answer)
         timings = replace(timings, judge_ms=_ms(judging))
     return observe(
         case,
@@ -90,6 +94,17 @@ async def evaluate(
         gold_by=plan.settings.gold_by,
         params=question.params if is_called else NOTHING,
     )
+
+
+def _problem(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
+    raw = error.raw if isinstance(error, JudgeError) else None
+    return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw))
+
+
+def raised(error: Exception, mask: Mask) -> str:
+    """Type and message of what code of the user's raised, on one line, short, without credentials."""
+    said = printable(" ".join(mask.text(str(error))[:LONGEST_SAID].split()))
+    return f"{type(error).__name__}: {said}"
 
 
 def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
@@ -117,7 +132,7 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
             scored = measure.score(observed)
         # A metric may be the user's own code, and whatever it raises is a record of this case, not a crash of the run.
         except Exception as error:  # noqa: BLE001 because of the line above
-            broken.append(f"metric {measure.name} raised {type(error).__name__}: {error}")
+            broken.append(f"metric {measure.name} raised {raised(error, plan.mask)}")
             continue
         if isinstance(scored, NotApplicable):
             skipped[measure.name] = scored.reason

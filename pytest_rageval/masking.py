@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+
+T = TypeVar("T")
 
 MASK = "***"
 # Shorter ones cannot be told from words: masking "test" wherever it stands would change what a system answered.
 SHORTEST_SECRET = 8
+SHORTEST_UNSENT = 16
+"""Of what only the environment holds: a shorter value there may be a word, such as a password `postgres`."""
+SENT_FROM_ENVIRONMENT = ("RAGEVAL_TARGET_TOKEN", "RAGEVAL_JUDGE_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+_VARIABLE_OF_SECRET = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET)$", re.IGNORECASE)
+_URL = re.compile("[A-Za-z][A-Za-z0-9+-]*://")
+_FILLED_IN = re.compile(r"\{[A-Za-z_][\w.-]*\}")
+"""What a mapping fills in, such as `{question}`."""
 _SECRET_NAME = re.compile(r"auth|key|token|secret|passw|cookie|credential|session|signature|^sig$", re.IGNORECASE)
 
 
@@ -32,16 +44,28 @@ def public_url(url: str) -> str:
 
 def public_target(spec: str) -> str:
     """The spelling of a target as it may be shown: the URL in it, if there is one, as `public_url` shows it."""
-    url = re.search("[A-Za-z][A-Za-z0-9+-]*://", spec)
+    url = _URL.search(spec)
     return spec if url is None else spec[: url.start()] + public_url(spec[url.start() :])
 
 
 def secrets_of_url(url: str) -> list[str]:
-    """The password and the credentials in the query."""
-    parts = urlsplit(url)
-    found = [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
-    password = parts.netloc.rpartition("@")[0].partition(":")[2]
-    return [*found, password, unquote(password)]
+    """The password (a user without one is taken for a token), also as it is sent, and the credentials in the query."""
+    try:
+        parts = urlsplit(url)
+        found = [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
+    except ValueError:
+        return []
+    user, colon, password = parts.netloc.rpartition("@")[0].partition(":")
+    if user or password:
+        basic = b64encode(unquote(f"{user}{colon}{password}").encode()).decode()
+        found += [basic, *([password, unquote(password)] if password else [user, unquote(user)])]
+    return found
+
+
+def secrets_of_target(spec: str) -> list[str]:
+    """The credentials in the URL that is or stands in the spelling of a target or a judge."""
+    url = _URL.search(spec)
+    return secrets_of_url(spec[url.start() :] if url else spec)
 
 
 def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
@@ -53,20 +77,107 @@ def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
     return found
 
 
+def secrets_of_params(params: Mapping[str, Any]) -> Iterator[str]:
+    """The strings that stand, at any depth, under a name of a credential."""
+    for name, value in params.items():
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(one, Mapping):
+                yield from secrets_of_params(one)
+            elif isinstance(one, str) and _holds_secret(name, one):
+                yield one
+
+
+def public_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Without credentials at any depth. Only strings are: `max_tokens` is a number, and can change results."""
+    return {name: _public_value(name, value) for name, value in params.items()}
+
+
+def _public_value(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return MASK if _holds_secret(name, value) else value
+    if isinstance(value, Mapping):
+        return public_params(value)
+    if isinstance(value, list | tuple):
+        return [_public_value(name, one) for one in value]
+    return value
+
+
+def _holds_secret(name: str, value: str) -> bool:
+    return is_secret_name(name) and not _FILLED_IN.fullmatch(value)
+
+
+def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
+    """What is sent from there unasked, and whatever else its name calls a key, a token or a secret: a system of the
+    user's own may have it, and say it in an error."""
+    for name, value in environment.items():
+        is_long = len(value) >= SHORTEST_UNSENT and not re.search(r"\s", value)
+        if name in SENT_FROM_ENVIRONMENT or (is_long and _VARIABLE_OF_SECRET.search(name)):
+            yield value
+
+
 class Mask:
-    """Replaces known credentials wherever a server echoes them."""
+    """Replaces known credentials wherever somebody repeats them, as they are or as JSON and URLs spell them."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         whole = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
-        whole |= {secret.replace("/", "\\/") for secret in whole}  # as some write "/" in JSON
-        self._secrets = sorted(whole, key=lambda secret: (-len(secret), secret))
+        spelt = {spelling for secret in whole for spelling in _spellings(secret)}
+        self._secrets = sorted(spelt, key=lambda secret: (-len(secret), secret))
 
     def text(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return text
 
+    def message(self, text: str) -> str:
+        """The same for a message that was cut, at its end or at a `…`: what is left of a secret there goes, too."""
+        pieces = self.text(text).split("…") if self._secrets else [text]
+        return "…".join(map(self._without_beginning, pieces))
+
+    def _without_beginning(self, text: str) -> str:
+        for secret in self._secrets:
+            at = text.rfind(secret[:SHORTEST_SECRET])
+            if at >= 0 and secret.startswith(text[at:]):
+                return text[:at] + MASK
+        return text
+
     def bytes(self, body: bytes) -> bytes:
         for secret in self._secrets:
             body = body.replace(secret.encode(), MASK.encode())
         return body
+
+    def value(self, value: T) -> T:
+        """The same with every text in it masked: in mappings, sequences and dataclasses, at any depth.
+
+        What holds no secret comes back as it is, the same object.
+        """
+        return self._masked(value) if self._secrets else value
+
+    def _masked(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            pairs = {self._masked(name): self._masked(one) for name, one in value.items()}
+            is_same = all(name in pairs and pairs[name] is one for name, one in value.items())
+            return value if is_same else pairs
+        if isinstance(value, list | tuple):
+            parts = [self._masked(one) for one in value]
+            if all(new is old for new, old in zip(parts, value, strict=True)):
+                return value
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+        if is_dataclass(value) and not isinstance(value, type):
+            named = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+            changed = {name: new for name, one in named.items() if (new := self._masked(one)) is not one}
+            return replace(value, **changed) if changed else value
+        return value
+
+
+_WRITTEN_AS_NUMBERS = re.compile(r"""[+&<>='"]""")
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """As it is; percent-encoded; and as JSON writers spell it that escape more than they need."""
+    yield secret
+    yield quote(secret, safe="")
+    yield secret.replace("/", "\\/")
+    for digits in ("04x", "04X"):
+        yield _WRITTEN_AS_NUMBERS.sub(lambda found: "\\u" + format(ord(found[0]), digits), secret)  # noqa: B023 - used at once

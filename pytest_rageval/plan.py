@@ -22,6 +22,7 @@ from pytest_rageval.gates import (
 )
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
+from pytest_rageval.masking import Mask
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
 from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
 from pytest_rageval.settings import Regression, Settings
@@ -51,6 +52,8 @@ class Plan:
     asked_k: int
     ontology: str | None = None
     wordings: Mapping[str, Rubric] = field(default_factory=dict)
+    mask: Mask = field(default=Mask(()), repr=False, compare=False)
+    """Hides the credentials of this run in whatever systems, judges and exceptions say."""
 
 
 def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Plan:
@@ -83,6 +86,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
         asked_k=max([settings.k, *(measure.k for measure in measures if measure.k)]),
         ontology=ontology,
         wordings=wordings,
+        mask=Mask(settings.secrets()),
     )
 
 

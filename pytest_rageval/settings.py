@@ -13,6 +13,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.masking import (
+    public_target,
+    secrets_of_environment,
+    secrets_of_headers,
+    secrets_of_params,
+    secrets_of_target,
+)
 from pytest_rageval.options import OPTIONS, Option
 from pytest_rageval.table import DEFAULT_CASES, read_table
 
@@ -140,6 +147,20 @@ class Settings(_Frozen):
             name: variables[value.removeprefix("env:")] if value.startswith("env:") else value
             for name, value in self.headers.items()
         }
+
+    def secrets(self, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+        """All credentials that this run sends or may hear of: of headers, URLs, parameters and the environment."""
+        variables = os.environ if environment is None else environment
+        yield from secrets_of_environment(variables)
+        for name, value in self.headers.items():
+            if value.startswith("env:"):
+                yield from secrets_of_headers({"authorization": variables.get(value.removeprefix("env:"), "")})
+            else:
+                yield from secrets_of_headers({name: value})
+        for written in (self.target, self.judge, self.judge_base_url, self.mapping.path if self.mapping else None):
+            yield from secrets_of_target(written or "")
+        yield from secrets_of_params(self.params)
+        yield from secrets_of_params(self.mapping.request if self.mapping else {})
 
     @property
     def window(self) -> int:
@@ -297,12 +318,13 @@ def _said(error: Any, place: str, given: Mapping[str, Option], options: Mapping[
         return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), known)}"
     if error["type"] == "missing":
         return f"{name} is missing"
+    found = type(error["input"]).__name__ if field == "headers" else _short(error["input"])
     message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"{name} is {_short(error['input'])}, expected {message}"
+    return f"{name} is {found}, expected {message}"
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = repr(public_target(value) if isinstance(value, str) else value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 

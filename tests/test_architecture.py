@@ -12,8 +12,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
     ("model", "errors", "options"),
-    ("text", "table"),
-    ("matching", "settings", "masking", "retries"),
+    ("text", "table", "masking"),
+    ("matching", "settings", "retries"),
     ("http", "passages"),
     ("cases", "targets", "judges", "metrics"),
     ("gates",),

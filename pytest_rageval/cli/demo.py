@@ -24,16 +24,37 @@ def demo() -> None:
     type=click.IntRange(0, 65535),
     help="Port to listen on; 0 takes a free one.",
 )
-def serve(host: str, port: int) -> None:
+@click.option(
+    "--llm",
+    metavar="SPEC",
+    help="A language model that writes the answers and reranks: openai:MODEL[@URL], anthropic:MODEL, http://HOST. "
+    "Its key is taken from the environment.",
+)
+def serve(host: str, port: int, llm: str | None) -> None:
     """Serve the demo's API until Ctrl-C. Then: pytest --rageval-target http://HOST:PORT"""
-    # Imported here: the group's help needs neither the Markdown parser nor SQLite.
-    from pytest_rageval.demo.app import create_app
-    from pytest_rageval.demo.server import serve as serve_app
-
     try:
-        asyncio.run(serve_app(create_app(), host, port, lambda url: click.echo(f"Demo system at {url} (Ctrl-C ends)")))
+        asyncio.run(_serve(host, port, llm))
     except KeyboardInterrupt:
         return
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise SettingsError(f"cannot listen on {host}:{port}: {reason}; choose another --host or --port") from None
+
+
+async def _serve(host: str, port: int, spec: str | None) -> None:
+    # Imported here: the group's help needs neither the Markdown parser nor SQLite.
+    from pytest_rageval.demo.app import create_app
+    from pytest_rageval.demo.llm import Llm
+    from pytest_rageval.demo.server import serve as serve_app
+
+    llm = None if spec is None else Llm(spec)
+    writer = "" if llm is None else f", answers by {llm.name}"
+    try:
+        if llm is not None:
+            await llm.check()
+        await serve_app(
+            create_app(llm=llm), host, port, lambda url: click.echo(f"Demo system at {url}{writer} (Ctrl-C ends)")
+        )
+    finally:
+        if llm is not None:
+            await llm.aclose()

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import track
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.report.table import shortened
 from pytest_rageval.runs.export import Source, look_through, replacing
 from pytest_rageval.runs.export_parquet import write_parquet
 from pytest_rageval.runs.export_sqlite import write_sqlite
@@ -49,7 +50,7 @@ def export(run: str, form: str, output: str | None, reports: str | None, *, forc
         raise SettingsError(f"--output: {_shown(path)} is there already; replace it with --force")
     source = look_through(stored, full_text=full_text)
     for note in source.notes:
-        click.echo(printable(note), err=True)
+        click.echo(shortened(printable(note), 500), err=True)
     _write(replace(source, watch=_watched), form, None if output == "-" else path)
     if output != "-":
         click.echo(f"{_shown(path)}: {len(source):,} record{'' if len(source) == 1 else 's'}")

@@ -31,6 +31,7 @@ WATCHED = ("recall_any@k", "recall_all@k", "mrr", "scope_miss", "groundedness", 
 """Metrics of the table where none is asked for, as far as there is room and any run has them."""
 HASH = 64
 WIDEST = 32
+LINE = 500
 
 
 @click.command()
@@ -49,7 +50,7 @@ def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str 
     check_metrics(found, metrics)
     shown = found if last is None else found[-last:]
     for folder_name, reason in skipped:
-        click.echo(printable(f"left out: {folder_name}: {reason}"), err=True)
+        click.echo(shortened(printable(f"left out: {folder_name}: {reason}"), LINE), err=True)
     if form == "json":
         # On a terminal all but ASCII is escaped: a description may hold what would steer it.
         click.echo(json.dumps(_as_json(shown, skipped, metrics), ensure_ascii=sys.stdout.isatty(), indent=1))
@@ -129,8 +130,8 @@ def _change(one: Change) -> str:
     """`k 5→10`, or what was added to a list and taken from it."""
     if isinstance(one.before, list) and isinstance(one.after, list):
         parts = [*(f"+{_value(item)}" for item in one.after), *(f"-{_value(item)}" for item in one.before)]
-        return f"{printable(one.name)} {' '.join(parts)}"
-    return f"{printable(one.name)} {_value(one.before)}→{_value(one.after)}"
+        return f"{_value(one.name)} {' '.join(parts)}"
+    return f"{_value(one.name)} {_value(one.before)}→{_value(one.after)}"
 
 
 def _value(value: Json) -> str:

@@ -83,7 +83,8 @@ def _judging(at: Opened, told: dict[str, str], spec: str | None) -> dict[str, An
 
 def _judge_again(at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], *, is_named: bool) -> None:
     plan = plan_again(at.run, at.settings, at.root, metrics=metrics, judging=judging)
-    if not plan.rubrics and plan.settings.judge != "none":
+    was_retrieval_only = at.run.config["settings"]["retrieval_only"]
+    if (was_retrieval_only and not metrics) or (not plan.rubrics and plan.settings.judge != "none"):
         raise SettingsError(
             f"run {at.run.run_id} measures nothing that is judged; name what to judge, as in "
             "--metrics groundedness,correctness"

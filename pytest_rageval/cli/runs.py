@@ -66,7 +66,11 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
         files = {file.name: file.bytes for file in kept.files}
         _echo_json(_as_json(kept) | {"files": files, "configuration": stored.config, "aggregates": metrics})
         return
-    for line in _shown(kept, stored.config, metrics, _baseline(folder, settings, is_lenient=True)):
+    try:
+        lines = list(_shown(kept, stored.config, metrics, _baseline(folder, settings, is_lenient=True)))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SettingsError(f"run {kept.run_id}: its JSON files are not what a run writes: {error!r}") from None
+    for line in lines:
         click.echo(line)
 
 

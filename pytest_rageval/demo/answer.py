@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pytest_rageval.demo.chunking import Chunk
 from pytest_rageval.demo.index import Hit
+from pytest_rageval.demo.llm import Draft
 from pytest_rageval.demo.terms import text_terms
 
 CHUNKS_READ = 5
@@ -49,6 +50,7 @@ SAME_SUBJECT = 0.6
 ABOUT_AS_MUCH = 0.85
 """... and the one that fits less fits about as well."""
 
+_CITED = re.compile(r"([ \t]?)\[(\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,20})\]")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _HANGUL = re.compile("[가-힣]")
@@ -56,11 +58,15 @@ _HANGUL = re.compile("[가-힣]")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The answer with the chunks it cites, `[1]` being the first of them; or why there is none."""
+    """The answer with the chunks it cites, `[1]` being the first of them; or why there is none.
+
+    `remarks` say what of a model's answer was not taken as it came, one line each.
+    """
 
     text: str
     cited: tuple[Chunk, ...] = ()
     abstain_reason: str | None = None
+    remarks: tuple[str, ...] = ()
 
 
 class _Sentence(NamedTuple):
@@ -111,6 +117,40 @@ def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable
     if older is not None:
         return _two_versions(*sorted((best, older), key=lambda one: one.chunk.meta["date"], reverse=True))
     return _joined(_with_neighbour(_further(question, best, sentences), sentences))
+
+
+def checked(question: str, draft: Draft, shown: Sequence[Chunk]) -> Written:
+    """What a model wrote over the chunks that it was shown, `[1]` being the first of them.
+
+    Citations are numbered anew in the order in which they come. One that names no chunk is taken out, and said.
+    """
+    if draft.text is None:
+        return _abstained(question, "insufficient_information")
+    places: dict[int, int] = {}
+    unknown: dict[int, None] = {}
+
+    def renumber(found: re.Match[str]) -> str:
+        known: dict[int, None] = {}
+        for number in _cited_numbers(found[2]):
+            (known if 1 <= number <= len(shown) else unknown)[number] = None
+        kept = "".join(f"[{places.setdefault(number, len(places) + 1)}]" for number in known)
+        return found[1] + kept if kept else ""
+
+    text = _CITED.sub(renumber, draft.text).strip()
+    remarks = []
+    if unknown:
+        numbers = ", ".join(f"[{number}]" for number in list(unknown)[:5]) + (", …" if len(unknown) > 5 else "")
+        remarks.append(f"citations of none of the {len(shown)} passages shown were taken out: {numbers}")
+    if draft.is_cut:
+        remarks.append("the answer is cut off where it became too long")
+    return Written(text, tuple(shown[number - 1] for number in places), remarks=tuple(remarks))
+
+
+def _cited_numbers(written: str) -> Iterator[int]:
+    """The numbers of `1, 3-5`."""
+    for part in written.split(","):
+        ends = [int(number) for number in re.split("[–-]", part)]
+        yield from range(ends[0], ends[-1] + 1) if len(ends) == 2 and ends[0] < ends[1] else ends
 
 
 def _sentences(question: _Question, hits: Sequence[Hit]) -> Iterator[_Sentence]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+from pytest_rageval.demo.llm import Llm, LlmError
 from pytest_rageval.demo.parameters import BODY_BYTES, BadRequest, parse_ask, parse_index
 from pytest_rageval.demo.system import System
 
@@ -20,8 +21,10 @@ AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
 _SWITCH = {"true": True, "1": True, "false": False, "0": False}
 
 
-def create_app(corpus: Path | None = None, *, graph: Path | None = None) -> AsgiApp:
+def create_app(corpus: Path | None = None, *, graph: Path | None = None, llm: Llm | None = None) -> AsgiApp:
     """The demo over its own notes, or over those of another folder of vaults (then without a graph, unless given).
+
+    With a language model, that writes the answers and reranks, and the app belongs to the model's event loop.
 
     POST /api/v1/ask[?debug=true], POST /api/v1/index, GET /api/v1/index/stats, GET /api/v1/health. The index is built
     at the first need, in a thread; lifespan events are answered but not needed. Raises FileNotFoundError where the
@@ -29,7 +32,7 @@ def create_app(corpus: Path | None = None, *, graph: Path | None = None) -> Asgi
     """
     if corpus is not None and not corpus.is_dir():
         raise FileNotFoundError(f"corpus {corpus} is not a folder")
-    return _App(System(corpus, graph))
+    return _App(System(corpus, graph, llm))
 
 
 class _App:
@@ -61,6 +64,9 @@ class _App:
             response = await handle(connection.get("query_string", b"").decode("latin-1"), body)
         except BadRequest as refused:
             await _send(send, refused.status, _error(*refused.problems))
+        except LlmError as failed:
+            # Not a quotation in its stead: an answer that the model did not write would be taken for the model's.
+            await _send(send, 502, _error(f"no answer from the language model {failed}"))
         except _GoneError:
             return
         else:
@@ -74,10 +80,10 @@ class _App:
     async def _ask(self, query: str, body: bytes) -> dict[str, Any]:
         debug = _debug(query)
         ask = parse_ask(body)
-        # Answering takes a millisecond: handing it to a thread would cost more than it frees. Building takes longer.
-        if self._system.library.is_ready(ask):
-            return self._system.ask(ask, debug=debug)
-        return await asyncio.to_thread(self._system.ask, ask, debug=debug)
+        # Searching takes a millisecond: handing it to a thread would cost more than it frees. Building takes longer.
+        library = self._system.library
+        built = library.index_for(ask) if library.is_ready(ask) else await asyncio.to_thread(library.index_for, ask)
+        return await self._system.ask(ask, built, debug=debug)
 
     async def _index(self, query: str, body: bytes) -> dict[str, Any]:
         _no_parameters(query)

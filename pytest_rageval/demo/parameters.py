@@ -39,6 +39,7 @@ class Ask:
     vaults: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     history: tuple[tuple[str, str], ...] = ()
+    rerank: bool = False
     rerank_vector_weight: float = 0.7
     rerank_lexical_weight: float = 0.3
     chunk_max_tokens: int | None = None
@@ -150,6 +151,12 @@ def _whole(least: int, most: int) -> _Check:
     return check
 
 
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Unfit(value, "true or false")
+    return value
+
+
 def _share(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise _Unfit(value, "a number from 0 to 1")
@@ -198,6 +205,7 @@ _ASK: dict[str, _Check] = {
     "vaults": _names,
     "folders": _folders,
     "history": _history,
+    "rerank": _switch,
     "rerank_vector_weight": _share,
     "rerank_lexical_weight": _share,
     **_INDEX,

@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.demo.answer import PROMPT, write
+from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, Written, checked, write
 from pytest_rageval.demo.chunking import CHUNKER, Chunk
 from pytest_rageval.demo.folders import Folders
 from pytest_rageval.demo.index import Hit
 from pytest_rageval.demo.library import Built, Library
+from pytest_rageval.demo.llm import PROMPT as LLM_PROMPT
+from pytest_rageval.demo.llm import Llm
 from pytest_rageval.demo.parameters import Ask, BadRequest
+from pytest_rageval.demo.rerank import THRESHOLD, Reranked, passage, rerank
 from pytest_rageval.demo.retrieval import Retrieved, milliseconds_since, retrieve
 
 HERE = Path(__file__).parent
 
 
 class System:
-    """The demo over a corpus, its own by default; see `create_app`. May be used from any thread."""
+    """The demo over a corpus, its own by default; see `create_app`.
 
-    def __init__(self, corpus: Path | None = None, graph: Path | None = None) -> None:
+    May be used from any thread and event loop; with a language model, from that model's loop only.
+    """
+
+    def __init__(self, corpus: Path | None = None, graph: Path | None = None, llm: Llm | None = None) -> None:
         if corpus is None:
             corpus, graph = HERE / "corpus", graph or HERE / "knowledge" / "graph.toml"
         self.library = Library(corpus, graph)
+        self._llm = llm
 
-    def ask(self, ask: Ask, *, debug: bool) -> dict[str, Any]:
-        """The response to a question, ready for JSON; the same for the same question, apart from `debug.latency`."""
-        built = self.library.index_for(ask)
+    async def ask(self, ask: Ask, built: Built, *, debug: bool) -> dict[str, Any]:
+        """The response to a question over the index that the library has for it, ready for JSON.
+
+        The same for the same question, apart from `debug.latency` and from what a language model says. Waits for nothing
+        but that model; raises `BadRequest`, and LlmError where the model was to write and did not.
+        """
         _check_scope(ask, built.folders)
         found = retrieve(ask, built.index, built.folders)
+        reranked = await rerank(ask, found, built.index.rarity, self._llm) if ask.rerank else None
+        hits = found.hits if reranked is None else reranked.hits
         began = time.perf_counter()
-        written = write(ask.question, found.terms, found.hits, built.index.rarity)
+        written = await self._written(ask, found.terms, hits, built)
         generation_ms = milliseconds_since(began)
         response: dict[str, Any] = {
             "answer": written.text,
@@ -41,7 +54,20 @@ class System:
         }
         if debug:
             response["debug"] = _debug(ask, built, found, generation_ms)
+            if reranked is not None:
+                _add_reranking(response["debug"], reranked)
+            if self._llm is not None:
+                response["debug"]["versions"] |= {"llm": self._llm.name, "prompt": LLM_PROMPT}
+            if written.remarks:
+                response["debug"]["remarks"] = list(written.remarks)
         return response
+
+    async def _written(self, ask: Ask, terms: Sequence[str], hits: Sequence[Hit], built: Built) -> Written:
+        if self._llm is None or not hits:
+            return write(ask.question, terms, hits, built.index.rarity)
+        shown = [hit.chunk for hit in hits[:CHUNKS_READ]]
+        draft = await self._llm.write(ask.question, ask.history, [passage(chunk) for chunk in shown])
+        return checked(ask.question, draft, shown)
 
 
 def _check_scope(ask: Ask, folders: Folders) -> None:
@@ -86,6 +112,19 @@ def _debug(ask: Ask, built: Built, found: Retrieved, generation_ms: float) -> di
     if built.graph is not None:
         debug["trace"] = built.graph.understand(ask.question).trace()
     return debug
+
+
+def _add_reranking(debug: dict[str, Any], reranked: Reranked) -> None:
+    """Puts the chunks that were relevant in place of those that were retrieved, in their own order."""
+    retrieved = {chunk["chunk_id"]: chunk for chunk in debug["retrieved_chunks"]}
+    debug["retrieved_chunks"] = [
+        retrieved[hit.chunk.chunk_id] | {"score_rerank": hit.score, "score_final": hit.score, "rank": rank}
+        for rank, hit in enumerate(reranked.hits, start=1)
+    ]
+    debug["latency"]["rerank_ms"] = reranked.rerank_ms
+    debug["rerank"] = {"by": reranked.by, "threshold": THRESHOLD, "dropped": reranked.dropped}
+    if reranked.problem is not None:
+        debug["rerank"]["problem"] = reranked.problem
 
 
 def _retrieved_chunk(rank: int, hit: Hit) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.base import Judge, JudgementCache
 from pytest_rageval.judges.cache_key import KeyParts, compared, key_parts, one_line
+from pytest_rageval.masking import Mask
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import printable
 
+NO_MASK = Mask(())
 Mode = Literal["use", "refresh", "off", "replay"]
 """use: look, else judge and keep. refresh: judge and keep. off: judge. replay: look, and never judge."""
 
@@ -47,6 +49,7 @@ class CachedJudge:
     needs no network and says the same every time. Local are heuristic judges, unless an attribute `is_local` says
     otherwise. What a judge returns is checked before anybody sees or keeps it; errors are never kept. A judge whose
     replies depend on more than its model says so in an attribute `sampling`, a mapping that becomes part of the key.
+    What `mask` knows is hidden in what the judge says.
 
     hits       judgements that were not asked for again
     misses     requests that were looked for and not found
@@ -54,7 +57,7 @@ class CachedJudge:
     saved_ms   the time that the hits had taken, likewise
     """
 
-    def __init__(self, judge: Judge, cache: JudgementCache | None, mode: Mode = "use") -> None:
+    def __init__(self, judge: Judge, cache: JudgementCache | None, mode: Mode = "use", mask: Mask = NO_MASK) -> None:
         self.model = judge.model
         self.heuristic = judge.heuristic
         self.rubrics = judge.rubrics
@@ -64,6 +67,7 @@ class CachedJudge:
         self.saved_ms: float | None = None
         self._judge, self._cache, self._mode = judge, cache, mode
         self._described = cache if isinstance(cache, DescribedCache) else None
+        self._mask = mask
         self._sampling = _checked_sampling(judge)
         self._under_way: dict[str, _UnderWay] = {}
 
@@ -102,12 +106,12 @@ class CachedJudge:
         said = await self._judge.judge(request)
         if (problem := unfit(said)) is not None:
             raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
-        return said
+        return self._mask.value(said)
 
     def _look_up(self, cache: JudgementCache, key: str) -> Judgement | None:
         known = cache.get(key)
         # The cache may be a user's own, or its file another's: what is no judgement is judged again.
-        return None if known is None or unfit(known) is not None else known
+        return None if known is None or unfit(known) is not None else self._mask.value(known)
 
     def _keep(self, cache: JudgementCache, key: str, said: Judgement, parts: KeyParts) -> None:
         if self._described is None:

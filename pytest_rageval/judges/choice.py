@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges.base import Judge, JudgeOptions
+from pytest_rageval.masking import public_target
 from pytest_rageval.text import printable
 
 GROUP = "rageval.judges"
@@ -152,4 +153,4 @@ def _failed(error: Exception) -> str:
 def _unknown(spec: str) -> SettingsError:
     spellings = [*_SPELLINGS, *sorted(f"{one.name}:…" for one in entry_points(group=GROUP)), "package.module:object"]
     model = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
-    return SettingsError(f"unknown judge {printable(spec)!r}{model}; known: {', '.join(spellings)}")
+    return SettingsError(f"unknown judge {printable(public_target(spec))!r}{model}; known: {', '.join(spellings)}")

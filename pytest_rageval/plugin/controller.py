@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -31,6 +31,8 @@ class Controller:
         self._expected: dict[str, EvalCase] = {}
         """Cases by node id: every one of them must have a record at the end."""
         self._finished: Finished | None = None
+        self._is_broken = False
+        """Could a result not be written?"""
         self._restore: Callable[[], None] = lambda: None
 
     # ── before ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -100,7 +102,7 @@ class Controller:
             self._run.configured.check_judge()
             estimate = self._run.configured.estimate(cases)
         except RagevalError as error:
-            raise pytest.UsageError(*error.problems) from None
+            raise pytest.UsageError(*self._run.mask.value(error.problems)) from None
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if estimate is not None and terminal is not None:
             terminal.write_line(estimate)
@@ -114,7 +116,7 @@ class Controller:
         try:
             self._run.keeper  # noqa: B018 because what it raises is what is wanted
         except RagevalError as error:
-            raise pytest.UsageError(*error.problems) from None
+            raise pytest.UsageError(*self._run.mask.value(error.problems)) from None
         self._restore = end_as_by_ctrl_c()
 
     def _check_target(self) -> None:
@@ -125,7 +127,7 @@ class Controller:
         try:
             check_target(self._run)
         except RagevalError as error:
-            raise pytest.UsageError(*error.problems) from None
+            raise pytest.UsageError(*self._run.mask.value(error.problems)) from None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
@@ -143,7 +145,17 @@ class Controller:
         payload: str | None = report.__dict__.pop("rageval", None)
         if payload is not None and report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             self._run.is_used = True
-            self._run.keeper.take(payload)
+            try:
+                self._run.keeper.take(payload)
+            except OSError as error:
+                self._cannot_write(error)
+
+    def _cannot_write(self, error: OSError) -> NoReturn:
+        """End the session in one line: what cannot be kept need not be asked. What is on disk stays."""
+        self._is_broken = True
+        folder = self._run.keeper.folder.path
+        message = f"rageval: {folder} cannot be written to: {error.strerror}; resume the run when it can"
+        pytest.exit(message, returncode=pytest.ExitCode.INTERNAL_ERROR)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
@@ -171,7 +183,7 @@ class Controller:
         self._restore()
         if "ahead" in self._run.__dict__:
             self._run.ahead.cancel()
-        if not self._has_results(exitstatus):
+        if self._is_broken or not self._has_results(exitstatus):
             return
         from pytest_rageval.plugin.gate_reports import report_gates
         from pytest_rageval.report.markdown import write_summary_file

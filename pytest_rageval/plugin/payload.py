@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_rageval.engine import Evaluation
+from pytest_rageval.masking import Mask
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem
 from pytest_rageval.plugin.evaluated import RESULTS
 from pytest_rageval.plugin.items import EvalItem
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 def attach(item: pytest.Item, report: pytest.TestReport, run: EvalSession) -> None:
     """Put the records of this item on its report, once its outcome is known."""
     evaluated = item.stash.get(RESULTS, [])
-    if not isinstance(item, EvalItem) and not evaluated:
+    if not isinstance(item, EvalItem) and not evaluated and "rageval" not in getattr(item, "fixturenames", ()):
         return
+    _hide_secrets(report, run.mask)
     if report.when != "teardown" and (report.when == "call" or not report.passed) and not run.settings.dry_run:
         lines = [line for one in _final(item, evaluated, report, run) for line in _lines(item, one, report, run)]
         if lines:
@@ -115,6 +117,18 @@ def _as_lines(one: Evaluation, run: EvalSession) -> list[str]:
 def _bare(case: EvalCase) -> EvalCase:
     """The case without what could have made it unwritable."""
     return EvalCase(printable(case.id), printable(case.question), source=case.source)
+
+
+def _hide_secrets(report: pytest.TestReport, mask: Mask) -> None:
+    """Mask credentials in everything that is shown of the test: tracebacks, and what code of the user's printed."""
+    longrepr = report.longrepr
+    if isinstance(longrepr, tuple):
+        report.longrepr = mask.value(longrepr)
+    elif longrepr is not None and (shown := mask.text(str(longrepr))) != str(longrepr):
+        report.longrepr = shown
+    report.sections = mask.value(report.sections)
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = mask.text(str(report.wasxfail))
 
 
 def _make_encodable(report: pytest.TestReport) -> None:

@@ -5,6 +5,8 @@ Lives in every process: alone, on the controller of xdist, on each worker. Impor
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from pytest_rageval.options import OPTIONS
 if TYPE_CHECKING:
     from pytest_rageval.ahead import Ahead
     from pytest_rageval.cases import CaseFile
+    from pytest_rageval.masking import Mask
     from pytest_rageval.model import CaseResult, EvalCase, Trial
     from pytest_rageval.plan import Plan
     from pytest_rageval.plugin.configured import Configured
@@ -189,6 +192,16 @@ class EvalSession:
         return load_settings(self.root, self.given_options)
 
     @cached_property
+    def mask(self) -> Mask:
+        """Hides the credentials of this run in what is shown; of wrong settings those of the environment."""
+        from pytest_rageval.masking import Mask, secrets_of_environment
+
+        try:
+            return Mask(self.settings.secrets())
+        except RagevalError:
+            return Mask(secrets_of_environment(os.environ))
+
+    @cached_property
     def configured(self) -> Configured:
         from pytest_rageval.plugin.configured import Configured
 
@@ -206,7 +219,7 @@ class EvalSession:
     def raise_problem(self) -> None:
         """Stop with exit code 4 and one line a problem, if the settings are wrong."""
         if self.plan_or_none() is None and self._problem is not None:
-            raise pytest.UsageError(*self._problem.problems) from None
+            raise pytest.UsageError(*self.mask.value(self._problem.problems)) from None
 
     @property
     def baseline_file(self) -> Path:
@@ -229,7 +242,7 @@ class EvalSession:
         target, judge = self.settings.target or "rag_client fixture", self.configured.described_judge
         content = run_config(self.plan, self.all_cases(), self.all_files, self.root, target, judge)
         self.config.hook.pytest_rageval_run_config(config=self.config, run_config=content)
-        return content
+        return self.mask.value(content)
 
     @property
     def config_hash(self) -> str:
@@ -347,7 +360,8 @@ class EvalSession:
         if "journal" in self.__dict__:
             self.journal.close()
         if "keeper" in self.__dict__ and self.keeper.rows:
-            self.keeper.settle()
+            with suppress(OSError):  # of a full disk: what workers wrote stays for the run that resumes this one
+                self.keeper.settle()
 
 
 RUN = pytest.StashKey[EvalSession]()

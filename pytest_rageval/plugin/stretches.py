@@ -76,7 +76,8 @@ class Stretches:
         made = None if settings.retrieval_only else judge_from_object(judge)
         if made is not None:
             # In mode `off` as well: it checks what a judge says before anybody sees it.
-            made = CachedJudge(made, cache, settings.judge_cache if cache is not None else "off")
+            mode = settings.judge_cache if cache is not None else "off"
+            made = CachedJudge(made, cache, mode, self._run.plan.mask)
         return target, made
 
 

@@ -28,7 +28,7 @@ def calibration_lines(found: Calibration, *, width: int, show_texts: bool = True
         _headline(found),
         _confusion(found),
         _figures(found),
-        ["which limit would serve best", *_thresholds(found)],
+        ["which limit would serve best (chosen on nine tenths, tried on the rest)", *_thresholds(found)],
         ["how many answers pass, with 95 % intervals", *_pass_rates(found)],
         _not_scored(found),
         _disagreements(found, width, show_texts=show_texts),
@@ -88,16 +88,16 @@ def figures(found: Calibration) -> list[tuple[str, str, str, str]]:
     return [(name, two_digits(value), interval, about) for name, value, interval, about in rows]
 
 
-def threshold_line(metric: str, aim: str, found: Threshold | str, gate: str) -> str:
-    """One line: the limit as a gate that can be copied, what it reaches on answers not used to find it, and advice."""
+def threshold_line(aim: str, found: Threshold | str, gate: str) -> str:
+    """One line: what the limit reaches on answers that were not used to find it, against the present gate."""
     if isinstance(found, str):
         return f"{AIMS[aim]}: no limit is suggested: {found}"
     low, high = found.gain_interval
-    advice = "clearly better" if found.is_clearly_better else f"not clearly better: keep {gate}"
+    advice = "beyond chance" if found.is_clearly_better else f"may be chance: keep {gate}"
     first, last = map(short, found.chosen)
     spread = "" if first == last else f"; over the folds {first} to {last}"
     return (
-        f"{found_gate(metric, found)}  {AIMS[aim]} {found.held_out:.2f} held out, {found.present:.2f} at {gate}: "
+        f"{AIMS[aim]} {found.held_out:.2f} held out, {found.present:.2f} at {gate}: "
         f"gain {found.gain:+.2f} ({low:+.2f} to {high:+.2f}), {advice}{spread}"
     )
 
@@ -131,11 +131,13 @@ def _figures(found: Calibration) -> Iterator[str]:
 
 
 def _thresholds(found: Calibration) -> Iterator[str]:
-    lines = [threshold_line(found.metric, aim, one, str(found.gate)) for aim, one in found.thresholds.items()]
     reasons = {one for one in found.thresholds.values() if isinstance(one, str)}
     if len(reasons) == 1:
-        lines = [f"no limit is suggested: {next(iter(reasons))}"]
-    yield from (f"  {line}" for line in lines)
+        yield f"  no limit is suggested: {next(iter(reasons))}"
+        return
+    for aim, one in found.thresholds.items():
+        limit = "" if isinstance(one, str) else f"{found_gate(found.metric, one)}  "
+        yield f"  {limit}{threshold_line(aim, one, str(found.gate))}"
 
 
 def _pass_rates(found: Calibration) -> Iterator[str]:

@@ -35,7 +35,7 @@ def calibration_page(found: Calibration, title: str, *, show_texts: bool = True)
     """The page. Every text in it is escaped; `show_texts`: whether questions, answers and reasoning are in it."""
     thresholds = {
         AIMS[aim]: (None if isinstance(one, str) else found_gate(found.metric, one),
-                    threshold_line(found.metric, aim, one, str(found.gate)))
+                    threshold_line(aim, one, str(found.gate)))
         for aim, one in found.thresholds.items()
     }  # fmt: skip
     return _template().render(

@@ -57,8 +57,7 @@ def has_full_texts(run: StoredRun) -> bool:
 def config_again(run: StoredRun, plan: Plan, **changed: Any) -> Mapping[str, Any]:
     """The run's config.json with what the plan measures now, and with other `changed` fields; its hash follows."""
     told = plan.settings.model_dump(mode="json", include=set(OF_JUDGING))
-    if told["judge_base_url"] is not None:
-        told["judge_base_url"] = public_target(told["judge_base_url"])
+    told |= {name: public_target(told[name]) for name in ("judge", "judge_base_url") if told[name] is not None}
     names = [measure.name for measure in (*plan.measures, *plan.run_measures)]
     config = {
         **run.config,

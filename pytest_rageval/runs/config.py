@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
-from pytest_rageval.masking import MASK, is_secret_name, public_target
+from pytest_rageval.masking import public_params, public_target, public_url
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.replan import described, meanings
-from pytest_rageval.targets.template import PLACEHOLDER
 
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "pydantic")
 CANNOT_CHANGE_RESULTS = frozenset(
@@ -47,7 +46,7 @@ def run_config(
             "vector": _or_default(settings.rerank_vector_weight),
             "lexical": _or_default(settings.rerank_lexical_weight),
         },
-        "params": _public_params(settings.params),
+        "params": public_params(settings.params),
         "target": public_target(target),
         "judge": judge,
         "rubrics": {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())},
@@ -67,9 +66,10 @@ def run_config(
     told["judge"] = public_target(told["judge"])
     if told["judge_base_url"] is not None:
         told["judge_base_url"] = public_target(told["judge_base_url"])
-    told["params"] = _public_params(told["params"])
+    told["params"] = public_params(told["params"])
     if told["mapping"] is not None:
-        told["mapping"]["request"] = _public_params(told["mapping"]["request"])
+        told["mapping"]["request"] = public_params(told["mapping"]["request"])
+        told["mapping"]["path"] = public_url(told["mapping"]["path"])
     cases = list(cases)
     dataset = dataset_hash(cases)
     versions = {
@@ -171,21 +171,6 @@ def _gate(gate: Any) -> str:
 
 def _or_default(value: float | None) -> float | str:
     return "server default" if value is None else value
-
-
-def _public_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Without credentials at any depth. Only strings are: `max_tokens` is a number, and can change results."""
-    return {name: _public_value(name, value) for name, value in params.items()}
-
-
-def _public_value(name: str, value: Any) -> Any:
-    if isinstance(value, str):
-        return MASK if is_secret_name(name) and not PLACEHOLDER.fullmatch(value) else value
-    if isinstance(value, Mapping):
-        return _public_params(value)
-    if isinstance(value, list | tuple):
-        return [_public_value(name, one) for one in value]
-    return value
 
 
 def _version(distribution: str) -> str | None:

@@ -75,7 +75,7 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> Source:
     finished = run.path / "metrics.json"
     metrics = read_json(finished, "run") if finished.exists() else None
     if metrics is None:
-        notes.append(f"run {run.run_id} did not finish: it has {len(places)} results, and no aggregates")
+        notes.append(f"run {run.run_id} did not finish: no aggregates, and {len(places)} of its results")
     configured = [name for name in run.config.get("metrics") or () if name in scored]
     measured = (*configured, *sorted(scored.difference(configured)))
     return Source(run, metrics, measured, places, _observations(run, notes) if full_text else None, tuple(notes))

@@ -6,6 +6,8 @@ presses Ctrl-C is lost there, and found here: the controller folds these files i
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pytest_rageval.engine import Observed, Unobserved
 from pytest_rageval.model import Problem, Trial
 from pytest_rageval.runs.records import observation_record, to_line
@@ -36,13 +38,17 @@ class RunJournal:
             line = to_line(observation_record(trial, observed, self._settings))
         except (ValueError, TypeError, RecursionError) as error:
             return Unobserved(Problem("record", f"what was observed cannot be written as JSON: {error}"))
-        self._folder.append(_of(self._worker, OBSERVATIONS), line)
+        try:
+            self._folder.append(_of(self._worker, OBSERVATIONS), line)
+        except OSError as error:
+            return Unobserved(Problem("record", f"what was observed cannot be written: {error.strerror}"))
         return observed
 
     def results(self, payload: str) -> None:
         """Write the lines of a finished item down, on a worker; the controller takes them from the report."""
         if self._worker is not None and self._folder is not None:
-            self._folder.append(_of(self._worker, RESULTS), payload)
+            with suppress(OSError):  # a full disk is said where it counts: by the controller
+                self._folder.append(_of(self._worker, RESULTS), payload)
 
     def close(self) -> None:
         """Give the files back. A worker's are closed with it."""

@@ -56,7 +56,7 @@ class Keeper:
             self.folder.append("results.jsonl", line)
             row = self.note(json.loads(line))
             if row.outcome == "error":
-                self.folder.log(f"{row.key}: {row.error_kind}: {row.message}")
+                self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
 
     def crashed(self, case: EvalCase, message: str) -> None:
         """Keep a record for a case whose process died; one that had finished before keeps its own."""

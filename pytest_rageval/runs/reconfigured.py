@@ -88,4 +88,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Json]:
 
 def _at_k(value: Json, k: int) -> Json:
     """With another k the names of many metrics and gates change, and that alone is no news."""
-    return [re.sub(rf"@{k}\b", "@k", str(one)) for one in value] if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    mark = f"@{k}"
+    return [re.sub(rf"{mark}\b", "@k", str(one)) if mark in str(one) else one for one in value]

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_rageval.cases import case_to_mapping, content_hash
 from pytest_rageval.engine import Observed
+from pytest_rageval.masking import public_params
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation, Problem, Trial
@@ -18,6 +19,8 @@ from pytest_rageval.targets.contract import answer_to_response
 SCHEMA = 1
 CUT = 200
 """Characters of a text that results.jsonl keeps."""
+LONGEST_MESSAGE = 2_000
+"""Characters of an error's message; those made here are shorter."""
 PHASES = ("folder_selection_ms", "retrieval_ms", "generation_ms")
 
 
@@ -41,7 +44,7 @@ def result_record(
         **case_fields(result.case),
         "gold": obs.matching.kind if obs else None,
         "outcome": result.outcome,
-        "reason": result.reason,
+        "reason": text.reason(result),
         "question": text(result.case.question),
         "answer": text(answer.text),
         "references": [
@@ -49,7 +52,7 @@ def result_record(
             for one in answer.references or ()
         ],
         "retrieved_chunks": list(_chunks(answer, obs, text)),
-        "folder_selection": _selection(answer, settings),
+        "folder_selection": _selection(answer, text),
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
         "latency": _latency(result, answer),
@@ -57,7 +60,7 @@ def result_record(
         "groundedness": _judged(obs, "groundedness", text),
         "correctness": _judged(obs, "correctness", text),
         "judge": _judge(obs),
-        "abstention": _abstention(obs, result.scores),
+        "abstention": _abstention(obs, result.scores, text),
         "layers": _layers(result.scores, registry),
         "scores": dict(result.scores),
         "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
@@ -96,11 +99,11 @@ def _error(problem: Problem | None, text: _Texts) -> dict[str, Any] | None:
     return {"kind": problem.kind, "message": text.message(problem.message), "raw": text(problem.raw)}
 
 
-def _selection(answer: Answer, settings: Settings) -> dict[str, Any] | None:
+def _selection(answer: Answer, text: _Texts) -> dict[str, Any] | None:
     if answer.folder_selection is None:
         return None
     selection = asdict(answer.folder_selection)
-    return selection | {"reasoning": None, "extra": {}} if settings.redact else selection
+    return selection | {"reasoning": text(selection["reasoning"]), "extra": text.tree(selection["extra"]) or {}}
 
 
 def case_fields(case: EvalCase) -> dict[str, Any]:
@@ -151,7 +154,7 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
         "judgements": {name: _judgement(one) for name, one in obs.judgements.items()} if obs else {},
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
-        "params": dict(obs.params) if obs else {},
+        "params": public_params(obs.params) if obs else {},
         "timings": asdict(observed.timings),
         "error": asdict(problem) if problem else None,
     }
@@ -184,19 +187,36 @@ class _Texts:
     def detail(self, detail: Mapping[str, Any]) -> dict[str, Any]:
         """What a metric says of its score; where no text may be written, its counts and claims only."""
         return {
-            name: value
+            name: self.tree(value) if not self.settings.redact else value
             for name, value in detail.items()
             if not self.settings.redact or isinstance(value, bool | int | float)
         }
 
     def message(self, message: str) -> str | None:
         """An error's message: it may quote what the system sent."""
-        return None if self.settings.redact else message
+        return None if self.settings.redact else message[:LONGEST_MESSAGE]
+
+    def reason(self, result: CaseResult) -> str | None:
+        """Why a case was skipped, is known to fail, failed or broke: the last two may quote what an exception said."""
+        is_quotable = result.outcome in ("skipped", "xfailed") and result.error is None
+        if result.reason is None or (self.settings.redact and not is_quotable):
+            return None
+        return result.reason[:LONGEST_MESSAGE]
+
+    def tree(self, value: Any) -> Any:
+        """A value of any shape with each text in it as it may be written; None where none may."""
+        if self.settings.redact:
+            return None
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, Mapping):
+            return {name: self.tree(one) for name, one in value.items()}
+        return [self.tree(one) for one in value] if isinstance(value, list | tuple) else value
 
     def trace(self, answer: Answer) -> dict[str, Any] | None:
         if answer.trace is None or self.settings.redact or not self.settings.save_traces:
             return None
-        trace: dict[str, Any] = answer_to_response(Answer(trace=answer.trace))["debug"]["trace"]
+        trace: dict[str, Any] = self.tree(answer_to_response(Answer(trace=answer.trace))["debug"]["trace"])
         return trace
 
 
@@ -252,7 +272,7 @@ def _judge(obs: Observation | None) -> dict[str, Any] | None:
     }
 
 
-def _abstention(obs: Observation | None, scores: Mapping[str, float]) -> dict[str, Any] | None:
+def _abstention(obs: Observation | None, scores: Mapping[str, float], text: _Texts) -> dict[str, Any] | None:
     if obs is None or obs.answer.text is None:
         return None
     found = abstention(obs)
@@ -261,7 +281,7 @@ def _abstention(obs: Observation | None, scores: Mapping[str, float]) -> dict[st
         "abstained": found.value,
         "hallucinated": None if hallucinated is None else hallucinated > 0,
         "decided_by": found.decided_by,
-        "reason": obs.answer.abstain_reason,
+        "reason": text(obs.answer.abstain_reason),
     }
 
 

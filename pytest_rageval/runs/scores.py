@@ -37,7 +37,7 @@ Column = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The cases of a run by key, the categories of those that have one, and each metric's scores in the order of `cases`."""
+    """The cases of a run by key, the categories of those that have one, by metric scores in the order of `cases`."""
 
     cases: Mapping[str, BaselineCase]
     categories: Mapping[str, str]

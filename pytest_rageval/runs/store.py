@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.text import printable
 
 GITIGNORE = """\
 # Written once by rageval; yours to change. Kept: metrics.json, summary.md, baseline.json and each run's config.json.
@@ -94,8 +95,8 @@ class RunFolder:
             data = data[os.write(self._files[name], data) :]
 
     def log(self, message: str) -> None:
-        """Add a line with the time to run.log; line breaks in the message are shown, not written."""
-        shown = message.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+        """Add a line with the time to run.log; line breaks and what steers terminals are shown, not written."""
+        shown = printable(message.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r"))
         self.append("run.log", f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {shown}")
 
     def close(self) -> None:

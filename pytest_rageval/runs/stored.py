@@ -104,17 +104,17 @@ def open_run(reports: Path, wanted: str) -> StoredRun:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """The lines of a file of records; none where there is no file, and not a last one that was cut off."""
     try:
-        # Only \n ends a line here: a text may hold other characters that Python takes for line breaks.
-        *lines, _cut_off = path.read_bytes().decode("utf-8").split("\n")
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.endswith(b"\n"):
+                    yield _line(line, f"{path}:{number}")
     except FileNotFoundError:
         return
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: cannot be read: {error}") from None
-    for number, line in enumerate(lines, start=1):
-        yield _line(line, f"{path}:{number}")
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _line(line: str, where: str) -> dict[str, Any]:
+def _line(line: bytes, where: str) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads(line)
     except ValueError as error:

@@ -81,7 +81,7 @@ def target_from_spec(
         return factory(rest)
     if colon and kind not in _OURS and _OBJECT.fullmatch(spec):
         return target_from_object(_imported(spec, root), name=spec, timeout=timeout)
-    raise SettingsError(f"unknown target {shown(spec)}; targets are spelt {SPELLINGS}")
+    raise SettingsError(f"unknown target {shown(public_target(spec))}; targets are spelt {SPELLINGS}")
 
 
 def target_from_object(obj: object, *, name: str | None = None, timeout: float = 120.0) -> Target:

@@ -12,6 +12,7 @@ from pytest_rageval.errors import CaseError, JudgeError, SettingsError
 from pytest_rageval.judges.base import Judge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching import observe
+from pytest_rageval.metrics.judged import NO_CONTEXT, NOT_JUDGED
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import Answer, EvalCase, NotApplicable, Observation, Rubric
 from pytest_rageval.passages import contexts
@@ -201,7 +202,9 @@ def _scored(label: Label, obs: Observation, how: Examination) -> JudgedLabel:
     about = _about(label, obs, how)
     scored = how.measure(obs)
     if isinstance(scored, NotApplicable):
-        return replace(about, why_not=scored.reason if obs.judgements else _why_not_asked(obs, scored.reason))
+        # Of an answer without contexts little is asked, and the measure sees only that nothing was.
+        is_bare = scored == NOT_JUDGED and not contexts(obs.case, obs.answer, obs.k)
+        return replace(about, why_not=(NO_CONTEXT if is_bare else scored).reason)
     said = obs.judged(how.measure.metric.name) or next(iter(obs.judgements.values()), None)
     if said is None:
         return replace(about, score=scored.value)
@@ -213,11 +216,6 @@ def _scored(label: Label, obs: Observation, how: Examination) -> JudgedLabel:
         prompt_version=said.prompt_version,
         heuristic=said.heuristic,
     )
-
-
-def _why_not_asked(obs: Observation, reason: str) -> str:
-    """Of an answer without contexts little is asked, and the measure sees only that nothing was."""
-    return reason if contexts(obs.case, obs.answer, obs.k) else "there is no context to judge by"
 
 
 def _about(label: Label, obs: Observation, how: Examination) -> JudgedLabel:

@@ -180,9 +180,11 @@ def _texts(value: Json) -> tuple[str, ...]:
         value = written if is_list else [value]
     if not isinstance(value, list):
         raise wrong(value, "a list of texts")
-    for text in value:
-        if not isinstance(text, str):
-            raise wrong(text, "texts only")
+    findings = Findings()
+    for position, text in enumerate(value):
+        findings.include_from(position, text, _text)
+    if findings:
+        raise Unsound(findings)
     return tuple(value)
 
 

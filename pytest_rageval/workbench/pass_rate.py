@@ -53,7 +53,8 @@ def corrected_pass_rate(labelled: Sequence[tuple[bool, bool]], unlabelled: Seque
     It is the judge's share over the unlabelled answers plus the mean of (people - judge) over the labelled ones, and
     holds however bad the judge is, provided that the labelled answers were drawn from the same answers as the others.
     Source: prediction-powered inference for a mean (Angelopoulos et al. 2023). The variances of the two parts add up;
-    each part has the interval of its kind that holds for few cases too.
+    each part has the interval of its kind that holds for few cases too. There is no interval where it would lie wholly
+    outside 0 to 1: the labelled answers are no sample of the others then.
     """
     if not labelled or not unlabelled:
         return None
@@ -62,4 +63,6 @@ def corrected_pass_rate(labelled: Sequence[tuple[bool, bool]], unlabelled: Seque
     value = math.fsum(unlabelled) / len(unlabelled) + (missed - let_through) / len(labelled)
     value = max(0.0, min(1.0, value))
     low, high = share(unlabelled).plus(paired_difference(missed, let_through, len(labelled))).interval()
+    if low > 1 or high < 0:
+        return Estimate(value, None)
     return Estimate(value, (max(0.0, min(low, value)), min(1.0, max(high, value))))

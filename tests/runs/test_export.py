@@ -83,7 +83,7 @@ def test_a_run_that_did_not_finish_is_exported_with_what_its_workers_wrote(tmp_p
     (path / "results-gw0.jsonl").write_text(second)
     found = source(path)
     assert len(found) == 2
-    assert found.notes == ("run a did not finish: it has 2 results, and no aggregates",)
+    assert found.notes == ("run a did not finish: no aggregates, and 2 of its results",)
     assert json.loads("\n".join(json_lines(found)))["aggregates"] is None
 
 

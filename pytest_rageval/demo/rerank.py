@@ -1,0 +1,110 @@
+"""Which of the retrieved chunks speak to the question? A second look: by a language model, or by the question's words."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from pytest_rageval.demo.chunking import Chunk
+from pytest_rageval.demo.index import Hit
+from pytest_rageval.demo.llm import Llm, LlmError, Passage
+from pytest_rageval.demo.parameters import Ask
+from pytest_rageval.demo.retrieval import Retrieved, milliseconds_since
+from pytest_rageval.demo.terms import text_terms
+
+THRESHOLD = 0.5
+"""A chunk of less relevance is dropped."""
+
+MOST = 50
+"""Only so many chunks are looked at, the best retrieved ones; further ones are dropped."""
+
+FROM_ADJACENCY = 0.2
+"""Share of a lexical score that depends on terms standing together; the rest depends on their being there."""
+
+NEAR = 3
+"""Two terms stand together if they are at most so many places apart, in either order."""
+
+LEXICAL = "lexical"
+"""Who ranked, where it was no model."""
+
+_BORDER = ("",) * NEAR
+"""Between headings, folder and text: what ends one does not stand beside what begins the next."""
+
+
+class Reranked(NamedTuple):
+    """The relevant chunks, best first; the score of each hit is its relevance.
+
+    `by` names the model, or is LEXICAL; `problem` says why a model that was asked did not rank.
+    """
+
+    hits: list[Hit]
+    by: str
+    dropped: int
+    problem: str | None
+    rerank_ms: float
+
+
+async def rerank(ask: Ask, found: Retrieved, rarity: Callable[[str], float], llm: Llm | None) -> Reranked:
+    """The retrieved chunks by their relevance, those below the threshold or `min_score` left out.
+
+    Where the model fails, all scores are lexical: those of two scales are never mixed. Equal ones keep their order.
+    """
+    began = time.perf_counter()
+    hits = found.hits[:MOST]
+    by, problem, scores = LEXICAL, None, None
+    if llm is not None and hits:
+        try:
+            scores = await llm.relevance(ask.question, ask.history, [passage(hit.chunk) for hit in hits])
+            by = llm.name
+        except LlmError as error:
+            problem = str(error)
+    if scores is None:
+        scores = [relevance(found.terms, hit.chunk, rarity) for hit in hits]
+    least = max(THRESHOLD, ask.min_score)
+    relevant = [Hit(hit.chunk, score) for hit, score in zip(hits, scores, strict=True) if score >= least]
+    relevant.sort(key=lambda hit: -hit.score)
+    return Reranked(relevant, by, len(found.hits) - len(relevant), problem, milliseconds_since(began))
+
+
+def relevance(terms: Sequence[str], chunk: Chunk, rarity: Callable[[str], float]) -> float:
+    """How much of the question a chunk speaks of, from 0 to 1: 0.8 × coverage + 0.2 × adjacency.
+
+    coverage    share of the question's terms in text, headings and folder, each weighing as much as it is rare
+    adjacency   the same share of the pairs of neighbouring terms, of those that stand together there as well; a question
+                of one term has none, and its coverage counts instead
+    """
+    parts = map(text_terms, (chunk.heading_path, chunk.folder, chunk.text))
+    places: defaultdict[str, set[int]] = defaultdict(set)
+    for place, term in enumerate(term for part in parts for term in (*part, *_BORDER)):
+        places[term].add(place)
+    weight = {term: rarity(term) for term in terms}
+    coverage = _share((weight[term], term in places) for term in terms)
+    pairs = list(pairwise(terms))
+    if not pairs:
+        return round(coverage, 6)
+    adjacency = _share(
+        (weight[one] + weight[other], one in places and other in places and _stand_together(places[one], places[other]))
+        for one, other in pairs
+    )
+    return round((1 - FROM_ADJACENCY) * coverage + FROM_ADJACENCY * adjacency, 6)
+
+
+def passage(chunk: Chunk) -> Passage:
+    """A chunk as a model is shown it."""
+    return Passage(" | ".join(filter(None, (chunk.rel_path, chunk.heading_path, chunk.meta.get("date")))), chunk.text)
+
+
+def _share(weighed: Iterable[tuple[float, bool]]) -> float:
+    """Of the weight of all, that of those for which it is true; 0 where nothing weighs anything."""
+    total = true = 0.0
+    for weight, is_true in weighed:
+        total += weight
+        true += weight * is_true
+    return true / total if total else 0.0
+
+
+def _stand_together(ones: set[int], others: set[int]) -> bool:
+    return any(one + apart in others for one in ones for apart in range(-NEAR, NEAR + 1))

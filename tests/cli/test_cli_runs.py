@@ -1,0 +1,171 @@
+"""`rageval runs`: what is listed, shown and removed, what is asked first, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from kept_runs import a_result, a_run, at
+
+from pytest_rageval.cli.main import rageval
+from pytest_rageval.errors import RagevalError
+
+REPORTS = Path("reports")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def runs(*arguments: str) -> Result:
+    return CliRunner().invoke(rageval, ["runs", *arguments])
+
+
+def problems(result: Result) -> tuple[str, ...]:
+    assert isinstance(result.exception, RagevalError), result.output
+    return result.exception.problems
+
+
+def left() -> list[str]:
+    return sorted(path.name for path in (REPORTS / "runs").iterdir())
+
+
+@pytest.fixture
+def three() -> None:
+    for number, name in enumerate("abc", start=1):
+        a_run(REPORTS, name, ended=at(number))
+
+
+def a_baseline_of(run_id: str) -> None:
+    metrics = json.loads((REPORTS / "runs" / run_id / "metrics.json").read_text())
+    (REPORTS / "baseline.json").write_text(json.dumps(metrics | {"cases": {}}))
+
+
+# ── list and show ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_list_has_a_line_a_run_with_what_is_special_about_it():
+    a_run(REPORTS, "a", ended=at(1), description="first\x1b[31m\ntry")
+    a_run(REPORTS, "남산", a_result(outcome="failed"), ended=at(2), missing=["x"])
+    a_run(REPORTS, "20270101_000000", is_finished=False)
+    a_baseline_of("a")
+    result = runs("list")
+    assert result.exit_code == 0
+    head, first, korean, dead, total = result.output.splitlines()
+    assert head.split() == ["run", "ended", "(UTC)", "cases", "passed", "failed", "error", "overall", "size", "note"]
+    assert first.split()[:7] == ["a", "2026-03-01", "01:00", "1", "1", "0", "0"]
+    assert first.endswith("  baseline; first\\x1b[31m try")
+    assert korean.startswith("남산             2026-03-01 02:00")
+    assert korean.endswith("  partial")
+    assert (dead.split()[3:7], dead.endswith("  interrupted")) == (["–"] * 4, True)
+    assert total.startswith("3 runs, ")
+
+
+def test_the_list_as_json(three):
+    a_baseline_of("b")
+    whole = json.loads(runs("list", "--json").output)
+    assert [(run["run_id"], run["timestamp"], run["state"], run["is_baseline"]) for run in whole["runs"]] == [
+        ("a", at(1), "complete", False), ("b", at(2), "complete", True), ("c", at(3), "complete", False)
+    ]  # fmt: skip
+    assert whole["bytes"] == sum(run["bytes"] for run in whole["runs"])
+
+
+def test_where_nothing_is_kept_that_is_said():
+    assert runs("list").output.endswith("reports/runs holds no runs\n")
+
+
+def test_a_run_is_shown_with_configuration_versions_files_and_aggregates():
+    a_run(REPORTS, "a", ended=at(1), params={"chunk_max_tokens": 200})
+    lines = [line.split() for line in runs("show", "latest").output.splitlines()]
+    assert lines[0] == ["a", "2026-03-01", "01:00:00", "UTC"]
+    for expected in (["k", "5"], ["chunk_max_tokens", "200"], ["answerer_version"], ["passed", "1"],
+                     ["mrr", "0.500", "1", "of", "1"], ["results.jsonl"]):  # fmt: skip
+        assert any(line[: len(expected)] == expected for line in lines), expected
+
+
+def test_a_run_that_died_and_one_that_is_broken_are_shown_as_far_as_they_go():
+    a_run(REPORTS, "dead", is_finished=False)
+    broken = a_run(REPORTS, "broken")
+    (broken / "metrics.json").write_text("{")
+    assert "  interrupted\n" in runs("show", "dead").output
+    assert "  broken\n" in runs("show", "broken").output
+    assert json.loads(runs("show", "broken", "--json").output)["aggregates"] is None
+
+
+def test_a_run_whose_files_were_changed_is_said_in_one_line():
+    (a_run(REPORTS, "a") / "config.json").write_text("{}")
+    assert problems(runs("show", "a")) == ("run a: its JSON files are not what a run writes: KeyError('k')",)
+
+
+def test_a_run_as_json_holds_its_files_and_both_of_its_small_ones(three):
+    whole = json.loads(runs("show", "b", "--json").output)
+    assert (whole["run_id"], whole["configuration"]["k"]) == ("b", 5)
+    assert whole["aggregates"]["metrics"]["mrr"]["mean"] == 0.5
+    assert whole["files"]["config.json"] == (REPORTS / "runs/b/config.json").stat().st_size
+
+
+# ── prune ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_prune_wants_to_be_told_what_may_go(three):
+    result = runs("prune")
+    assert result.exit_code == 2
+    assert "say what may go: --keep, --older-than, or both" in result.output
+
+
+def test_off_a_terminal_prune_removes_nothing_unless_told_yes(three):
+    assert problems(runs("prune", "--keep", "1")) == (
+        "2 runs would be removed, and nobody can be asked here; say --yes, or --dry-run",
+    )
+    assert left() == ["a", "b", "c"]
+
+
+def test_a_dry_run_says_what_would_go(three):
+    result = runs("prune", "--keep", "1", "--dry-run")
+    assert [line.split()[:3] for line in result.output.splitlines()] == [["would", "go:", "a"], ["would", "go:", "b"]]
+    assert left() == ["a", "b", "c"]
+
+
+def test_prune_says_what_it_removed_and_the_room_it_made_and_keeps_the_baseline_s(three):
+    a_baseline_of("a")
+    result = runs("prune", "--keep", "1", "--yes")
+    assert result.exit_code == 0
+    stays, removed, total = result.output.splitlines()
+    assert stays == "stays: a: the baseline came from it"
+    assert removed.startswith("removed: b  2026-03-01 02:00  ")
+    assert total.startswith("removed 1 run, ")
+    assert total.endswith(" kB; 2 left")
+    assert left() == ["a", "c"]
+
+
+def test_a_baseline_that_cannot_be_read_stops_a_removal_and_no_listing(three):
+    (REPORTS / "baseline.json").write_text("{")
+    (problem,) = problems(runs("prune", "--keep", "0", "--yes"))
+    assert "is not JSON" in problem
+    assert left() == ["a", "b", "c"]
+    assert runs("list").exit_code == 0
+
+
+def test_where_nothing_may_go_that_is_said(three):
+    assert runs("prune", "--keep", "3").output == "nothing to remove among 3 runs\n"
+
+
+@pytest.mark.parametrize(("reply", "kept"), [(b"y\n", ["b", "c"]), (b"n\n", ["a", "b", "c"]), (b"\n", ["a", "b", "c"])])
+def test_on_a_terminal_prune_asks_first(three, reply: bytes, kept: list[str]):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "pytest_rageval.cli.main", "runs", "prune", "--keep", "2"]
+    process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE)
+    os.write(ours, reply)
+    output, _ = process.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert b"Remove 1 run? [y/N]" in output
+    assert left() == kept

@@ -1,0 +1,136 @@
+"""`rageval compare`: real runs of a project, in each form, with the exit code of what was found."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from project import Project, a_case
+from stored_pair import store
+from two_runs import a_row
+
+WORSE = """
+import bot
+def answer(question):
+    found = bot.answer(question)
+    if "worse" in question:
+        found["debug"]["retrieved_chunks"] = []
+        found["answer"] = "I say <b>nothing</b>."
+    return found
+"""
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    """A folder of two stored runs: ten cases pass in the first, three of them fail in the second."""
+    keys = [f"a.jsonl::물-{number}" for number in range(10)]
+    store(tmp_path / "reports", "first", [a_row(key, recall_any_at_5=1.0) for key in keys], records={})
+    failed = {"outcome": "failed", "failed": (("recall_any@5", None),)}
+    worse = [
+        a_row(key, recall_any_at_5=float(number >= 3), **(failed if number < 3 else {}))
+        for number, key in enumerate(keys)
+    ]
+    store(tmp_path / "reports", "second", worse, records={keys[0]: {"answer": "I say <b>nothing</b>."}})
+    return tmp_path
+
+
+def rageval(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    cleared = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest_rageval.cli.main", "compare", *arguments],
+        cwd=folder, capture_output=True, text=True, check=False, encoding="utf-8", env=cleared | environment,
+    )  # fmt: skip
+
+
+def test_real_runs_are_compared_with_their_cases(pytester: pytest.Pytester):
+    project = Project(pytester)
+    project.cases([a_case(f"물-{n}", f"boiling {'worse' if n < 3 else 'fine'} {n}") for n in range(10)])
+    project.write("worse.py", WORSE)
+    project.run("--rageval-update-baseline", "--rageval-run-id", "first")
+    project.run("--rageval-target", "worse:answer", "--rageval-run-id", "second")
+    found = rageval(project.path, "baseline", "latest")
+    assert found.returncode == 1, found.stderr
+    for said in (
+        "→ worse:answer",
+        "FAILS: recall_any@5 1 → 0.7, tolerated drop 0.05",
+        "Fail now, did not before (3)",
+        "evalcases/a.jsonl::물-0",
+        "lost (was rank 1), notes/water.md > # Water > ## Boiling",
+        "I say <b>nothing</b>.",
+    ):
+        assert said in found.stdout
+    assert found.stdout.rstrip().endswith("1 regression gate fails: recall_any@5 drop")
+
+    with_tables = rageval(project.path, "first", "second", "--format", "json").stdout
+    for run in ("first", "second"):
+        (project.path / "reports/runs" / run / "scores.jsonl").unlink()
+    assert rageval(project.path, "first", "second", "--format", "json").stdout == with_tables
+
+    (project.path / "reports/runs/first").rename(project.path / "elsewhere")
+    elsewhere = rageval(project.path, "baseline", "latest")
+    assert elsewhere.returncode == 1
+    assert "baseline holds no texts" in elsewhere.stdout
+    assert "answer before  no record was kept" in elsewhere.stdout
+
+
+def test_the_other_way_round_nothing_fails(reports: Path):
+    found = rageval(reports, "second", "first")
+    assert found.returncode == 0, found.stderr
+    assert "Pass now, failed before (3)" in found.stdout
+
+
+def test_json_is_strict_and_whole(reports: Path):
+    found = rageval(reports, "first", "second", "--format", "json")
+    content = json.loads(found.stdout, parse_constant=pytest.fail)
+    assert content["failed_gates"] == ["recall_any@5 drop"]
+    assert len(content["flipped_to_fail"]) == 3
+    assert content["by_category"]["a"]["cases"] == 10
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "json", "terminal"])
+def test_a_file_holds_what_would_have_been_shown(reports: Path, form: str):
+    found = rageval(reports, "first", "second", "--format", form, "--output", "out/found.txt")
+    assert (found.returncode, found.stdout, found.stderr) == (1, "", "")
+    text = (reports / "out/found.txt").read_text(encoding="utf-8")
+    assert "물-0" in text
+    assert "<b>nothing</b>" not in text or form in ("json", "terminal")
+
+
+def test_colours_are_for_terminals_unless_forced_or_forbidden(reports: Path):
+    assert "\x1b[" not in rageval(reports, "first", "second").stdout
+    assert "\x1b[31m" in rageval(reports, "first", "second", FORCE_COLOR="1").stdout
+    assert "\x1b[" not in rageval(reports, "first", "second", FORCE_COLOR="1", NO_COLOR="1").stdout
+    assert "\x1b[" not in rageval(reports, "first", "second", "--format", "json", FORCE_COLOR="1").stdout
+
+
+def test_another_dataset_is_an_error_until_it_is_ignored(reports: Path):
+    rows = [a_row(f"a.jsonl::물-{number}", recall_any_at_5=1.0, content_hash="other") for number in range(10)]
+    store(reports / "reports", "third", rows)
+    refused = rageval(reports, "first", "third")
+    assert refused.returncode == 1
+    assert "ERROR: not comparable: dataset was " in refused.stderr
+    assert "10 changed (a.jsonl::물-0, a.jsonl::물-1" in refused.stderr
+    assert "--ignore-invariants compares all the same" in refused.stderr
+    taken = rageval(reports, "first", "third", "--ignore-invariants")
+    assert taken.returncode == 0
+    assert "compared in spite of: dataset was" in taken.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["first"], "Missing argument 'B'"),
+        (["first", "nowhere"], "ERROR: there is no run 'nowhere'; the last ones are first, second"),
+        (["first", "second", "--format", "pdf"], "Invalid value for '--format'"),
+        (["first", "second", "--output", "reports/runs/first/config.json/x"], "cannot be written"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_a_line(reports: Path, arguments: list[str], said: str):
+    found = rageval(reports, *arguments)
+    assert found.returncode == 2
+    assert said in found.stderr
+    assert "Traceback" not in found.stderr

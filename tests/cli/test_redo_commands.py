@@ -1,0 +1,62 @@
+"""`rageval gate`, `score`, `abstention`, `judge`: how they are called, and what they say when they cannot go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from stored_runs import command, problems
+
+from pytest_rageval.cli.main import rageval
+
+VERBS = ("abstention", "gate", "judge", "score")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_verbs_stand_in_the_list_and_have_help(verb: str):
+    assert f"  {verb} " in CliRunner().invoke(rageval, ["--help"]).output
+    assert "RUN" in command(verb, "--help").output
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_run_that_is_not_there_is_said(verb: str):
+    assert problems(command(verb, "nowhere")) == [
+        f"there is no run 'nowhere'; {Path.cwd() / 'reports' / 'runs'} holds no runs"
+    ]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_named_baseline_must_exist(verb: str):
+    (problem,) = problems(command(verb, "nowhere", "--baseline", "gone.json"))
+    assert "gone.json does not exist" in problem
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score", "x", "--aggregate-only", "--metrics", "mrr"],
+        ["score", "x", "--aggregate-only", "--cases", "."],
+        ["score", "x", "--cases", "gone"],
+        ["judge", "x", "--spot-check-n", "5"],
+        ["judge", "x", "--second-judge", "lexical"],
+        ["judge", "x", "--spot-check", "--claim-level"],
+        ["judge", "x", "--spot-check", "--spot-check-n", "0"],
+        ["judge", "x", "--judge-cache", "sometimes"],
+        ["gate"],
+    ],
+    ids=" ".join,
+)
+def test_options_that_do_not_go_together_are_wrong_usage(arguments: list[str]):
+    assert command(*arguments).exit_code == 2
+
+
+def test_wrong_numbers_are_said_in_a_line():
+    (problem,) = problems(command("judge", "x", "--max-cost", "much"))
+    assert problem.startswith("--rageval-max-cost is 'much', expected ")

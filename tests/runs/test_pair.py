@@ -1,0 +1,292 @@
+"""Two stored runs side by side: what may be compared, what moved, and for which cases."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_pair import a_chunk, compared, store
+from two_runs import a_plan, a_row
+
+JUDGE = {"model": "m-1", "heuristic": False, "prompt_versions": {"groundedness": "1-aa"}}
+
+
+def some(scores: list[float], **fields: Any) -> list[Any]:
+    rows = [
+        a_row(f"a.jsonl::q{number}", recall_any_at_5=score, mrr=score, **fields) for number, score in enumerate(scores)
+    ]
+    return [replace(row, outcome="passed" if row.scores["mrr"] else "failed") for row in rows]
+
+
+def judged(**judge: Any) -> list[Any]:
+    return some([1, 1], judge=JUDGE | judge)
+
+
+def test_a_run_and_itself_are_the_same(tmp_path: Path):
+    store(tmp_path, "a", some([1, 0, 1]))
+    found = compared(tmp_path, "a", "a")
+    assert found.is_compared
+    assert not found.failed
+    assert not found.mismatches
+    assert found.content["configuration"] == []
+    assert {one["verdict"] for one in found.content["metrics"].values()} <= {"unchanged", "new"}
+
+
+def test_what_got_worse_fails_the_gates_of_the_project(tmp_path: Path):
+    store(tmp_path, "a", some([1] * 10))
+    store(tmp_path, "b", some([0] * 7 + [1] * 3))
+    found = compared(tmp_path, "a", "b")
+    assert found.failed == ("recall_any@5 drop",)
+    assert found.content["metrics"]["recall_any@5"]["delta"] == pytest.approx(-0.7)
+    assert found.content["metrics"]["recall_any@5"]["verdict"] == "regressed"
+    assert not compared(tmp_path, "a", "b", tolerated=("recall_any@k drop 0.8",)).failed
+    assert not compared(tmp_path, "b", "a").failed
+
+
+def test_on_a_partial_run_no_gate_fails(tmp_path: Path):
+    store(tmp_path, "a", some([1] * 10))
+    store(tmp_path, "b", some([0] * 10), partial=True)
+    found = compared(tmp_path, "a", "b")
+    assert not found.failed
+    assert [gate["passed"] for gate in found.content["gates"]] == [False]
+
+
+# ── invariants ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "config", "said"),
+    [
+        (judged(), judged(model="m-2"), {}, "judge was m-1 and is m-2"),
+        (
+            judged(),
+            judged(prompt_versions={"groundedness": "2-bb"}),
+            {},
+            "prompt of groundedness was 1-aa and is 2-bb",
+        ),
+        (judged(), judged(), {"settings": {"judge_temperature": 0.7}}, "judge temperature was 0.0 and is 0.7"),
+        (
+            judged(),
+            judged(),
+            {"reported_fields": ["chunks"]},
+            "what the system reports was chunks, references and is chunks: without references",
+        ),
+    ],
+)
+def test_a_broken_invariant_names_both_values(
+    tmp_path: Path, before: list[Any], after: list[Any], config: dict[str, Any], said: str
+):
+    store(tmp_path, "a", before, config={"reported_fields": ["chunks", "references"]})
+    store(tmp_path, "b", after, config={"reported_fields": ["chunks", "references"]} | config)
+    found = compared(tmp_path, "a", "b")
+    assert [str(one) for one in found.mismatches] == [said]
+    assert not found.is_compared
+    assert "metrics" not in found.content
+
+
+def test_another_dataset_is_named_with_what_is_different_in_it(tmp_path: Path):
+    rows = some([1, 1, 1])
+    store(tmp_path, "a", rows)
+    store(tmp_path, "b", [replace(rows[0], content_hash="other"), rows[1], a_row("a.jsonl::new", mrr=1.0)])
+    (found,) = compared(tmp_path, "a", "b").mismatches
+    assert found.what == "dataset"
+    assert found.before.endswith("(3 cases)")
+    assert found.before != found.after
+    assert found.more == (
+        "1 changed (a.jsonl::q0), 1 only before (a.jsonl::q2), 1 only after (a.jsonl::new)"
+    )  # fmt: skip
+
+
+def test_invariants_that_are_ignored_stay_in_what_is_said(tmp_path: Path):
+    store(tmp_path, "a", judged())
+    store(tmp_path, "b", judged(model="m-2"))
+    found = compared(tmp_path, "a", "b", ignore=True)
+    assert found.is_compared
+    assert found.content["problems"][0]["said"] == "judge was m-1 and is m-2"
+    assert found.content["metrics"]["mrr"]["verdict"] == "unchanged"
+
+
+def test_a_temperature_is_nothing_to_a_judge_without_a_model(tmp_path: Path):
+    store(tmp_path, "a", judged(heuristic=True))
+    store(tmp_path, "b", judged(heuristic=True), config={"settings": {"judge_temperature": 0.7}})
+    assert not compared(tmp_path, "a", "b").mismatches
+
+
+# ── configuration ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def changed(tmp_path: Path, **config: Any) -> dict[str, Any]:
+    store(tmp_path, "a", some([1]), config={"params": {"size": 200}})
+    store(tmp_path, "b", some([1]), config={"params": {"size": 200}} | config)
+    return dict(compared(tmp_path, "a", "b").content)
+
+
+def test_settings_that_differ_are_listed_with_both_values(tmp_path: Path):
+    content = changed(tmp_path, params={"size": 40}, settings={"judge_temperature": 0.0, "gold_by": "ids"})
+    assert content["configuration"] == [
+        {"name": "params.size", "before": 200, "after": 40},
+        {"name": "gold_by", "before": None, "after": "ids"},
+    ]
+
+
+def test_one_changed_version_is_named(tmp_path: Path):
+    content = changed(tmp_path, answerer_version="a2")
+    assert content["changed"] == {"said": "answerer changed", "warning": False}
+
+
+def test_more_than_one_changed_version_is_a_warning(tmp_path: Path):
+    content = changed(tmp_path, answerer_version="a2", index_build_version="i2")
+    assert content["changed"]["said"].startswith("index and answerer changed: more than one")
+    assert content["changed"]["warning"]
+
+
+def test_one_parameter_that_changes_index_and_retriever_is_one_change(tmp_path: Path):
+    versions = {"index_build_version": "i2", "retriever_version": "r2"}
+    content = changed(tmp_path, params={"size": 40}, **versions)
+    assert content["changed"] == {"said": "index and retriever changed, both with size", "warning": False}
+
+
+def test_two_parameters_are_more_than_one_change(tmp_path: Path):
+    versions = {"index_build_version": "i2", "retriever_version": "r2"}
+    content = changed(tmp_path, params={"size": 40, "overlap": 3}, **versions)
+    assert content["changed"]["warning"]
+
+
+def test_a_version_that_one_side_does_not_know_is_not_called_the_same(tmp_path: Path):
+    content = changed(tmp_path, index_build_version=None)
+    assert content["versions"]["index"]["changed"] is None
+    assert content["changed"]["said"] == "no version changed; of index it is not known"
+
+
+def test_metrics_at_different_cut_offs_are_paired_by_their_names(tmp_path: Path):
+    store(tmp_path, "a", some([1, 1]))
+    rows = [a_row(f"a.jsonl::q{number}", recall_any_at_10=1.0, mrr=1.0) for number in range(2)]
+    store(tmp_path, "b", rows, plan=a_plan("recall_any", "mrr", k=10), config={"k": 10})
+    found = compared(tmp_path, "a", "b")
+    assert found.is_compared
+    one = found.content["metrics"]["recall_any@10"]
+    assert (one["label"], one["n_paired"], one["verdict"]) == ("recall_any@5 → @10", 2, "unchanged")
+    assert "recall_any@5" not in found.content["metrics"]
+    assert found.content["gates"][0]["metric"] == "recall_any@10"
+
+
+def test_a_cut_off_that_both_sides_have_pairs_with_itself(tmp_path: Path):
+    store(tmp_path, "a", some([1, 1]))
+    rows = [a_row(f"a.jsonl::q{number}", recall_any_at_10=1.0, recall_any_at_5=1.0) for number in range(2)]
+    store(tmp_path, "b", rows, plan=a_plan("recall_any@5", "recall_any@10", k=10), config={"k": 10})
+    metrics = compared(tmp_path, "a", "b").content["metrics"]
+    assert {name: one["verdict"] for name, one in metrics.items() if "@" in name} == {
+        "recall_any@5": "unchanged",
+        "recall_any@10": "new",
+    }
+
+
+# ── cases ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_flipped_cases_come_worst_first(tmp_path: Path):
+    names = ("mild", "worst", "better")
+    before = [a_row(f"a.jsonl::{name}", mrr=mrr) for name, mrr in zip(names, (0.5, 1.0, 0.0), strict=True)]
+    before[2] = replace(before[2], outcome="failed")
+    after = [replace(row, scores={"mrr": mrr}) for row, mrr in zip(before, (0.2, 0.0, 1.0), strict=True)]
+    after = [replace(row, outcome=outcome) for row, outcome in zip(after, ("failed", "failed", "passed"), strict=True)]
+    store(tmp_path, "a", before)
+    store(tmp_path, "b", after)
+    content = compared(tmp_path, "a", "b").content
+    assert [one["case_key"] for one in content["flipped_to_fail"]] == ["a.jsonl::worst", "a.jsonl::mild"]
+    assert [one["case_key"] for one in content["flipped_to_pass"]] == ["a.jsonl::better"]
+    assert content["flipped_to_fail"][0]["scores"] == [{"metric": "mrr", "before": 1.0, "after": 0.0}]
+    assert content["flipped_to_fail"][0]["detail"] is None
+
+
+def test_a_flipped_case_says_what_became_of_its_chunks_and_its_answer(tmp_path: Path):
+    before = [a_chunk(1, "a.md", [0]), a_chunk(2, "b.md", [1]), a_chunk(3, "c.md")]
+    after = [a_chunk(1, "new.md"), a_chunk(2, "a.md", [0]), a_chunk(3, "d.md", [2])]
+    store(tmp_path, "a", some([1]), records={"a.jsonl::q0": {"retrieved_chunks": before, "answer": "Yes."}})
+    rows = [replace(row, failed=(("mrr", "low"),)) for row in some([0])]
+    store(tmp_path, "b", rows, records={"a.jsonl::q0": {"retrieved_chunks": after, "answer": "No."}})
+    (flip,) = compared(tmp_path, "a", "b").content["flipped_to_fail"]
+    detail = flip["detail"]
+    assert [(one["gold"], one["rank_before"], one["rank_after"]) for one in detail["golds"]] == [
+        (1, 1, 2),
+        (2, 2, None),
+        (3, None, 3),
+    ]
+    assert [(one["place"], one["other_rank"]) for one in detail["chunks_before"]] == [
+        ("a.md", 2),
+        ("b.md", None),
+        ("c.md", None),
+    ]
+    assert [(one["place"], one["other_rank"]) for one in detail["chunks_after"]] == [
+        ("new.md", None),
+        ("a.md", 1),
+        ("d.md", None),
+    ]
+    assert (detail["answer_before"], detail["answer_after"]) == ("Yes.", "No.")
+    assert detail["failed_gates_after"] == [{"metric": "mrr", "value": 0.0, "threshold": ">= 1", "tag": "low"}]
+
+
+def test_of_several_trials_one_that_ended_as_the_case_did_is_shown(tmp_path: Path):
+    def trials(*passed: bool) -> list[Any]:
+        return [
+            a_row("a.jsonl::q", trial=number, mrr=float(all(passed)), outcome="passed" if all(passed) else "failed",
+                  trial_passed=one) for number, one in enumerate(passed)
+        ]  # fmt: skip
+
+    store(tmp_path, "a", trials(True, True), records={})
+    folder = store(tmp_path, "b", trials(True, False), records={})
+    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    for number, line in enumerate(lines):
+        line |= {"answer": f"answer {number}"}
+        line["verdict"] |= {"passed": False, "trial_passed": number == 0}
+    (folder / "results.jsonl").write_text(
+        "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8"
+    )
+    (flip,) = compared(tmp_path, "a", "b").content["flipped_to_fail"]
+    assert flip["detail"]["answer_after"] == "answer 1"
+
+
+def test_categories_are_compared_over_the_cases_of_both_sides(tmp_path: Path):
+    rows = some([1, 1])
+    other = replace(a_row("a.jsonl::other", mrr=1.0), groups={**rows[0].groups, "category": ("b",)})
+    store(tmp_path, "a", [*rows, other])
+    worse = replace(rows[0], scores={"mrr": 0.0}, outcome="failed")
+    store(tmp_path, "b", [worse, rows[1]], partial=True)
+    found = compared(tmp_path, "a", "b", ignore=True).content["by_category"]
+    assert list(found) == ["a"]
+    assert (found["a"]["cases"], found["a"]["passed_before"], found["a"]["passed_after"]) == (2, 2, 1)
+    assert found["a"]["metrics"]["mrr"] == {"before": 1.0, "after": 0.5, "delta": -0.5, "n": 2}
+
+
+def test_errors_are_counted_by_kind_and_their_cases_named(tmp_path: Path):
+    store(tmp_path, "a", some([1, 1]))
+    broken = replace(some([1])[0], scores={}, outcome="error", error_kind="timeout")
+    store(tmp_path, "b", [broken, some([1, 1])[1]])
+    content = compared(tmp_path, "a", "b").content
+    assert content["errors"] == {"before": {}, "after": {"a.jsonl::q0": "timeout"}}
+    assert content["unmeasured"][0]["case_key"] == "a.jsonl::q0"
+
+
+def test_aggregates_alone_are_compared_without_evidence(tmp_path: Path):
+    store(tmp_path, "a", some([1, 1]))
+    store(tmp_path, "b", some([0, 0]))
+    lone = tmp_path / "kept.json"
+    lone.write_bytes((tmp_path / "runs/a/metrics.json").read_bytes().replace(b'"a"', b'"elsewhere"'))
+    found = compared(tmp_path, str(lone), "b")
+    one = found.content["metrics"]["mrr"]
+    assert (one["before"], one["after"], one["n_paired"], one["p"]) == (1.0, 0.0, 0, None)
+    assert found.failed == ("recall_any@5 drop",)
+    assert found.content["by_category"] is None
+    assert "holds no cases" in found.content["notes"][0]
+
+
+def test_what_is_compared_is_strict_json_and_the_same_every_time(tmp_path: Path):
+    store(tmp_path, "a", some([1, 0, 1]), records={})
+    store(tmp_path, "b", some([0, 1, 1]), records={})
+    written = {
+        json.dumps(compared(tmp_path, "a", "b").content, allow_nan=False, sort_keys=True) for _ in range(2)
+    }  # fmt: skip
+    assert len(written) == 1
