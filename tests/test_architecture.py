@@ -26,6 +26,8 @@ FLOORS = (
 """From the ground up: a part imports from its own folder and from lower floors, never from its own floor."""
 LIGHT = {"__init__", "model", "errors", "options", "table", "text", "matching"}
 """Parts that a suite without cases may load: standard library only."""
+DEMO_LLM_NEEDS = ("text", "model", "errors")
+"""Light parts that the one module of the demo which knows the judges' client needs beside it."""
 ONLY_IN = {"httpx": {"http"}, "pytest": {"plugin"}}
 
 
@@ -68,13 +70,18 @@ FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_downwards(path: Path):
     here = part_of(module_of(path))
-    for module, line, _ in imports(path):
+    for module, line, is_at_top in imports(path):
         if not module.startswith(PACKAGE.name) or here == "__init__":
             continue
         there = part_of(module)
         if there in ("__init__", here):
             continue
-        if here == "demo":
+        if here == "demo" and path.name == "llm.py":
+            # `rageval demo serve --llm` asks by the judges' client: one client of language models in the package is
+            # enough. It is loaded only then, so the demo without a model still stands alone.
+            is_late = there == "judges" and not is_at_top
+            assert is_late or there in DEMO_LLM_NEEDS, f"{path.name}:{line}: judges only where a model is made or asked"
+        elif here == "demo":
             assert there == "text", f"{path.name}:{line}: the demo stands alone"
         elif there == "demo":
             assert here in ("targets", "cli"), f"{path.name}:{line}: only its target and its command know the demo"

@@ -131,7 +131,7 @@ MAPPING = f"""
 [tool.rageval.target.mapping]
 path = "/ask?api_key={QUERY_KEY}"
 request = {{ query = "{{question}}", auth = {{ token = "{PARAM}" }} }}
-response = {{ answer = "answer", chunks = "debug.retrieved_chunks" }}
+response = {{ answer = "answer", retrieved_chunks = "debug.retrieved_chunks" }}
 """
 HEADERS = f'headers = {{ "x-key" = "{HEADER_KEY}", "x-gateway" = "env:GATEWAY", cookie = "{COOKIE}" }}\n'
 
@@ -312,8 +312,8 @@ def test_commands_over_such_runs_show_none_of_it(project: Project):
         project.run(*told, "--rageval-run-id", "whole", "--rageval-update-baseline", "--rageval-force")
     commands = [
         ["explain", "whole", "echo"], ["explain", "whole", "refuse"], ["compare", "whole", "baseline"],
-        ["export", "whole", "-o", "out.json"], ["export", "whole", "-o", "out.csv"], ["history"], ["merge", "a", "b"],
-        ["runs", "show", "whole"], ["judge-cache", "stats"], ["judge-check", *told[1:]],
+        ["export", "whole", "--format", "json"], ["export", "whole", "--format", "csv", "--full-text"], ["history"], ["merge", "a", "b"],
+        ["runs", "show", "whole"], ["judge-cache", "stats"], ["judge-check", "--judge", told[1]],
     ]  # fmt: skip
     results = [project.pytester.run(sys.executable, "-m", "pytest_rageval.cli.main", *command) for command in commands]
     assert leaks(project, *results) == []

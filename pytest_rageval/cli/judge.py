@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,10 +21,12 @@ from pytest_rageval.judges.budget import Budget
 from pytest_rageval.judges.cache import SqliteCache
 from pytest_rageval.judges.cached import CachedJudge
 from pytest_rageval.options import OPTIONS
+from pytest_rageval.plan import Plan
 from pytest_rageval.runs.again import config_again, plan_again
+from pytest_rageval.runs.earlier import earlier_of
+from pytest_rageval.runs.estimate import estimate
 from pytest_rageval.runs.redo import Redo, check_observed, redo
 from pytest_rageval.runs.rejudge import Rejudge, check_judge_of
-from pytest_rageval.settings import Settings
 from pytest_rageval.text import printable
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
@@ -89,7 +90,7 @@ def _judge_again(at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], 
             f"run {at.run.run_id} measures nothing that is judged; name what to judge, as in "
             "--metrics groundedness,correctness"
         )
-    with _judge_at_hand(plan.settings, at.root, at.reports) as judge:
+    with _judge_at_hand(plan, at, cases=earlier_of(at.run).metrics["total_tests"]) as judge:
         if not is_named:
             check_judge_of(at.run, judge)
         config = config_again(at.run, plan, judge=described(judge, plan.settings.judge_temperature))
@@ -107,7 +108,7 @@ def _spot_check(at: Opened, told: dict[str, str], second_judge: str | None, n: i
         raise click.UsageError("--spot-check needs a second opinion: --second-judge SPEC, or --rubrics DIR")
     first = plan_again(at.run, at.settings, at.root)
     second = plan_again(at.run, at.settings, at.root, judging=_judging(at, told, second_judge or told.get("judge")))
-    with _judge_at_hand(second.settings, at.root, at.reports) as judge:
+    with _judge_at_hand(second, at) as judge:
         if second_judge is None and "judge" not in told:
             check_judge_of(at.run, judge)
         with Progress("judged") as watch, _left_as_it_was(at):
@@ -115,12 +116,16 @@ def _spot_check(at: Opened, told: dict[str, str], second_judge: str | None, n: i
 
 
 @contextmanager
-def _judge_at_hand(settings: Settings, root: Path, reports: Path) -> Iterator[Judge]:
-    """The judge of the settings behind its cache, once its server has answered. Who uses it closes it."""
+def _judge_at_hand(plan: Plan, at: Opened, cases: int = 0) -> Iterator[Judge]:
+    """The judge of the plan behind its cache, once its server has answered. Who uses it closes it.
+
+    `cases`: how many it is to judge, to say what that may cost; 0 to say nothing.
+    """
+    settings = plan.settings
     budget = None if settings.max_cost is None else Budget(settings.max_cost)
 
     def made() -> Judge:
-        judge = judge_from_spec(settings.judge, root=root, options=JudgeOptions.of(settings, budget=budget))
+        judge = judge_from_spec(settings.judge, root=at.root, options=JudgeOptions.of(settings, budget=budget))
         if judge is None:
             raise SettingsError(f"judge {settings.judge!r}: nobody judges; name a judge with --judge")
         return judge
@@ -129,10 +134,12 @@ def _judge_at_hand(settings: Settings, root: Path, reports: Path) -> Iterator[Ju
         # One for the question alone: a judge belongs to one event loop.
         asyncio.run(_check(made()))
     judge = made()
+    if cases and (cost := estimate(judge, plan, cases)) is not None:
+        click.echo(printable(cost), err=True)
     if settings.judge_cache == "off":
         yield CachedJudge(judge, None, "off")
         return
-    cache = SqliteCache(reports / "cache" / "judge_cache.sqlite")
+    cache = SqliteCache(at.reports / "cache" / "judge_cache.sqlite")
     try:
         yield CachedJudge(judge, cache, settings.judge_cache)
     finally:

@@ -1,4 +1,4 @@
-"""Which of the retrieved chunks speak to the question? A second look: by a language model, or by the question's words."""
+"""Which of the retrieved chunks speak to the question? A second look, by a language model or by words."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def relevance(terms: Sequence[str], chunk: Chunk, rarity: Callable[[str], float]
     """How much of the question a chunk speaks of, from 0 to 1: 0.8 × coverage + 0.2 × adjacency.
 
     coverage    share of the question's terms in text, headings and folder, each weighing as much as it is rare
-    adjacency   the same share of the pairs of neighbouring terms, of those that stand together there as well; a question
-                of one term has none, and its coverage counts instead
+    adjacency   the same share of the pairs of neighbouring terms, of those that stand together there too; a question of
+                one term has none, and its coverage counts alone
     """
     parts = map(text_terms, (chunk.heading_path, chunk.folder, chunk.text))
     places: defaultdict[str, set[int]] = defaultdict(set)

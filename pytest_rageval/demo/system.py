@@ -36,8 +36,8 @@ class System:
     async def ask(self, ask: Ask, built: Built, *, debug: bool) -> dict[str, Any]:
         """The response to a question over the index that the library has for it, ready for JSON.
 
-        The same for the same question, apart from `debug.latency` and from what a language model says. Waits for nothing
-        but that model; raises `BadRequest`, and LlmError where the model was to write and did not.
+        The same for the same question, apart from `debug.latency` and from what a language model says. Waits for
+        nothing but that model. Raises `BadRequest`, and LlmError where the model was to write and did not.
         """
         _check_scope(ask, built.folders)
         found = retrieve(ask, built.index, built.folders)

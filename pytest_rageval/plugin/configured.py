@@ -102,18 +102,9 @@ class Configured:
 
     def estimate(self, cases: int) -> str | None:
         """What judging so many cases may cost, in one line; None where nothing is paid, or nobody knows the price."""
-        settings, plan = self._run.settings, self._run.plan
-        tariff = getattr(self._judge(), "tariff", None)
-        if tariff is None or settings.judge_cache == "replay" or settings.retrieval_only:
-            return None
-        times = cases * settings.repeat * settings.judge_repeats
-        dollars = tariff.estimate([one.prompt for one in plan.wordings.values()], settings.k, times)
-        if dollars is None:
-            return None
-        return (
-            f"judge {tariff.model}: up to {times * len(plan.wordings)} judgements, about ${dollars:.2f} by list prices "
-            f"({settings.k} passages of usual length each); what the judge cache holds costs nothing"
-        )
+        from pytest_rageval.runs.estimate import estimate
+
+        return estimate(self._judge(), self._run.plan, cases)
 
     def _judge(self) -> Judge | None:
         from pytest_rageval.judges import judge_from_spec

@@ -92,8 +92,11 @@ def threshold_line(aim: str, found: Threshold | str, gate: str) -> str:
     """One line: what the limit reaches on answers that were not used to find it, against the present gate."""
     if isinstance(found, str):
         return f"{AIMS[aim]}: no limit is suggested: {found}"
+    if found.is_present:
+        return f"{AIMS[aim]} {found.present:.2f}: the present gate serves best"
     low, high = found.gain_interval
-    advice = "beyond chance" if found.is_clearly_better else f"may be chance: keep {gate}"
+    doubt = f"{'may be chance' if found.gain > 0 else 'no gain'}: keep {gate}"
+    advice = "beyond chance" if found.is_clearly_better else doubt
     first, last = map(short, found.chosen)
     spread = "" if first == last else f"; over the folds {first} to {last}"
     return (

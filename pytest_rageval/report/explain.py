@@ -25,7 +25,8 @@ def explanation(record: Mapping[str, Any], obs: Observation | None, plan: Plan) 
     yield ""
     if obs is None:
         error = record["error"]
-        yield f"error      {error['kind']}: {printable(error['message'])}" if error else "no observation was kept"
+        said = printable(error["message"] or "its message is left out") if error else ""
+        yield f"error      {error['kind']}: {said}" if error else "no observation was kept"
         yield from _section("scores as recorded", [[name, score(value)] for name, value in record["scores"].items()])
         return
     yield from _asked(obs)

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.errors import SettingsError
+
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 10
+_READ = frozenset(["case_key", "trial", "question", "answer", "retrieved_chunks", "abstention", "verdict", "error"])
 BUFFER = 1 << 20
 """Bytes read at a time: with the usual 8 kB reading takes half as long again."""
 _KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
@@ -29,9 +32,19 @@ def records_of(path: Path, wanted: Set[str]) -> dict[str, Record]:
         for line in file:
             found = _KEY.match(line)
             if found and found[1] in named and line.endswith(b"\n"):
-                record = json.loads(line)
+                record = _record(line, path)
                 trials.setdefault(record["case_key"], {})[record["trial"]] = record
     return {key: _telling(records) for key, records in trials.items()}
+
+
+def _record(line: bytes, path: Path) -> Record:
+    try:
+        record = json.loads(line)
+        if record.keys() >= _READ and type(record["trial"]) is int:
+            return dict(record)
+    except (ValueError, RecursionError):
+        pass  # said below, as of what has no such fields
+    raise SettingsError(f"{path}: not a record: {line[:80].decode('utf-8', 'replace')}…; was the file changed?")
 
 
 def _telling(trials: Mapping[int, Record]) -> Record:

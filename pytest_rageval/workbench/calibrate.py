@@ -280,6 +280,8 @@ def _notes(
     if models and unlabelled.models and set(models) != unlabelled.models:
         by = ", ".join(sorted(unlabelled.models))
         yield f"run {unlabelled.run_id} was judged by {by}, whose errors are not those measured here"
+    if brought:
+        yield f"it cannot be seen whether the judge of run {unlabelled.run_id} is the one that scored the labels"
     if not unlabelled.passing:
         yield f"run {unlabelled.run_id} has no unlabelled case with a score for {gate.name}: no pass rate for it"
 

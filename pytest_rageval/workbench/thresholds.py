@@ -6,6 +6,7 @@ import random
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from pytest_rageval.runs.intervals import Interval
@@ -38,6 +39,7 @@ class Threshold:
     gain: float
     gain_interval: Interval
     chosen: Interval
+    is_present: bool
 
     @property
     def is_clearly_better(self) -> bool:
@@ -52,7 +54,7 @@ def best_threshold(
 
     pairs    what people said and what the judge scored
     scale    of the scores: limits are looked for in steps of a hundredth of it
-    holds    the present gate, `present` its limit; of limits that serve equally well the one nearest to it is chosen
+    holds    the present gate, `present` its limit; of limits that serve equally well the nearest is chosen
     aim      'youden': recall + specificity - 1, which does not depend on how many answers fail (Youden 1950);
              'agreement': the share of answers on the right side
 
@@ -85,6 +87,7 @@ def best_threshold(
         gain=after - before,
         gain_interval=_gain_interval(decided, holds, aim),
         chosen=(min(limits), max(limits)),
+        is_present=whole.limit == present,
     )
 
 
@@ -101,14 +104,19 @@ class _Choice(NamedTuple):
 
 
 def _best(pairs: Sequence[Pair], scale: Interval, present: float, aim: Aim) -> _Choice | None:
-    """The limit that reaches most, of equals the one nearest to the present; None where no limit parts the answers."""
+    """The limit that reaches most, of equals the one nearest to the present; None where no limit parts the answers.
+
+    Of limits that part the answers alike it is the present one, else the middle one: the furthest from either score.
+    """
     good = sorted(pair.score for pair in pairs if pair.passes)
     bad = sorted(pair.score for pair in pairs if not pair.passes)
     found: tuple[float, float, _Choice] | None = None
-    for limit in _limits(scale):
-        false_alarms, caught = bisect_left(good, limit), bisect_left(bad, limit)
+    by_parting = groupby(_limits(scale), key=lambda limit: (bisect_left(good, limit), bisect_left(bad, limit)))
+    for (false_alarms, caught), group in by_parting:
         if not 0 < false_alarms + caught < len(pairs):
             continue
+        alike = list(group)
+        limit = present if alike[0] <= present <= alike[-1] else alike[(len(alike) - 1) // 2]
         value = _reached(Confusion(caught, false_alarms, len(bad) - caught, len(good) - false_alarms), aim)
         ranked = (round(value, 12), -abs(limit - present), _Choice(limit, value))
         if found is None or ranked[:2] > found[:2]:

@@ -105,7 +105,7 @@ def test_a_limit_is_suggested_as_a_gate():
     many = [*(a_label(f"p{number}", 3) for number in range(40)),
             *(a_label(f"f{number}", 1, human_pass=False) for number in range(40))]  # fmt: skip
     result = calibrate(labels(*many), *READER, columns=160)
-    assert "  groundedness >= 3  Youden's J 1.00 held out, 0.00 at groundedness >= 3.5: gain +1.00" in result.output
+    assert "  groundedness >= 2  Youden's J 1.00 held out, 0.00 at groundedness >= 3.5: gain +1.00" in result.output
     assert "beyond chance" in result.output
 
 
@@ -307,7 +307,7 @@ def test_the_page_has_the_charts_and_needs_nothing_else():
     assert {"polyline", "circle", "table"} <= tags.seen
     assert not tags.seen & {"script", "link", "iframe", "img", "object"}
     assert tags.risky == []
-    assert "<code>groundedness &gt;= 3</code>" in text
+    assert "<code>groundedness &gt;= 2.5</code>" in text
     assert "prefers-color-scheme: dark" in text
 
 

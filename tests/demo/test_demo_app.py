@@ -162,9 +162,9 @@ def test_a_bad_body_is_refused_with_a_message_for_its_sender(body: bytes, proble
 
 
 def test_an_unknown_parameter_is_refused_with_the_known_ones():
-    response = request(SHIPPED, "POST", "/api/v1/ask", json={"question": "x", "rerank": True})
+    response = request(SHIPPED, "POST", "/api/v1/ask", json={"question": "x", "reranker": True})
     assert response.status_code == 400
-    assert response.json()["error"].startswith('unknown parameter "rerank"; known are question, k, min_score,')
+    assert response.json()["error"].startswith('unknown parameter "reranker"; known are question, k, min_score,')
 
 
 def test_all_problems_of_a_body_are_said_at_once():

@@ -53,12 +53,12 @@ def test_what_has_no_denominator_has_no_value():
 def test_kappa_is_that_of_scikit_learn():
     found = Confusion.of((judge >= 4, human >= 4) for human, judge in BOTH).kappa
     assert found is not None
-    assert found.value == pytest.approx(0.7129186602870814)  # cohen_kappa_score, scikit-learn 1.7
+    assert found.value == pytest.approx(0.7129186602870814)  # cohen_kappa_score, scikit-learn
 
 
 @pytest.mark.parametrize(
     ("cells", "error"),
-    # cohens_kappa(cells).std_kappa of statsmodels 0.14; the second table is that of Fleiss, Cohen and Everitt 1969
+    # cohens_kappa(cells).std_kappa of statsmodels; the second table is that of Fleiss, Cohen and Everitt 1969
     [([[20, 5], [10, 15]], 0.12699606293110033), ([[88, 14, 18], [10, 40, 10], [2, 6, 12]], 0.05100181557607786)],
 )
 def test_the_error_of_kappa_is_that_of_statsmodels(cells: list[list[float]], error: float):
@@ -104,7 +104,7 @@ def test_agreement_has_the_names_of_landis_and_koch(kappa: float, words: str):
 
 
 def test_weighted_kappas_are_those_of_scikit_learn():
-    # cohen_kappa_score(PEOPLE, JUDGE, weights=…), scikit-learn 1.7
+    # cohen_kappa_score(PEOPLE, JUDGE, weights=…), scikit-learn
     assert weighted_kappa(BOTH, (0, 5)) == pytest.approx(0.6984924623115578)
     assert weighted_kappa(BOTH, (0, 5), squared=True) == pytest.approx(0.8641106527541859)
 
@@ -137,7 +137,7 @@ def test_a_judge_that_says_one_thing_throughout_has_no_order():
 def test_the_area_is_that_of_scikit_learn():
     found = auroc(AT_FOUR)
     assert found is not None
-    assert found.value == pytest.approx(0.9252392344497609)  # roc_auc_score, scikit-learn 1.7
+    assert found.value == pytest.approx(0.9252392344497609)  # roc_auc_score, scikit-learn
 
 
 scores = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, 3.0, 4.75, 5.0]), min_size=2, max_size=25)

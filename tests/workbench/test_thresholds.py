@@ -41,7 +41,15 @@ def test_the_present_limit_stays_where_it_serves_as_well_as_any():
     best = found(pairs)
     assert best.limit == 3.5
     assert best.value == best.held_out == best.present == 1
+    assert best.is_present
     assert not best.is_clearly_better
+
+
+def test_a_limit_lies_half_way_between_the_scores_that_it_parts():
+    pairs = [*[Pair(True, 5.0)] * 30, *[Pair(False, 4.0)] * 30, *[Pair(False, 1.0)] * 5]
+    best = found(pairs)
+    assert best.limit == 4.5
+    assert not best.is_present
 
 
 def test_scores_that_say_nothing_seldom_give_a_limit_that_passes_for_better():

@@ -1,0 +1,23 @@
+"""What may judging cost? One line before a paid run."""
+
+from __future__ import annotations
+
+from pytest_rageval.judges.base import Judge
+from pytest_rageval.judges.prices import Tariff
+from pytest_rageval.plan import Plan
+
+
+def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
+    """What judging so many cases may cost; None where nothing is paid, or nobody knows the price."""
+    settings = plan.settings
+    tariff: Tariff | None = getattr(judge, "tariff", None)
+    if tariff is None or settings.judge_cache == "replay" or settings.retrieval_only:
+        return None
+    times = cases * settings.repeat * settings.judge_repeats
+    dollars = tariff.estimate([one.prompt for one in plan.wordings.values()], settings.k, times)
+    if dollars is None:
+        return None
+    return (
+        f"judge {tariff.model}: up to {times * len(plan.wordings)} judgements, about ${dollars:.2f} by list prices "
+        f"({settings.k} passages of usual length each); what the judge cache holds costs nothing"
+    )

@@ -1,0 +1,77 @@
+"""Runs in a network namespace that has no route, not even to loopback: what needs no server needs no network."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from judge_server import JudgeServer
+from project import SOME, Project, lines_with
+
+UNSHARE = ("unshare", "--net", "--map-root-user")
+SHIPPED = Path(__file__).parents[2] / "evalcases" / "notes_anchors.jsonl"
+
+
+@pytest.fixture
+def offline(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """The project, whose `run` is cut off from every network; its cases are those that the bot answers right."""
+    if shutil.which("unshare") is None or subprocess.run([*UNSHARE, "true"], capture_output=True).returncode:
+        pytest.skip("no network namespace of one's own here: unshare --net is not there, or not permitted")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p pytest_rageval.plugin.hooks -p xdist")
+    project.cases(SOME)
+    return project
+
+
+def run_offline(project: Project, *arguments: str) -> pytest.RunResult:
+    return project.pytester.run(*UNSHARE, sys.executable, "-m", "pytest", *arguments)
+
+
+def test_there_is_no_network_in_these_tests(offline: Project):
+    with JudgeServer() as server:
+        port = server.url.rpartition(":")[2]
+        connect = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)"
+        assert offline.pytester.run(sys.executable, "-c", connect).ret == 0
+        result = offline.pytester.run(*UNSHARE, sys.executable, "-c", connect)
+    assert result.ret == 1
+    assert "OSError" in result.stderr.str()
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_a_bot_of_the_project_is_judged_by_its_words(offline: Project, how: list[str]):
+    run_offline(offline, "--rageval-judge", "lexical", *how).assert_outcomes(passed=len(SOME))
+
+
+def test_the_demo_answers_shipped_cases(offline: Project):
+    first = SHIPPED.read_text(encoding="utf-8").splitlines()[:3]
+    offline.write("evalcases/a.jsonl", "\n".join(first) + "\n")
+    run_offline(offline, "--rageval-target", "demo").assert_outcomes(passed=len(first))
+
+
+def test_judgements_of_a_model_are_replayed_to_the_same_metrics(offline: Project):
+    with JudgeServer() as server:
+        judge = ("--rageval-judge", f"openai:judge@{server.url}")
+        offline.run(*judge).assert_outcomes(passed=len(SOME))
+        asked, metrics = len(server.chats), offline.stable_metrics()
+        result = run_offline(offline, *judge, "--rageval-judge-cache", "replay")
+        assert len(server.chats) == asked > 0
+    result.assert_outcomes(passed=len(SOME))
+    assert offline.stable_metrics() == metrics
+    assert offline.records()["boil"]["groundedness"]["model"] == "judge"
+
+
+@pytest.mark.parametrize("server", ["http://127.0.0.1:9", "https://judge.invalid"])
+def test_a_judge_that_cannot_be_reached_is_said_in_one_line_before_a_case_is_asked(offline: Project, server: str):
+    offline.write(
+        "telling.py", "import bot\ndef answer(q):\n    open('asked', 'a').close()\n    return bot.answer(q)\n"
+    )
+    result = run_offline(offline, "--rageval-target", "telling:answer", "--rageval-judge", f"openai:judge@{server}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (said,) = lines_with(result, "judge 'judge': the judge's server cannot be asked: ")
+    assert f"GET {server}/v1/models: " in said
+    assert not lines_with(result, "Traceback")
+    assert not (offline.path / "asked").exists()
+    assert offline.runs == []
