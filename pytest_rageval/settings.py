@@ -157,7 +157,7 @@ class Settings(_Frozen):
                 yield from secrets_of_headers({"authorization": variables.get(value.removeprefix("env:"), "")})
             else:
                 yield from secrets_of_headers({name: value})
-        for written in (self.target, self.judge, self.judge_base_url, self.mapping.path if self.mapping else None):
+        for written in (self.target, self.judge, self.judge_base_url):
             yield from secrets_of_target(written or "")
         yield from secrets_of_params(self.params)
         yield from secrets_of_params(self.mapping.request if self.mapping else {})
@@ -285,6 +285,8 @@ def _contradictions(settings: Settings, place: str) -> Iterator[str]:
             yield f"{place}: params.{name} cannot be set: {RESERVED_PARAMS[name]}"
     if settings.mapping is not None and settings.mapping.path[:1] not in ("", "/"):
         yield f"{place}: target.mapping.path is {_short(settings.mapping.path)}, expected one that begins with '/'"
+    if settings.mapping is not None and re.search(r"[?#\s]", settings.mapping.path):
+        yield f"{place}: target.mapping.path is a path alone; write a query into target.url, where it is kept"
     if settings.shard is not None and not _is_shard(settings.shard):
         yield f"--rageval-shard: {settings.shard!r} is not I/N with I from 1 to N, as in 1/4"
     if settings.resume is not None and settings.run_id is not None:
@@ -318,7 +320,8 @@ def _said(error: Any, place: str, given: Mapping[str, Option], options: Mapping[
         return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), known)}"
     if error["type"] == "missing":
         return f"{name} is missing"
-    found = type(error["input"]).__name__ if field == "headers" else _short(error["input"])
+    may_hold_a_key = field == "headers" and isinstance(error["input"], str | list | tuple | dict)
+    found = type(error["input"]).__name__ if may_hold_a_key else _short(error["input"])
     message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
     return f"{name} is {found}, expected {message}"
 

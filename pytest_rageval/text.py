@@ -341,16 +341,25 @@ _NUMBERED = _words("no nos p pp art para jan feb mar apr jun jul aug sep sept oc
 def printable(text: str) -> str:
     r"""The text as it may go to a terminal, a report or a file: what could steer or break them is escaped, visibly.
 
-    Escaped are control characters other than newline and tab (`\x1b`), lone surrogates (`\ud800`), and the marks that
-    turn the direction of writing around (`\u202e`). The result can always be encoded as UTF-8.
+    Escaped are control characters other than newline and tab (`\x1b`), lone surrogates (`\ud800`), the marks that
+    turn the direction of writing around (`\u202e`), and what a CI service would take for a command in its log: `::` at
+    the start of a line (`\x3a:`), `##[` and `##vso[` anywhere (`\x23#[`). The result can always be encoded as UTF-8.
     """
+    if "::" in text or "##" in text:
+        text = _COMMAND.sub(_without_command, text)
     if text.isascii() and text.isprintable():
         return text
     return _UNPRINTABLE.sub(lambda match: _escaped(ord(match.group())), text)
+
+
+def _without_command(match: re.Match[str]) -> str:
+    return f"{match['before'] or ''}{_escaped(ord(match[0][-1]))}"
 
 
 def _escaped(codepoint: int) -> str:
     return f"\\x{codepoint:02x}" if codepoint < 0x100 else f"\\u{codepoint:04x}"
 
 
+# GitHub reads `::name values::text` after leading white space and `##[name]` anywhere; Azure `##vso[name]` anywhere.
+_COMMAND = re.compile(r"(?P<before>^\s*):(?=:[a-z-]+[^\n]*?::)|#(?=#(?:vso)?\[)", re.MULTILINE | re.IGNORECASE)
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

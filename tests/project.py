@@ -94,7 +94,8 @@ class Project:
 
     def records(self) -> dict[str, dict[str, Any]]:
         """The last run's results.jsonl by case id."""
-        lines = (self.runs[-1] / "results.jsonl").read_text(encoding="utf-8").splitlines()
+        # Not splitlines(): texts may hold what it, too, takes for the end of a line.
+        lines = (self.runs[-1] / "results.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")
         records = [json.loads(line) for line in lines]
         assert len({record["case_key"] for record in records}) == len(records), "a case was recorded twice"
         return {record["test_case_id"]: record for record in records}

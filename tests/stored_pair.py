@@ -74,7 +74,10 @@ def store(
 def accept(reports: Path, folder: Path, rows: Sequence[Row]) -> Path:
     """Make a stored run the baseline."""
     path = reports / "baseline.json"
-    write_baseline(path, json.loads((folder / "metrics.json").read_text(encoding="utf-8")), rows)
+    metrics, config = (
+        json.loads((folder / name).read_text(encoding="utf-8")) for name in ("metrics.json", "config.json")
+    )
+    write_baseline(path, metrics, rows, config)
     return path
 
 

@@ -129,7 +129,7 @@ def an_answer(told: str) -> dict[str, Any]:
 
 MAPPING = f"""
 [tool.rageval.target.mapping]
-path = "/ask?api_key={QUERY_KEY}"
+path = "/ask"
 request = {{ query = "{{question}}", auth = {{ token = "{PARAM}" }} }}
 response = {{ answer = "answer", retrieved_chunks = "debug.retrieved_chunks" }}
 """
@@ -157,7 +157,9 @@ def test_so_it_is_by_other_contracts(project: Project, kind: str):
     with FaultServer(repeats) as server:
         url = server.url.replace("//", f"//ann:{PASSWORD}@")
         if kind == "mapped":
-            project.configure(f"{HEADERS}retries = 0", f'[tool.rageval.target]\nurl = "{url}"\n{MAPPING}')
+            project.configure(
+                f"{HEADERS}retries = 0", f'[tool.rageval.target]\nurl = "{url}/base?api_key={QUERY_KEY}"\n{MAPPING}'
+            )
         else:
             project.configure(f'target = "openai:parrot@{url}?key={QUERY_KEY}"\n{HEADERS}retries = 0')
         result = project.run(*REPORTS)
@@ -312,8 +314,9 @@ def test_commands_over_such_runs_show_none_of_it(project: Project):
         project.run(*told, "--rageval-run-id", "whole", "--rageval-update-baseline", "--rageval-force")
     commands = [
         ["explain", "whole", "echo"], ["explain", "whole", "refuse"], ["compare", "whole", "baseline"],
-        ["export", "whole", "--format", "json"], ["export", "whole", "--format", "csv", "--full-text"], ["history"], ["merge", "a", "b"],
-        ["runs", "show", "whole"], ["judge-cache", "stats"], ["judge-check", "--judge", told[1]],
+        ["export", "whole", "--format", "json"], ["export", "whole", "--format", "csv", "--full-text"],
+        ["history"], ["merge", "a", "b"], ["runs", "show", "whole"], ["judge-cache", "stats"],
+        ["judge-check", "--judge", told[1]],
     ]  # fmt: skip
     results = [project.pytester.run(sys.executable, "-m", "pytest_rageval.cli.main", *command) for command in commands]
     assert leaks(project, *results) == []
@@ -331,6 +334,9 @@ def test_commands_over_such_runs_show_none_of_it(project: Project):
         f'target = "bot:answer"\nheaders = "Bearer {HEADER_KEY}"',
         f'target = "bot:answer"\nheaders = {{ authorization = ["Bearer {HEADER_KEY}"] }}',
         f'target = "bot:answer"\njudge = "opnai:judge@http://ann:{PASSWORD}@host/?api_key={QUERY_KEY}"',
+        'target = { url = "http://x", mapping = { path = "/ask?api_key='
+        + QUERY_KEY
+        + '", request = { q = "{question}" }, response = { answer = "answer" } } }',
         f'target = "http://ann:{PASSWORD}@127.0.0.1:1/?api_key={QUERY_KEY}"',
     ],
 )

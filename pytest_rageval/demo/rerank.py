@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +23,7 @@ MOST = 50
 """Only so many chunks are looked at, the best retrieved ones; further ones are dropped."""
 
 FROM_ADJACENCY = 0.2
-"""Share of a lexical score that depends on terms standing together; the rest depends on their being there."""
+"""Part of what words say that depends on their standing together; the rest depends on their being there."""
 
 NEAR = 3
 """Two terms stand together if they are at most so many places apart, in either order."""
@@ -70,11 +71,13 @@ async def rerank(ask: Ask, found: Retrieved, rarity: Callable[[str], float], llm
 
 
 def relevance(terms: Sequence[str], chunk: Chunk, rarity: Callable[[str], float]) -> float:
-    """How much of the question a chunk speaks of, from 0 to 1: 0.8 × coverage + 0.2 × adjacency.
+    """How much of the question a chunk speaks of, from 0 to 1: √(0.8 × coverage + 0.2 × adjacency).
 
     coverage    share of the question's terms in text, headings and folder, each weighing as much as it is rare
     adjacency   the same share of the pairs of neighbouring terms, of those that stand together there too; a question of
                 one term has none, and its coverage counts alone
+
+    The root is for questions of many parts: a chunk that speaks of a quarter of the question reaches the threshold.
     """
     parts = map(text_terms, (chunk.heading_path, chunk.folder, chunk.text))
     places: defaultdict[str, set[int]] = defaultdict(set)
@@ -84,12 +87,12 @@ def relevance(terms: Sequence[str], chunk: Chunk, rarity: Callable[[str], float]
     coverage = _share((weight[term], term in places) for term in terms)
     pairs = list(pairwise(terms))
     if not pairs:
-        return round(coverage, 6)
+        return round(math.sqrt(coverage), 6)
     adjacency = _share(
         (weight[one] + weight[other], one in places and other in places and _stand_together(places[one], places[other]))
         for one, other in pairs
     )
-    return round((1 - FROM_ADJACENCY) * coverage + FROM_ADJACENCY * adjacency, 6)
+    return round(math.sqrt((1 - FROM_ADJACENCY) * coverage + FROM_ADJACENCY * adjacency), 6)
 
 
 def passage(chunk: Chunk) -> Passage:

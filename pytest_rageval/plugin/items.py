@@ -124,8 +124,9 @@ def keywords(case: EvalCase) -> Iterator[str]:
         yield "unanswerable"
 
 
-# pytest splits node ids at `::`, and JUnit at `[`; control characters and lone surrogates cannot be printed.
-_ODD = re.compile(r"\\(?=[xu][0-9a-f])|:(?=:)|(?<=:):|\[|[\x00-\x1f\x7f-\x9f]|[\ud800-\udfff]")
+# pytest splits node ids at `::`, and JUnit at `[`; control characters, marks that turn the direction of writing around
+# and lone surrogates cannot be printed.
+_ODD = re.compile(r"\\(?=[xu][0-9a-f])|:(?=:)|(?<=:):|\[|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def node_name(case_id: str) -> str:

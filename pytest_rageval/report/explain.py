@@ -20,6 +20,10 @@ TEXT = 300
 
 def explanation(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> Iterator[str]:
     """The lines for one record; `obs` is None where asking or judging failed, or where no observation was kept."""
+    return map(printable, _lines(record, obs, plan))
+
+
+def _lines(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> Iterator[str]:
     yield f"{record['case_key']}   {record['outcome']}"
     yield f"written at {record['source']['file']}:{record['source']['line']}"
     yield ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +30,15 @@ class BaselineCase:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A baseline file, read. `metrics` is what metrics.json of that run held."""
+    """A baseline file, read. `metrics` is what metrics.json of that run held, `config` its config.json.
+
+    `config` is None where a baseline was written without one.
+    """
 
     path: Path
     metrics: Mapping[str, Any]
     cases: Mapping[str, BaselineCase]
+    config: Mapping[str, Any] | None = None
 
     @property
     def run_id(self) -> str | None:
@@ -48,18 +53,31 @@ def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
     content = read_json(path, "baseline")
     try:
         cases = {
-            key: BaselineCase(case["content_hash"], case["outcome"], dict(case["scores"]))
+            key: BaselineCase(case["content_hash"], case["outcome"], _numbers(case["scores"]))
             for key, case in content.pop("cases").items()
         }
         content["metrics"], content["volatile"]
-    except (KeyError, TypeError, AttributeError):
+        config: Mapping[str, Any] | None = content.pop("config", None)
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise SettingsError(f"baseline: {path} is not a baseline; write one with --rageval-update-baseline") from None
-    return Baseline(path, content, cases)
+    return Baseline(path, content, cases, config)
 
 
-def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row]) -> None:
+def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
+    """The scores; TypeError or ValueError where one is no finite number."""
+    for value in scores.values():
+        if isinstance(value, bool) or not math.isfinite(value):
+            raise ValueError
+    return dict(scores)
+
+
+OF_THE_MACHINE = frozenset({"hardware", "libraries"})
+
+
+def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], config: Mapping[str, Any]) -> None:
     """Replace the baseline. One case a line, so that a change of it can be read as a diff."""
     kept = {name: value for name, value in metrics.items() if name != "comparison"}
+    kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_MACHINE}
     head = json.dumps(kept, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True)
     cases = ",\n".join(
         f"  {json.dumps(row.key, ensure_ascii=False)}: "

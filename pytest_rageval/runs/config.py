@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
-from pytest_rageval.masking import public_params, public_target, public_url
+from pytest_rageval.masking import public_params, public_target
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.replan import described, meanings
@@ -69,7 +69,6 @@ def run_config(
     told["params"] = public_params(told["params"])
     if told["mapping"] is not None:
         told["mapping"]["request"] = public_params(told["mapping"]["request"])
-        told["mapping"]["path"] = public_url(told["mapping"]["path"])
     cases = list(cases)
     dataset = dataset_hash(cases)
     versions = {

@@ -97,7 +97,7 @@ def _with_baseline(finished: Finished, plan: Plan, file: Path) -> Finished:
     refusal = _refusal(plan, finished.metrics)
     if refusal is not None:
         return replace(finished, problems={**finished.problems, "update-baseline": refusal})
-    write_baseline(file, finished.metrics, finished.rows)
+    write_baseline(file, finished.metrics, finished.rows, finished.config)
     return replace(finished, notes=(*finished.notes, _accepted(file, finished.metrics)))
 
 

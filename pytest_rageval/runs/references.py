@@ -82,7 +82,9 @@ def _of_baseline(wanted: str, path: Path, reports: Path) -> Side:
         f"{wanted} holds no texts, and its run {baseline.run_id} is not in {reports / 'runs'}: "
         "of its cases the outcomes and scores are shown"
     )
-    return Side(wanted, baseline.metrics, Scores.of(baseline.cases), None, None, note)
+    if baseline.config is not None:
+        _check(baseline.config, path, _Config)
+    return Side(wanted, baseline.metrics, Scores.of(baseline.cases), baseline.config, None, note)
 
 
 def _of_metrics(wanted: str, path: Path, reports: Path) -> Side:

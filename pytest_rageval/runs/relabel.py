@@ -64,9 +64,7 @@ def read_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> Labels
             found[key] = namesakes[0]
         elif namesakes:
             listed = ", ".join(str(case.source) for case in namesakes)
-            problems.append(
-                f"{key}: its id is that of {len(namesakes)} cases ({listed}); leave all but one out"
-            )
+            problems.append(f"{key}: its id is that of {len(namesakes)} cases ({listed}); leave all but one out")
     problems += _changed(found, records, _asked(run))
     if problems:
         raise CaseError(*problems)
