@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
@@ -153,8 +154,14 @@ class Mask:
         return self._masked(value) if self._secrets else value
 
     def _masked(self, value: Any) -> Any:
+        if value is None or isinstance(value, int | float):  # most fields of an answer: they cost the least
+            return value
         if isinstance(value, str):
             return self.text(value)
+        if names := _field_names(value.__class__):
+            named = [(name, getattr(value, name)) for name in names]
+            changed = {name: new for name, one in named if (new := self._masked(one)) is not one}
+            return replace(value, **changed) if changed else value
         if isinstance(value, Mapping):
             pairs = {self._masked(name): self._masked(one) for name, one in value.items()}
             is_same = all(name in pairs and pairs[name] is one for name, one in value.items())
@@ -164,11 +171,13 @@ class Mask:
             if all(new is old for new, old in zip(parts, value, strict=True)):
                 return value
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-        if is_dataclass(value) and not isinstance(value, type):
-            named = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
-            changed = {name: new for name, one in named.items() if (new := self._masked(one)) is not one}
-            return replace(value, **changed) if changed else value
         return value
+
+
+@lru_cache(maxsize=64)
+def _field_names(kind: Any) -> tuple[str, ...]:
+    """What a value of a dataclass is made of; nothing for other classes."""
+    return tuple(one.name for one in fields(kind) if one.init) if is_dataclass(kind) else ()
 
 
 _WRITTEN_AS_NUMBERS = re.compile(r"""[+&<>='"]""")

@@ -52,11 +52,20 @@ def test_a_reference_is_a_run(reports: Path, wanted: str, run_id: str):
 def test_a_baseline_whose_run_is_gone_says_that_it_has_no_texts(reports: Path):
     shutil.rmtree(reports / "runs" / "20250101_000000")
     side = opened(reports, "baseline")
-    assert (side.run, side.config) == (None, None)
+    assert side.run is None
     assert "baseline holds no texts, and its run 20250101_000000 is not in" in (side.note or "")
     found = compared(reports, "baseline", "latest")
     assert found.is_compared
-    assert found.content["versions"]["retriever"]["changed"] is None
+    assert found.content["versions"]["retriever"]["changed"] is not None  # a baseline keeps its configuration
+
+
+def test_a_baseline_without_its_configuration_leaves_the_versions_unknown(reports: Path):
+    shutil.rmtree(reports / "runs" / "20250101_000000")
+    baseline = json.loads((reports / "baseline.json").read_text(encoding="utf-8"))
+    del baseline["config"]
+    (reports / "baseline.json").write_text(json.dumps(baseline), encoding="utf-8")
+    assert opened(reports, "baseline").config is None
+    assert compared(reports, "baseline", "latest").content["versions"]["retriever"]["changed"] is None
 
 
 def test_a_run_of_the_same_name_that_is_not_the_baselines_lends_it_nothing(reports: Path):
