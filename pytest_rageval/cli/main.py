@@ -8,6 +8,7 @@ import sys
 import click
 
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.text import printable
 
 VERBS = {
     "calibrate": "a judge against people's labels",
@@ -59,7 +60,7 @@ def main() -> None:
         rageval()
     except RagevalError as error:
         for problem in error.problems:
-            click.echo(f"ERROR: {problem}", err=True)
+            click.echo(printable(f"ERROR: {problem}"), err=True)
         sys.exit(2)
 
 

@@ -15,7 +15,7 @@ from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.intervals import Interval, bootstrap, wilson
-from pytest_rageval.runs.records import legacy_names
+from pytest_rageval.runs.records import PHASES, legacy_names
 from pytest_rageval.runs.rows import ASK_FAILED, Row, cases_of, in_order
 
 BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
@@ -270,7 +270,7 @@ def _latency(rows: Sequence[Row]) -> dict[str, Any]:
     """Milliseconds over the cases that were asked; phases where the system reports them."""
     totals = [value for row in rows if (value := row.latency.get("total_ms")) is not None]
     phases = {}
-    for phase in ("folder_selection_ms", "retrieval_ms", "generation_ms", "judge_ms", "queue_ms"):
+    for phase in (*PHASES, "judge_ms", "queue_ms"):
         values = [value for row in rows if (value := row.latency.get(phase)) is not None]
         if values:
             phases[phase] = {"p50": percentile(values, 0.5), "p95": percentile(values, 0.95)}

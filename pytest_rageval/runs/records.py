@@ -21,7 +21,7 @@ CUT = 200
 """Characters of a text that results.jsonl keeps."""
 LONGEST_MESSAGE = 2_000
 """Characters of an error's message; those made here are shorter."""
-PHASES = ("folder_selection_ms", "retrieval_ms", "generation_ms")
+PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
 
 
 def result_record(
