@@ -111,8 +111,15 @@ def _conditions(written: str | None, place: str, gate: str) -> Conditions:
 
 
 def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
-    """The gate with its metric looked up; an unknown name is a SettingsError."""
-    return replace(gate, measure=registry.measure(gate.metric, k))
+    """The gate with its metric looked up; an unknown name or a limit beyond the metric's scale is a SettingsError."""
+    found = replace(gate, measure=registry.measure(gate.metric, k))
+    low, high = found.measure.metric.scale if found.measure else (0.0, 1.0)
+    if not gate.off and not low <= found.threshold <= high:
+        percent = f"; did you mean {gate.limit:g}%?" if not gate.percent and high == 1 < gate.limit <= 100 else ""
+        raise SettingsError(
+            f"gate '{found}': the limit is beyond the scale of {found.name}, {low:g} to {high:g}{percent}"
+        )
+    return found
 
 
 def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Iterable[Gate]) -> tuple[Gate, ...]:

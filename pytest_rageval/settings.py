@@ -189,7 +189,7 @@ def load_settings(
     try:
         settings = Settings.model_validate(told)
     except ValidationError as invalid:
-        problems += [_said(error, place, given, options or {}) for error in invalid.errors()]
+        problems += [_said(error, place, given, options or {}) for error in invalid.errors() if not _is_echo(error)]
         raise SettingsError(*problems) from None
     problems += list(_contradictions(settings, place))
     if problems:
@@ -220,7 +220,8 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
         elif key == "target" and isinstance(value, dict):
             told |= _target_table(place, value, problems)
         else:
-            told[key] = _tuples(value)
+            is_gates = key == "gates" and isinstance(value, dict)
+            told[key] = {name: _tuples(one) for name, one in value.items()} if is_gates else _tuples(value)
     return told, problems
 
 
@@ -245,8 +246,6 @@ def _tuples(value: Any) -> Any:
     """TOML arrays as tuples where Settings holds tuples; tables below are handled by their own models."""
     if isinstance(value, list):
         return tuple(_tuples(one) for one in value)
-    if isinstance(value, dict) and set(value) <= {"case", "run"}:
-        return {key: _tuples(one) for key, one in value.items()}
     return value
 
 
@@ -306,6 +305,11 @@ def _is_shard(written: str) -> bool:
 
 
 _TABLES: Mapping[str, type[BaseModel]] = {"gates": Gates, "regression": Regression, "mapping": TargetMapping}
+
+
+def _is_echo(error: Any) -> bool:
+    """A table that is no string either: what is wrong with it as a table is said already."""
+    return error["loc"][-1] == "str" and isinstance(error["input"], dict)
 
 
 def _said(error: Any, place: str, given: Mapping[str, Option], options: Mapping[str, Any]) -> str:

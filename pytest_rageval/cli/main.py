@@ -62,6 +62,9 @@ def main() -> None:
         for problem in error.problems:
             click.echo(printable(f"ERROR: {problem}"), err=True)
         sys.exit(2)
+    except OSError as error:  # a folder that cannot be written, a disk that is full
+        click.echo(printable(f"ERROR: {error.filename or 'a file'}: {error.strerror or error}"), err=True)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ async def only_model(models_url: str, headers: Mapping[str, str]) -> str:
     try:
         data = data_of(await _get(models_url, headers), where)
     except (HttpFailure, JudgeError) as failure:
-        raise SettingsError(f"the judge's model cannot be asked for: {failure}; write openai:MODEL@URL") from None
+        raise SettingsError(f"the judge's model cannot be asked for: {failure}; is the server running?") from None
     listed = data.get("data") if isinstance(data, Mapping) else None
     entries = listed if isinstance(listed, list) else []
     ids = [entry.get("id") for entry in entries if isinstance(entry, Mapping)]

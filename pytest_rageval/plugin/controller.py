@@ -217,11 +217,20 @@ class Controller:
             is_cut_short=is_ended_early,
         )
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._is_meant() and not self._run.found_files:
+            patterns = ", ".join(self._run.globs)
+            terminalreporter.write_line(f"rageval: no file holds cases: nothing matches {patterns}", yellow=True)
         if self._finished is not None:
             from pytest_rageval.plugin.summary import write_summary
 
             write_summary(terminalreporter, self._finished, self._run)
+
+    def _is_meant(self) -> bool:
+        """Does the project or the command line speak of us at all?"""
+        from pytest_rageval.table import has_table
+
+        return bool(self._run.given_options) or has_table(self._run.root)
 
 
 def end_as_by_ctrl_c() -> Callable[[], None]:

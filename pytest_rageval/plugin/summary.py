@@ -24,6 +24,8 @@ def write_summary(terminal: pytest.TerminalReporter, finished: Finished, run: Ev
         terminal.write_line(printable(line.text), **({} if line.style == "plain" else {line.style: True}))
     for note in (*finished.notes, *run.notes):
         terminal.write_line(printable(note), yellow=True)
+    if finished.is_cut_short:
+        terminal.write_line(f"interrupted; pytest --rageval-resume {finished.folder.name} finishes it", yellow=True)
     folder = finished.folder
     shown = folder.relative_to(run.root) if folder.is_relative_to(run.root) else folder
     terminal.write_line(f"summary: {shown / 'summary.md'}")

@@ -31,6 +31,7 @@ def _lines(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> It
         error = record["error"]
         said = printable(error["message"] or "its message is left out") if error else ""
         yield f"error      {error['kind']}: {said}" if error else "no observation was kept"
+        yield from _as_recorded(record)
         yield from _section("scores as recorded", [[name, score(value)] for name, value in record["scores"].items()])
         return
     yield from _asked(obs)
@@ -42,6 +43,18 @@ def _lines(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> It
     for name, reason in record["skipped_metrics"].items():
         reasons.setdefault(reason, []).append(name)
     yield from _section("not applicable", [[reason + ":", ", ".join(names)] for reason, names in reasons.items()])
+
+
+def _as_recorded(record: Mapping[str, Any]) -> Iterator[str]:
+    """What is known of a case without its observation: texts as far as results.jsonl keeps them."""
+    for name in ("question", "answer"):
+        if record[name]:
+            yield f"{name:<10} {_text(record[name])}"
+    rows = []
+    for chunk in record["retrieved_chunks"]:
+        place = " > ".join(part for part in (chunk["rel_path"], chunk["heading_path"]) if part)
+        rows.append([str(chunk["rank"]), shortened(printable(place or chunk["chunk_id"] or "?"), 70)])
+    yield from _section("came", rows)
 
 
 def _asked(obs: Observation) -> Iterator[str]:

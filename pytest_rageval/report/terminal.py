@@ -46,15 +46,17 @@ def _head(metrics: Mapping[str, Any]) -> str:
     named = {
         "passed": "passed",
         "failed": "failed",
-        "error": "errors",
-        "xfailed": "known failures",
+        "error": "errors" if outcomes["error"] != 1 else "error",
+        "xfailed": "known failures" if outcomes["xfailed"] != 1 else "known failure",
         "skipped": "skipped",
     }
     counts = ", ".join(f"{outcomes[name]} {title}" for name, title in named.items() if outcomes[name])
     partial = " · partial run" if metrics["partial"] else ""
-    return (
-        f"{metrics['total_tests']} cases: {counts or 'none ran'} · overall {score(metrics['overall_score'])}{partial}"
-    )
+    total, broken = metrics["total_tests"], outcomes["error"]
+    # Without the cases that broke, a broken run would look like the best one.
+    of = f" of the {total - broken} without errors" if broken and metrics["overall_score"] is not None else ""
+    cases = "1 case" if total == 1 else f"{total} cases"
+    return f"{cases}: {counts or 'none ran'} · overall {score(metrics['overall_score'])}{of}{partial}"
 
 
 def _repeats(metrics: Mapping[str, Any]) -> Iterator[Line]:
@@ -81,7 +83,7 @@ def _table(metrics: Mapping[str, Any]) -> Iterator[Line]:
     yield from (Line(text, style) for text, style in zip(aligned(rows), styles, strict=True))
     if len(categories) > SHOWN_CATEGORIES:
         yield Line(f"and {len(categories) - SHOWN_CATEGORIES} more categories: see summary.md")
-    if not metrics.get("comparison"):
+    if not metrics.get("comparison") and not metrics["partial"]:
         yield Line("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
 
 
@@ -138,8 +140,10 @@ def _gates(metrics: Mapping[str, Any]) -> Iterator[Line]:
     """Gates of the run that do not hold, and what one should know of those that do."""
     for gate in metrics["gates"]:
         if gate["passed"] is not True or is_warning(gate):
+            shown_only = " (a partial run: fails nothing)" if metrics["partial"] else ""
+            is_failing = gate["passed"] is False and not metrics["partial"]
             yield Line("")
-            yield Line(gate_line(gate), "red" if gate["passed"] is False else "yellow")
+            yield Line(gate_line(gate) + shown_only, "red" if is_failing else "yellow")
 
 
 def _failures(metrics: Mapping[str, Any], rows: Sequence[Row], width: int) -> Iterator[Line]:
@@ -206,9 +210,12 @@ def _judging(cost: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Line]:
 
 def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Line]:
     if metrics["without_gate"]:
-        yield Line(f"{metrics['without_gate']} cases were examined by no gate", "yellow")
+        many = metrics["without_gate"] != 1
+        yield Line(f"{metrics['without_gate']} {'cases were' if many else 'case was'} examined by no gate", "yellow")
     judge = metrics.get("judge")
-    if judge and judge["heuristic"]:
+    if judge and not judge["heuristic"]:
+        yield Line(f"judge: {judge['model']}")
+    elif judge:
         yield Line(
             f"judge: {judge['model']}, a heuristic without a model; its scores gate only where you wrote the gate"
         )

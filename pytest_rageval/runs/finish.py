@@ -31,6 +31,7 @@ class Finished:
     folder: Path
     problems: Mapping[str, str]
     notes: tuple[str, ...]
+    is_cut_short: bool = False
 
     @property
     def is_partial(self) -> bool:
@@ -82,7 +83,9 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     }
     problems = dict(_problems(plan, extent, rows, comparison, is_partial=info.is_partial))
     notes = tuple(_notes(keeper, plan, comparison))
-    return Finished(metrics, config, tuple(rows), keeper.folder.path, problems, notes)
+    return Finished(
+        metrics, config, tuple(rows), keeper.folder.path, problems, notes, extent.is_cut_short and not extent.earlier
+    )
 
 
 def _folders(keeper: Keeper, extent: Extent) -> Iterator[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,10 @@ class Keeper:
     @classmethod
     def new(cls, reports: Path, plan: Plan, config: Mapping[str, Any]) -> Keeper:
         """A run that begins."""
-        keeper = cls(RunFolder.new(reports, plan.settings.run_id), plan, config)
+        begun = datetime.now(UTC).isoformat(timespec="microseconds")
+        keeper = cls(RunFolder.new(reports, plan.settings.run_id), plan, {**config, "begun": begun})
         keeper.folder.claim()
-        write_json(keeper.folder.path / "config.json", config)
+        write_json(keeper.folder.path / "config.json", keeper.config)
         return keeper
 
     @classmethod
@@ -47,7 +49,8 @@ class Keeper:
         keeper.warnings += mend(run.path)
         for record in run.records():
             keeper.note(record)
-        keeper.folder.log(f"resumed: {len(keeper.rows)} results are there")
+        keeper.warnings.append(f"resumed {run.run_id}: {len(keeper.rows)} results were there and were not asked again")
+        keeper.folder.log(keeper.warnings[-1])
         return keeper
 
     def take(self, payload: str) -> None:

@@ -53,7 +53,8 @@ class Rejudge:
         before, trial = observed_of(line, self.run.config), trial_of(line)
         assert before.answer is not None
         found = await self._judge(trial, before.answer, before)
-        self.judged += 1
+        # An answer about which nothing is to be asked says nothing of the judge.
+        self.judged += isinstance(found, Unobserved) or bool(found.judgements)
         if isinstance(found, Unobserved):
             self.failed += 1
             self.problem = self.problem or found.problem

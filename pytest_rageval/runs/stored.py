@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def _judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
 def open_run(reports: Path, wanted: str) -> StoredRun:
     """The run of this id, `latest` or `latest~1`; a path to a run's folder works too."""
     runs = reports / "runs"
-    known = sorted(path.name for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
+    known = [path.name for path in in_time(runs)]
     name = wanted
     if wanted == "latest" or wanted.startswith("latest~"):
         back = wanted.partition("~")[2] or "0"
@@ -99,6 +100,21 @@ def open_run(reports: Path, wanted: str) -> StoredRun:
         last = f"; the last ones are {', '.join(known[-3:])}" if known else f"; {runs} holds no runs"
         raise SettingsError(f"there is no run {wanted!r}{last}")
     return StoredRun(path, read_json(path / "config.json", "run"))
+
+
+def in_time(runs: Path) -> list[Path]:
+    """The folders of runs in the order in which these were begun, whatever they are called."""
+    folders = (path.parent for path in runs.glob("*/config.json"))
+    return sorted(folders, key=lambda path: (_begun(path), path.name))
+
+
+def _begun(folder: Path) -> float:
+    """When a run was begun, in seconds; of one that does not say so, when its configuration was written."""
+    path = folder / "config.json"
+    try:
+        return datetime.fromisoformat(json.loads(path.read_bytes())["begun"]).timestamp()
+    except (OSError, ValueError, TypeError, KeyError):
+        return path.stat().st_mtime
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
