@@ -49,7 +49,7 @@ class Keeper:
         keeper.warnings += mend(run.path)
         for record in run.records():
             keeper.note(record)
-        keeper.warnings.append(f"resumed {run.run_id}: {len(keeper.rows)} results were there and were not asked again")
+        keeper.warnings.append(f"resumed {run.run_id}: {len(keeper.rows)} results were there already")
         keeper.folder.log(keeper.warnings[-1])
         return keeper
 
