@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -185,14 +185,19 @@ def _overall(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
     broken = next((one for one in results if one.error is not None), None)
     if broken is not None or first.observation is None:
         return broken or first
-    found: dict[str, list[float]] = {}
-    for result in results:
-        for name, value in result.scores.items():
-            found.setdefault(name, []).append(value)
-    scores = {name: math.fsum(values) / len(values) for name, values in found.items()}
+    scores = mean_scores(result.scores for result in results)
     held, failed = check(plan.case_gates, first.observation, scores)
     outcome: Outcome = "failed" if failed else "passed" if scores else "skipped"
     return replace(first, outcome=outcome, scores=scores, passed_gates=held, failed_gates=failed)
+
+
+def mean_scores(trials: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """By metric, the mean over the trials that have a score of it; the same to the last digit in any order."""
+    found: dict[str, list[float]] = {}
+    for scores in trials:
+        for name, value in scores.items():
+            found.setdefault(name, []).append(value)
+    return {name: math.fsum(values) / len(values) for name, values in found.items()}
 
 
 def _ms(since: float, until: float | None = None) -> float:

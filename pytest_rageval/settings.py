@@ -221,7 +221,7 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
             told |= _target_table(place, value, problems)
         else:
             is_gates = key == "gates" and isinstance(value, dict)
-            told[key] = {name: _tuples(one) for name, one in value.items()} if is_gates else _tuples(value)
+            told[key] = {name: tuples_of(one) for name, one in value.items()} if is_gates else tuples_of(value)
     return told, problems
 
 
@@ -242,10 +242,10 @@ def _is_url(target: str | None) -> bool:
     return target is not None and target.startswith(("http:", "https:"))
 
 
-def _tuples(value: Any) -> Any:
+def tuples_of(value: Any) -> Any:
     """TOML arrays as tuples where Settings holds tuples; tables below are handled by their own models."""
     if isinstance(value, list):
-        return tuple(_tuples(one) for one in value)
+        return tuple(tuples_of(one) for one in value)
     return value
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.baseline import baseline_file
 from pytest_rageval.runs.pair import Paired, pair
 from pytest_rageval.runs.references import open_side
 from pytest_rageval.runs.store import write_text
@@ -42,8 +43,7 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     root = Path.cwd()
     settings = load_settings(root, {"reports": options["reports"]})
     reports = root / settings.reports
-    baseline = root / settings.baseline if settings.baseline else reports / "baseline.json"
-    sides = [open_side(reports, baseline, wanted) for wanted in (before, after)]
+    sides = [open_side(reports, baseline_file(settings, root), wanted) for wanted in (before, after)]
     ignores = options["ignore_invariants"] or settings.ignore_invariants
     found = pair(sides[0], sides[1], settings, ignore_invariants=ignores)
     if output is None:

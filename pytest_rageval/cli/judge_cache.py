@@ -11,6 +11,7 @@ import click
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.judges.cache_lines import BadLine, entry_line, read_lines
 from pytest_rageval.judges.cache_upkeep import Entry, Held, Unreadable, add, entries, held, opened, prune
+from pytest_rageval.report.numbers import file_size
 from pytest_rageval.runs.store import write_text
 from pytest_rageval.settings import load_settings
 from pytest_rageval.text import printable
@@ -42,7 +43,7 @@ def stats(cache: Path | None, *, as_json: bool) -> None:
         listed = [group._asdict() for group in groups]
         click.echo(json.dumps({"path": str(path), "bytes": size, "entries": number, "groups": listed}, indent=2))
         return
-    click.echo(f"{_shown(path)}: {_many(number)}, {_bytes(size)}")
+    click.echo(f"{_shown(path)}: {_many(number)}, {file_size(size)}")
     _echo_groups(groups)
 
 
@@ -120,7 +121,7 @@ def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric
         gone = prune(connection, older_than_days=older_than, model=model, rubric=rubric, dry_run=dry_run)
     number = sum(group.entries for group in gone)
     said = "would remove" if dry_run else "removed"
-    size = "" if dry_run or not gone else f"; {_bytes(_size(path))} are left"
+    size = "" if dry_run or not gone else f"; {file_size(_size(path))} are left"
     click.echo(f"{_shown(path)}: {said} {number:,} of {_many(before)}{size}")
     _echo_groups(gone)
 
@@ -149,10 +150,6 @@ def _bounded(problems: list[str]) -> list[str]:
 
 def _many(number: int) -> str:
     return f"{number:,} judgement{'' if number == 1 else 's'}"
-
-
-def _bytes(number: int) -> str:
-    return f"{number / 1e6:,.1f} MB" if number >= 100_000 else f"{number / 1e3:,.1f} kB"
 
 
 def _shown(path: Path) -> str:

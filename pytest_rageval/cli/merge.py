@@ -9,7 +9,7 @@ import click
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cli.ending import end
-from pytest_rageval.runs.baseline import read_baseline
+from pytest_rageval.runs.baseline import baseline_file, read_baseline
 from pytest_rageval.runs.merge import check_parts
 from pytest_rageval.runs.merge import merge as merge_runs
 from pytest_rageval.runs.replan import plan_of
@@ -32,7 +32,7 @@ def merge(runs: tuple[str, ...], **options: object) -> None:
     parts = [open_run(reports, run) for run in runs]
     files = find_case_files(root, settings.cases)
     check_parts(parts, [case for file in files for case in load_file(file, root).cases])
-    path = root / settings.baseline if settings.baseline else reports / "baseline.json"
+    path = baseline_file(settings, root)
     baseline = read_baseline(path, is_required=settings.baseline is not None and not settings.update_baseline)
     plan = plan_of(parts[0], settings, root)
     end(merge_runs(parts, plan, reports, baseline, path), plan)

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.report.numbers import NO_VALUE, denominator, score
+from pytest_rageval.report.numbers import NO_VALUE, denominator, file_size, score
 from pytest_rageval.report.table import aligned, shortened
-from pytest_rageval.runs.baseline import read_baseline
+from pytest_rageval.runs.baseline import baseline_file, read_baseline
 from pytest_rageval.runs.reconfigured import flat_settings
 from pytest_rageval.runs.stored import open_run
 from pytest_rageval.runs.upkeep import KeptRun, kept_run, kept_runs, may_go, remove
@@ -49,7 +49,7 @@ def list_(reports: str | None, *, as_json: bool) -> None:
     notes = ["note", *(_note(run, baseline) for run in found)]
     for line, note in zip(_table(found), notes, strict=True):
         click.echo(f"{line}  {note}".rstrip())
-    click.echo(f"{_many(len(found))}, {_bytes(sum(run.bytes for run in found))}")
+    click.echo(f"{_many(len(found))}, {file_size(sum(run.bytes for run in found))}")
 
 
 @runs.command()
@@ -108,7 +108,7 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
     for run, reason in done.kept:
         click.echo(f"stays: {_id(run)}: {printable(reason)}", err=True)
     left = len(every) - len(done.removed)
-    click.echo(f"removed {_many(len(done.removed))}, {_bytes(sum(run.bytes for run in done.removed))}; {left} left")
+    click.echo(f"removed {_many(len(done.removed))}, {file_size(sum(run.bytes for run in done.removed))}; {left} left")
     sys.exit(1 if done.kept else 0)
 
 
@@ -127,12 +127,11 @@ def _folder(reports: str | None) -> tuple[Path, Settings]:
     return root / settings.reports, settings
 
 
-def _baseline(reports: Path, settings: Settings, *, is_lenient: bool) -> str | None:
+def _baseline(settings: Settings, *, is_lenient: bool) -> str | None:
     """The id of the run that the baseline came from; a baseline that cannot be read is a SettingsError, or nothing
     where that does not matter."""
-    path = Path.cwd() / settings.baseline if settings.baseline else reports / "baseline.json"
     try:
-        baseline = read_baseline(path, is_required=False)
+        baseline = read_baseline(baseline_file(settings, Path.cwd()), is_required=False)
     except SettingsError:
         if is_lenient:
             return None
@@ -157,7 +156,7 @@ def _table(found: Sequence[KeptRun]) -> list[str]:
         outcomes = [str(run.outcomes.get(n, 0)) if run.outcomes else NO_VALUE for n in ("passed", "failed", "error")]
         total = NO_VALUE if run.total is None else str(run.total)
         rows.append(
-            [_id(run), f"{run.timestamp:%Y-%m-%d %H:%M}", total, *outcomes, score(run.overall), _bytes(run.bytes)]
+            [_id(run), f"{run.timestamp:%Y-%m-%d %H:%M}", total, *outcomes, score(run.overall), file_size(run.bytes)]
         )
     return aligned(rows)
 
@@ -187,7 +186,7 @@ def _shown(
             if one["n_scored"] and name != "overall_score"
         ]
         yield from _titled("metrics", rows)
-    yield from _titled("files", [[printable(file.name), _bytes(file.bytes)] for file in run.files])
+    yield from _titled("files", [[printable(file.name), file_size(file.bytes)] for file in run.files])
 
 
 def _titled(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
@@ -206,7 +205,7 @@ def _value(value: Any) -> str:
 
 
 def _echo_removed(said: str, found: Sequence[KeptRun]) -> None:
-    rows = [[_id(run), f"{run.timestamp:%Y-%m-%d %H:%M}", _bytes(run.bytes)] for run in found]
+    rows = [[_id(run), f"{run.timestamp:%Y-%m-%d %H:%M}", file_size(run.bytes)] for run in found]
     for line in aligned(rows, indent=said):
         click.echo(line)
 
@@ -235,7 +234,3 @@ def _echo_json(value: Mapping[str, Any]) -> None:
 
 def _many(number: int) -> str:
     return f"{number:,} run{'' if number == 1 else 's'}"
-
-
-def _bytes(number: int) -> str:
-    return f"{number / 1e6:,.1f} MB" if number >= 100_000 else f"{number / 1e3:,.1f} kB"

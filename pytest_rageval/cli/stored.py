@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from pytest_rageval.runs.baseline import Baseline, read_baseline
+from pytest_rageval.runs.baseline import Baseline, baseline_file, read_baseline
 from pytest_rageval.runs.stored import StoredRun, open_run
 from pytest_rageval.settings import Settings, load_settings
 
@@ -30,8 +30,7 @@ def opened(wanted: str, **options: Any) -> Opened:
     root = Path.cwd()
     settings = load_settings(root, options)
     reports = root / settings.reports
-    path = root / settings.baseline if settings.baseline else reports / "baseline.json"
-    baseline = read_baseline(path, is_required=settings.baseline is not None)
+    baseline = read_baseline(baseline_file(settings, root), is_required=settings.baseline is not None)
     return Opened(root, settings, reports, open_run(reports, wanted), baseline)
 
 

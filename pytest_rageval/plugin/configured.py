@@ -77,7 +77,7 @@ class Configured:
         """The configured judge as config.json names it; None where nothing is judged."""
         from pytest_rageval.judges.base import described
 
-        judge = self._judge()
+        judge = self._asked_about
         if judge is None or self._run.settings.retrieval_only:
             return None
         return described(judge, self._run.settings.judge_temperature)
@@ -87,7 +87,7 @@ class Configured:
         settings = self._run.settings
         if settings.judge_cache == "replay" or settings.retrieval_only or settings.dry_run:
             return
-        judge = self._judge()
+        judge = self._asked_about
         check = getattr(judge, "check", None)
         if judge is None or check is None:
             return
@@ -104,7 +104,15 @@ class Configured:
         """What judging so many cases may cost, in one line; None where nothing is paid, or nobody knows the price."""
         from pytest_rageval.runs.estimate import estimate
 
-        return estimate(self._judge(), self._run.plan, cases)
+        return estimate(self._asked_about, self._run.plan, cases)
+
+    @cached_property
+    def _asked_about(self) -> Judge | None:
+        """The judge that all questions about it are put to, made once: making one may ask its server which model it has.
+
+        It never judges: a judge belongs to one event loop.
+        """
+        return self._judge()
 
     def _judge(self) -> Judge | None:
         from pytest_rageval.judges import judge_from_spec

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+
+from pytest_rageval.errors import RagevalError
 
 if TYPE_CHECKING:
     from pytest_rageval.model import EvalCase
@@ -96,13 +99,9 @@ class Controller:
 
     def _check_judge(self, cases: int) -> None:
         """Before the first question: can the judge be asked, and what may it cost?"""
-        from pytest_rageval.errors import RagevalError
-
-        try:
+        with self._usage_errors():
             self._run.configured.check_judge()
             estimate = self._run.configured.estimate(cases)
-        except RagevalError as error:
-            raise pytest.UsageError(*self._run.mask.value(error.problems)) from None
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if estimate is not None and terminal is not None:
             terminal.write_line(estimate)
@@ -111,21 +110,22 @@ class Controller:
         """Before the first question: can its answer be kept? A run that cannot be resumed is a usage error."""
         if self._run.settings.dry_run:
             return
-        from pytest_rageval.errors import RagevalError
-
-        try:
+        with self._usage_errors():
             self._run.keeper  # noqa: B018 because what it raises is what is wanted
-        except RagevalError as error:
-            raise pytest.UsageError(*self._run.mask.value(error.problems)) from None
         self._restore = end_as_by_ctrl_c()
 
     def _check_target(self) -> None:
         """Before the first question: is there a target, can it be reached, does it have all answers?"""
-        from pytest_rageval.errors import RagevalError
         from pytest_rageval.plugin.foresight import check_target
 
-        try:
+        with self._usage_errors():
             check_target(self._run)
+
+    @contextmanager
+    def _usage_errors(self) -> Iterator[None]:
+        """What a user can mend ends the session with exit code 4 and a line for each problem."""
+        try:
+            yield
         except RagevalError as error:
             raise pytest.UsageError(*self._run.mask.value(error.problems)) from None
 

@@ -223,8 +223,9 @@ class EvalSession:
 
     @property
     def baseline_file(self) -> Path:
-        written = self.settings.baseline
-        return self.root / written if written is not None else self.reports / "baseline.json"
+        from pytest_rageval.runs.baseline import baseline_file
+
+        return baseline_file(self.settings, self.root)
 
     @cached_property
     def baseline(self) -> Baseline | None:

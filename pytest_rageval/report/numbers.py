@@ -36,6 +36,11 @@ def denominator(metric: Mapping[str, Any]) -> str:
     return f"{metric['n_scored']} of {metric['n_expected']}" + (f" ({', '.join(parts)})" if parts else "")
 
 
+def file_size(number: int) -> str:
+    """Bytes as `12.3 kB` or `1,234.5 MB`."""
+    return f"{number / 1e6:,.1f} MB" if number >= 100_000 else f"{number / 1e3:,.1f} kB"
+
+
 def duration(milliseconds: float) -> str:
     """`340 ms` or `12.3 s`."""
     return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.rows import Row, cases_of
 from pytest_rageval.runs.store import read_json, write_text
+from pytest_rageval.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class Baseline:
     def run_id(self) -> str | None:
         run_id: str | None = self.metrics.get("volatile", {}).get("run_id")
         return run_id
+
+
+def baseline_file(settings: Settings, root: Path) -> Path:
+    """Where the project keeps its baseline: as configured, else among its reports."""
+    return root / (settings.baseline if settings.baseline is not None else f"{settings.reports}/baseline.json")
 
 
 def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.model import NotApplicable
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.stored import StoredRun
-from pytest_rageval.settings import Gates, Settings
+from pytest_rageval.settings import Gates, Settings, tuples_of
 
 DESCRIBED = ("layer", "better", "scale", "binary", "aggregate", "run_level")
 
@@ -43,7 +42,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     known = load_registry()
     options = {name: value for name, value in told.pop("metric_options").items() if name in known}
     gates = told.pop("gates")
-    then = {name: _as_told(value) for name, value in told.items() if name in Settings.model_fields}
+    then = {name: tuples_of(value) for name, value in told.items() if name in Settings.model_fields}
     return current.model_copy(
         update=then
         | {
@@ -82,11 +81,3 @@ class _Described:
 
     def __call__(self, obs: object, k: int | None = None) -> NotApplicable:
         return without_code(obs, k)
-
-
-def _as_told(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_as_told(one) for one in value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return value

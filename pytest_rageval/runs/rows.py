@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from pytest_rageval.engine import mean_scores
 
 ASK_FAILED = frozenset(
     {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
@@ -95,11 +96,7 @@ def _over(trials: list[Row]) -> Row:
     broken = next((row for row in trials if row.error_kind is not None), None)
     if broken is not None:
         return broken
-    found: dict[str, list[float]] = {}
-    for row in trials:
-        for name, value in row.scores.items():
-            found.setdefault(name, []).append(value)
-    scores = {name: math.fsum(values) / len(values) for name, values in found.items()}
+    scores = mean_scores(row.scores for row in trials)
     not_applicable = frozenset().union(*(row.not_applicable for row in trials)) - scores.keys()
     is_blank = all(row.is_blank for row in trials)
     return replace(trials[0], scores=scores, not_applicable=not_applicable, is_blank=is_blank)
