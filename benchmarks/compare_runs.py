@@ -11,13 +11,13 @@ import sys
 import time
 from pathlib import Path
 
+from pytest_rageval.compare.baseline import Baseline
+from pytest_rageval.compare.verdicts import compare
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.baseline import Baseline, BaselineCase
-from pytest_rageval.runs.compare import compare
-from pytest_rageval.runs.rows import Row
-from pytest_rageval.settings import Settings
+from pytest_rageval.runs.row import CaseScores, Row
 
 CASES = 100_000
 METRICS = ("recall_any", "recall_all", "context_recall", "precision", "mrr", "ndcg", "map", "token_f1", "groundedness",
@@ -58,7 +58,7 @@ def main(cases: int) -> None:
     after = [a_row(row.key, scores(plan, luck) if luck.random() < CHANGED else dict(row.scores)) for row in before]
     info = RunInfo("hash", None, cases, False, None, {"run_id": "before"})
     metrics = [aggregate(rows, plan, info) for rows in (before, after)]
-    stored = {row.key: BaselineCase(row.content_hash, row.outcome, row.scores) for row in before}
+    stored = {row.key: CaseScores(row.content_hash, row.outcome, row.scores) for row in before}
     baseline = Baseline(Path("baseline.json"), metrics[0], stored)
     held, start, cpu = peak_mb(), time.perf_counter(), time.process_time()
     found = compare(metrics[1], after, baseline, plan)

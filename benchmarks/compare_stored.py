@@ -19,13 +19,13 @@ from typing import Any
 
 from compare_runs import CHANGED, METRICS, a_row, scores
 
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.io.atomic import write_json
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.rows import Row
-from pytest_rageval.runs.scores import write_scores
-from pytest_rageval.runs.store import write_json
-from pytest_rageval.settings import Settings
+from pytest_rageval.runs.row import Row
+from pytest_rageval.runs.score_table import write_scores
 
 CASES = 100_000
 FAILING = 0.1

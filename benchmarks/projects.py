@@ -16,7 +16,7 @@ import json
 
 import pytest
 
-from pytest_rageval.http import SlottedClient
+from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.model import Judgement
 
 

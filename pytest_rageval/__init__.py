@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_rageval.judges.base import Judge
+    from pytest_rageval.judges.judge import Judge
     from pytest_rageval.matching import observe
     from pytest_rageval.metrics.registry import metric
     from pytest_rageval.model import (
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
         Reference,
         Score,
     )
-    from pytest_rageval.targets.base import Target
+    from pytest_rageval.targets.target import Target
 
 _PLACES = {
-    "Judge": "judges.base",
-    "Target": "targets.base",
+    "Judge": "judges.judge",
+    "Target": "targets.target",
     "metric": "metrics.registry",
     "observe": "matching",
     **dict.fromkeys(

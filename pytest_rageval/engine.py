@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from pytest_rageval.errors import JudgeError, TargetError
 from pytest_rageval.gates import check
-from pytest_rageval.judges.base import Judge
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judging import judge_answer
-from pytest_rageval.masking import Mask
 from pytest_rageval.matching import observe
 from pytest_rageval.model import (
     NOTHING,
@@ -30,7 +30,7 @@ from pytest_rageval.model import (
     Trial,
 )
 from pytest_rageval.plan import Plan
-from pytest_rageval.targets.base import Target
+from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
 
 LONGEST_SAID = 300

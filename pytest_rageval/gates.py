@@ -13,7 +13,7 @@ from pytest_rageval.metrics.registry import Measure, Registry
 from pytest_rageval.model import EvalCase, GateFailed, Observation
 
 if TYPE_CHECKING:
-    from pytest_rageval.settings import Regression
+    from pytest_rageval.config.settings import Regression
 
 HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin
 
+from pytest_rageval.config.settings import Regression, Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates import (
     DEFAULT_REGRESSIONS,
@@ -20,12 +21,11 @@ from pytest_rageval.gates import (
     regression_of,
     resolve,
 )
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
-from pytest_rageval.masking import Mask
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
 from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
-from pytest_rageval.settings import Regression, Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")

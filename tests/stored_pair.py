@@ -9,15 +9,15 @@ from typing import Any
 
 from two_runs import a_plan, metrics_of
 
+from pytest_rageval.compare.baseline import write_baseline
+from pytest_rageval.compare.pairing import Paired, pair
+from pytest_rageval.compare.side import open_side
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.io.atomic import write_json
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.baseline import write_baseline
 from pytest_rageval.runs.config import dataset_hash_of
-from pytest_rageval.runs.pair import Paired, pair
-from pytest_rageval.runs.references import open_side
-from pytest_rageval.runs.rows import Row, cases_of
-from pytest_rageval.runs.scores import write_scores
-from pytest_rageval.runs.store import write_json
-from pytest_rageval.settings import Settings
+from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.runs.score_table import write_scores
 
 PLAN = a_plan("recall_any", "mrr")
 

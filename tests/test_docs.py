@@ -24,15 +24,15 @@ from project import SOME, Project, a_case
 import pytest_rageval
 from pytest_rageval import metric, model
 from pytest_rageval.cases import case_schema
-from pytest_rageval.cli.main import VERBS
+from pytest_rageval.cli.main import GROUP_OF
+from pytest_rageval.config.options import OPTIONS
+from pytest_rageval.config.settings import ENVIRONMENT, TABLE_ONLY_AS_OPTION, Settings
 from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.gates import DEFAULT_REGRESSIONS, FIELDS
 from pytest_rageval.judges.rubrics import rubric_names
-from pytest_rageval.options import OPTIONS
-from pytest_rageval.plugin import newhooks
-from pytest_rageval.runs.rows import ASK_FAILED
-from pytest_rageval.settings import ENVIRONMENT, TABLE_ONLY_AS_OPTION, Settings
-from pytest_rageval.targets.contract import RECORD_FIELDS
+from pytest_rageval.plugin import hookspecs
+from pytest_rageval.runs.row import ASK_FAILED
+from pytest_rageval.targets.native_contract import RECORD_FIELDS
 
 ROOT = Path(__file__).parents[1]
 WRITTEN_BY_PROGRAMS = {"metrics.md", "performance.md"}
@@ -156,13 +156,13 @@ def of_fields(*types: type[Any]) -> set[str]:
 
 
 SCHEMA = case_schema()
-HOOKS = {name for name in vars(newhooks) if name.startswith("pytest_rageval_")}
+HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_rageval_")}
 
 
 @pytest.mark.parametrize(
     ("page", "wanted"),
     [
-        ("index.md", {*VERBS}),
+        ("index.md", {*GROUP_OF}),
         ("cases.md", {*SCHEMA["properties"], *SCHEMA["$defs"]["anchor"]["properties"]}),
         ("cases.md", set(re.findall(r'"(\w+)": {"description"', json.dumps(SCHEMA["properties"]["gold"])))),
         ("targets.md", RECORD_FIELDS | ASK_FAILED),

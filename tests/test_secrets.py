@@ -12,8 +12,8 @@ from fault_server import Connection, FaultServer
 from judge_server import JudgeServer
 from project import Project, a_case
 
-from pytest_rageval.masking import Mask
-from pytest_rageval.settings import Settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.io.masking import Mask
 
 CORE = "Zq7Xw9Kp3Lm5"
 """Stands in every secret here: found in whatever spelling the rest of it has."""

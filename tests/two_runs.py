@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.compare.baseline import Baseline
+from pytest_rageval.compare.verdicts import Comparison, compare
+from pytest_rageval.config.settings import Regression, Settings
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.baseline import Baseline, BaselineCase
-from pytest_rageval.runs.compare import Comparison, compare
-from pytest_rageval.runs.rows import Row, cases_of
-from pytest_rageval.settings import Regression, Settings
+from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 REGISTRY = load_registry()
 
@@ -48,7 +48,7 @@ def metrics_of(rows: Sequence[Row], plan: Plan, **changed: Any) -> dict[str, Any
 
 def a_baseline(rows: Sequence[Row], metrics: Mapping[str, Any]) -> Baseline:
     """A run, taken as the baseline."""
-    cases = {row.key: BaselineCase(row.content_hash, row.outcome, row.scores) for row in cases_of(rows)}
+    cases = {row.key: CaseScores(row.content_hash, row.outcome, row.scores) for row in cases_of(rows)}
     return Baseline(Path("baseline.json"), metrics, cases)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_rageval.cases import shapes
-from pytest_rageval.cases.problems import Unsound, wrong
 from pytest_rageval.cases.shapes import Reader
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.messages import Unsound, wrong
 from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Json, Source, Turn
 
 

@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
-from pytest_rageval.cases.fields import CarefulDraft, Draft, Field, agreed
-from pytest_rageval.cases.layers import GOLD, LIFTED
-from pytest_rageval.cases.problems import Unsound, bad
+from pytest_rageval.cases.fields import CarefulDraft, CaseDraft, Field, agreed
 from pytest_rageval.cases.shapes import Reader
-from pytest_rageval.cases.spellings import FIELDS, SPELLINGS, spelling_of
+from pytest_rageval.cases.spellings.layers import GOLD, LIFTED
+from pytest_rageval.cases.spellings.spelling import FIELDS, SPELLINGS, spelling_of
+from pytest_rageval.io.messages import Unsound, bad
 from pytest_rageval.model import NOTHING, EvalCase, Gold, Json, Source
 
 _NO_GOLD = Gold()
@@ -38,7 +38,7 @@ def case_from_record(record: dict[str, Json], source: Source) -> Converted:
     return EvalCase(**case, gold=Gold(**gold) if gold else _NO_GOLD, source=source), draft.spelling
 
 
-def _hash_id(draft: Draft) -> str:
+def _hash_id(draft: CaseDraft) -> str:
     """Twelve hex digits from the content: the same however the row is spelled, and wherever it stands."""
     nameless = EvalCase(id="", **draft.case, gold=Gold(**draft.gold))
     return hashlib.sha256(written_small(case_to_mapping(nameless)).encode()).hexdigest()[:12]
@@ -47,7 +47,7 @@ def _hash_id(draft: Draft) -> str:
 # ── with care ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draft_with_care(record: dict[str, Json]) -> Draft:
+def draft_with_care(record: dict[str, Json]) -> CaseDraft:
     """The draft of a record; Unsound says all that is wrong with it."""
     draft = CarefulDraft()
     case, gold = draft.case, draft.gold
@@ -73,7 +73,7 @@ _Steps = tuple[tuple[str, str, Reader], ...]
 """Which key gives which part, through which reader."""
 
 
-def draft_at_once(record: Mapping[str, Json]) -> Draft:
+def draft_at_once(record: Mapping[str, Json]) -> CaseDraft:
     """The draft of a plainly sound record; Unsound of any other, without saying what is wrong, or whether anything is.
 
     Two keys that disagree, or one object that says a part twice, are not plain.
@@ -84,7 +84,7 @@ def draft_at_once(record: Mapping[str, Json]) -> Draft:
         raise bad("has a gold that is no object")
     inner = _without_nulls(inner, GOLD)
     plan = _plan(tuple(line), tuple(inner))
-    draft = Draft(plan.given, plan.spelling)
+    draft = CaseDraft(plan.given, plan.spelling)
     draft.case = case = {part: read(line[key]) for key, part, read in plan.case}
     draft.gold = gold = {part: read(line[key]) for key, part, read in plan.gold}
     if plan.in_gold:
@@ -104,7 +104,7 @@ class _Plan(NamedTuple):
     case: _Steps
     gold: _Steps
     in_gold: _Steps
-    rules: tuple[Callable[[Draft], None], ...]
+    rules: tuple[Callable[[CaseDraft], None], ...]
 
 
 @lru_cache(maxsize=512)  # what raises is not kept: plans have known keys only, and so are small

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from pytest_rageval.cases.fields import Field
-from pytest_rageval.cases.lines import Line
-from pytest_rageval.cases.problems import Path, Report, closest, quoted
-from pytest_rageval.cases.strict_json import Positions, Refused, parse, reworded
+from pytest_rageval.io.lines import Line
+from pytest_rageval.io.messages import Path, Report, closest, quoted
+from pytest_rageval.io.strict_json import Positions, RefusedJson, parse, reworded
 from pytest_rageval.model import Json
 
 
@@ -213,7 +213,7 @@ def _json(cell: str) -> tuple[str, Json]:
         return f"is {quoted(cell, 40)}, expected JSON: {reworded(error)} at {place}", None
     except RecursionError:
         return "is nested too deep", None
-    except Refused:
+    except RefusedJson:
         column, message = Positions(cell).oddities[0]
         return f"is not strict JSON: {message} (at character {column} of the cell)", None
     except ValueError:  # int() refuses thousands of digits

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases import shapes
-from pytest_rageval.cases.problems import Findings, Path, Unsound, bad, spelled
 from pytest_rageval.cases.shapes import Shape
+from pytest_rageval.io.messages import Findings, Path, Unsound, bad, spelled
 from pytest_rageval.model import Json
 
 
@@ -54,7 +54,7 @@ COMMON: Mapping[str, Field] = {
 }
 
 
-class Draft:
+class CaseDraft:
     """One case in the making: the parts of EvalCase and of Gold that the keys of a record gave; None equals absent.
 
     given     the keys of the record that are there and not null
@@ -77,7 +77,7 @@ class Draft:
         raise bad(f"{spelled((part, *inner))} {message}")
 
 
-class CarefulDraft(Draft):
+class CarefulDraft(CaseDraft):
     """A draft that knows where its parts came from, and collects all that is wrong with them."""
 
     __slots__ = ("_contested", "_origins", "broken", "findings")

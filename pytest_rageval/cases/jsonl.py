@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pytest_rageval.cases.lines import Line
-from pytest_rageval.cases.problems import MOST_OF_A_RECORD, Report, found
-from pytest_rageval.cases.strict_json import Positions, Refused, parse, reworded
+from pytest_rageval.io.lines import Line
+from pytest_rageval.io.messages import MOST_OF_A_RECORD, Report, found
+from pytest_rageval.io.strict_json import Positions, RefusedJson, parse, reworded
 from pytest_rageval.model import Json
 
 
@@ -48,7 +48,7 @@ def parse_line(number: int, text: str, report: Report) -> dict[str, Json] | None
         report.add_unread(number, error.colno, f"not valid JSON: {reworded(error)}")
     except RecursionError:
         report.add_unread(number, 1, "is nested too deep")
-    except Refused:
+    except RefusedJson:
         _report_oddities(number, text, report)
     except ValueError:  # int() refuses thousands of digits
         report.add_unread(number, 1, "holds a number of thousands of digits; write it as a string")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_rageval.cases.fields import Field
-from pytest_rageval.cases.layers import GOLD
-from pytest_rageval.cases.spellings import FIELDS
+from pytest_rageval.cases.spellings.layers import GOLD
+from pytest_rageval.cases.spellings.spelling import FIELDS
 from pytest_rageval.model import Json
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from pytest_rageval.cases.problems import Findings, Unsound, bad, closest, wrong
+from pytest_rageval.io.messages import Findings, Unsound, bad, closest, wrong
 from pytest_rageval.model import Anchor, Edge, Json, Turn
 
 Reader = Callable[[Json], Any]

@@ -11,41 +11,56 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
 
 VERBS = {
-    "calibrate": "a judge against people's labels",
-    "compare": "two runs side by side: what moved, for which questions, and why",
-    "abstention": "a stored run's abstentions scored again",
-    "cases": "check, count and describe case files",
-    "explain": "one case of a run, everything",
-    "export": "a run as CSV, JSON, SQLite or Parquet",
-    "gate": "other gates on a stored run",
-    "history": "the metrics of all runs in time",
-    "demo": "the embedded demo system",
-    "judge": "a stored run's answers judged again, or a spot check of its judge",
-    "judge-cache": "count, export, import and prune stored judgements",
-    "judge-check": "whether a judge can be trusted at all",
-    "merge": "one run from the runs of its shards",
-    "metrics": "every metric with its definition",
-    "score": "a stored run scored again, with other labels or metrics",
-    "runs": "list, show and remove kept runs",
+    "run": {
+        "demo": "the embedded demo system",
+    },
+    "look": {
+        "compare": "two runs side by side: what moved, for which questions, and why",
+        "explain": "one case of a run, everything",
+        "history": "the metrics of all runs in time",
+        "metrics": "every metric with its definition",
+    },
+    "cases": {
+        "cases": "check, count and describe case files",
+    },
+    "judge": {
+        "calibrate": "a judge against people's labels",
+        "judge": "a stored run's answers judged again, or a spot check of its judge",
+        "judge-cache": "count, export, import and prune stored judgements",
+        "judge-check": "whether a judge can be trusted at all",
+    },
+    "keep": {
+        "abstention": "a stored run's abstentions scored again",
+        "export": "a run as CSV, JSON, SQLite or Parquet",
+        "gate": "other gates on a stored run",
+        "merge": "one run from the runs of its shards",
+        "runs": "list, show and remove kept runs",
+        "score": "a stored run scored again, with other labels or metrics",
+    },
 }
+"""By group, which is also the folder, the verbs and what they are about."""
+GROUP_OF = {verb: group for group, verbs in VERBS.items() for verb in verbs}
 
 
 class Verbs(click.Group):
-    """A group whose commands are attributes named like their modules in `pytest_rageval.cli`, with `-` for `_`."""
+    """A group whose commands are attributes named like their modules, with `-` for `_`, in a folder a group."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 because click calls it so
-        return sorted(VERBS)
+        return sorted(GROUP_OF)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 as above
-        if cmd_name not in VERBS:
+        if cmd_name not in GROUP_OF:
             return None
         name = cmd_name.replace("-", "_")
-        found: click.Command = getattr(importlib.import_module(f"pytest_rageval.cli.{name}"), name)
-        return found
+        command: click.Command = getattr(
+            importlib.import_module(f"pytest_rageval.cli.{GROUP_OF[cmd_name]}.{name}"), name
+        )
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 as above
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(VERBS.items()))
+        for group, verbs in VERBS.items():
+            with formatter.section(group.capitalize()):
+                formatter.write_dl(sorted(verbs.items()))
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from pytest_rageval.demo.chunking import Chunk
+from pytest_rageval.demo.chunking import NoteChunk
 from pytest_rageval.demo.index import Hit
-from pytest_rageval.demo.llm import Draft
+from pytest_rageval.demo.llm import ModelDraft
 from pytest_rageval.demo.terms import text_terms
 
 CHUNKS_READ = 5
@@ -64,7 +64,7 @@ class Written:
     """
 
     text: str
-    cited: tuple[Chunk, ...] = ()
+    cited: tuple[NoteChunk, ...] = ()
     abstain_reason: str | None = None
     remarks: tuple[str, ...] = ()
 
@@ -72,7 +72,7 @@ class Written:
 class _Sentence(NamedTuple):
     """A sentence of a chunk; `covered` are terms of the question in it, `about` those in its headings as well."""
 
-    chunk: Chunk
+    chunk: NoteChunk
     order: int
     text: str
     covered: frozenset[str]
@@ -119,7 +119,7 @@ def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable
     return _joined(_with_neighbour(_further(question, best, sentences), sentences))
 
 
-def checked(question: str, draft: Draft, shown: Sequence[Chunk]) -> Written:
+def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> Written:
     """What a model wrote over the chunks that it was shown, `[1]` being the first of them.
 
     Citations are numbered anew in the order in which they come. One that names no chunk is taken out, and said.
@@ -234,16 +234,16 @@ def _abstained(question: str, reason: str) -> Written:
     return Written("The notes do not answer this question.", abstain_reason=reason)
 
 
-def _headings(chunk: Chunk) -> str:
+def _headings(chunk: NoteChunk) -> str:
     return f"{chunk.heading_path} {chunk.folder}"
 
 
-def _years(chunk: Chunk) -> frozenset[str]:
+def _years(chunk: NoteChunk) -> frozenset[str]:
     """The years that a passage speaks of, that of its note's date among them."""
     return frozenset(_YEAR.findall(f"{chunk.heading_path} {chunk.text} {chunk.meta.get('date', '')}"))
 
 
-def _passage_terms(question: _Question, chunk: Chunk) -> frozenset[str]:
+def _passage_terms(question: _Question, chunk: NoteChunk) -> frozenset[str]:
     return question.terms_in(_headings(chunk)).union(*(question.terms_in(text) for text in chunk.said))
 
 

@@ -18,7 +18,7 @@ CHUNKER = "headings-1"
 OVER_BUDGET = "context_limit_exceeded"
 
 
-class Budget(NamedTuple):
+class TokenBudget(NamedTuple):
     """Sizes in tokens: of a chunk at most, and of what it may repeat from the chunk before it in its section."""
 
     chunk_max_tokens: int = 200
@@ -26,7 +26,7 @@ class Budget(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class NoteChunk:
     """A passage of one section. `text` is the source below the heading; `said` is what an answer may quote of it."""
 
     chunk_id: str
@@ -49,13 +49,13 @@ class Chunk:
 class Cut(NamedTuple):
     """What became of one note: its chunks, and why passages were left out (reason → how many)."""
 
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[NoteChunk, ...]
     skipped: Mapping[str, int]
 
 
-def cut_note(note: Note, budget: Budget) -> Cut:
+def cut_note(note: Note, budget: TokenBudget) -> Cut:
     """The chunks of a note in order. A section without text gives none; a word beyond the budget is left out."""
-    chunks: list[Chunk] = []
+    chunks: list[NoteChunk] = []
     skipped: Counter[str] = Counter()
     seen: Counter[str] = Counter()
     for section in sections(note):
@@ -98,7 +98,7 @@ def _fit(piece: Piece, most: int) -> Iterator[_Sized]:
             tokens += size
 
 
-def _packed(pieces: Sequence[_Sized], budget: Budget) -> Iterator[list[_Sized]]:
+def _packed(pieces: Sequence[_Sized], budget: TokenBudget) -> Iterator[list[_Sized]]:
     """Pieces in runs within the budget; a run begins with the last ones of the run before, as far as overlap allows."""
     most = budget.chunk_max_tokens
     pack: list[_Sized] = []
@@ -126,7 +126,7 @@ def _tail(pack: Sequence[_Sized], most: int) -> list[_Sized]:
     return tail
 
 
-def _chunk(note: Note, heading_path: str, pack: Sequence[_Sized], seen: Counter[str]) -> Chunk:
+def _chunk(note: Note, heading_path: str, pack: Sequence[_Sized], seen: Counter[str]) -> NoteChunk:
     pieces = [sized.piece for sized in pack]
     head = f"{pieces[0].header}\n" if pieces[0].header else ""
     text = head + pieces[0].text + "".join(piece.glue + piece.text for piece in pieces[1:])
@@ -135,7 +135,7 @@ def _chunk(note: Note, heading_path: str, pack: Sequence[_Sized], seen: Counter[
     seen[identity] += 1
     if seen[identity] > 1:
         identity += f"\0{seen[identity]}"
-    return Chunk(
+    return NoteChunk(
         chunk_id=hashlib.sha256(identity.encode()).hexdigest()[:32],
         vault=note.vault,
         rel_path=note.rel_path,

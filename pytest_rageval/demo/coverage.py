@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_rageval.demo.chunking import CHUNKER, Budget, Cut
+from pytest_rageval.demo.chunking import CHUNKER, Cut, TokenBudget
 from pytest_rageval.demo.notes import Note
 
 DOC_TYPE = "markdown"
 
 
-def coverage(notes: Sequence[Note], cuts: Sequence[Cut], budget: Budget, version: str) -> dict[str, Any]:
+def coverage(notes: Sequence[Note], cuts: Sequence[Cut], budget: TokenBudget, version: str) -> dict[str, Any]:
     """`debug.indexing_coverage`: counts, reasons, sizes and versions; `cuts` holds what became of each note.
 
     `chunks_embedded` are those in the index, which here is one of words: the name is that of the contract.

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pytest_rageval.demo.chunking import Chunk
+from pytest_rageval.demo.chunking import NoteChunk
 from pytest_rageval.demo.index import Scope, is_below
 from pytest_rageval.demo.terms import text_terms
 
@@ -28,7 +28,7 @@ class Selection(NamedTuple):
 class Folders:
     """What the names, titles and headings of each folder say. `names` and `vaults` are all there are, sorted."""
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, chunks: Sequence[NoteChunk]) -> None:
         self.names = tuple(sorted({chunk.folder for chunk in chunks}))
         self.vaults = tuple(sorted({chunk.vault for chunk in chunks}))
         self._in_name = {name: frozenset(text_terms(name)) for name in self.names}

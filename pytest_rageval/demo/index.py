@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pytest_rageval.demo.chunking import CHUNKER, Budget, Chunk
+from pytest_rageval.demo.chunking import CHUNKER, NoteChunk, TokenBudget
 from pytest_rageval.demo.terms import text_terms
 
 HEADING_WEIGHT = 1.5
@@ -27,7 +27,7 @@ QUERY_TERMS = 64
 class Hit(NamedTuple):
     """A chunk that came back, and its score in [0, 1)."""
 
-    chunk: Chunk
+    chunk: NoteChunk
     score: float
 
 
@@ -48,7 +48,7 @@ def is_below(folder: str, above: str) -> bool:
     return not above or folder == above or folder.startswith(f"{above}/")
 
 
-def score(bm25: float) -> float:
+def bm25_score(bm25: float) -> float:
     """BM25 (≥ 0, without an upper end) as a score in [0, 1): s / (s + 10), rising, and the same for every question.
 
     A hyperbola rather than 1 - exp(-s / 10), because it keeps strong hits apart: 30 and 60 become 0.75 and 0.86, not
@@ -60,7 +60,7 @@ def score(bm25: float) -> float:
 class Index:
     """The chunks of a corpus, searchable from any thread. `budget` is what they were cut with."""
 
-    def __init__(self, chunks: Sequence[Chunk], budget: Budget) -> None:
+    def __init__(self, chunks: Sequence[NoteChunk], budget: TokenBudget) -> None:
         self.chunks = tuple(chunks)
         self.budget = budget
         self._headings = [text_terms(f"{chunk.heading_path} {chunk.folder}") for chunk in self.chunks]
@@ -101,7 +101,7 @@ class Index:
                 (HEADING_WEIGHT, query),
             )
             for row, bm25 in rows:
-                value = round(score(max(bm25, 0.0)), 6)
+                value = round(bm25_score(max(bm25, 0.0)), 6)
                 if value < min_score or len(hits) == limit:
                     break
                 if scope.admits(self.chunks[row].vault, self.chunks[row].folder):

@@ -26,7 +26,7 @@ _PARTICLE = (
 )
 
 
-class Edge(NamedTuple):
+class GraphEdge(NamedTuple):
     """One triple."""
 
     subject: str
@@ -41,9 +41,9 @@ class Understood:
     linked: tuple[tuple[str, str], ...]
     concepts: tuple[str, ...]
     constraints: tuple[str, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[GraphEdge, ...]
     entities: tuple[str, ...]
-    inferences: tuple[tuple[Edge, tuple[Edge, Edge]], ...]
+    inferences: tuple[tuple[GraphEdge, tuple[GraphEdge, GraphEdge]], ...]
     types: Mapping[str, str]
 
     def trace(self) -> dict[str, Any]:
@@ -67,7 +67,9 @@ class Graph:
 
     def __init__(self, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         self._types = {entity["id"]: str(entity["type"]) for entity in tables.get("entity", ())}
-        self._edges = tuple(Edge(row["subject"], row["predicate"], row["object"]) for row in tables.get("edge", ()))
+        self._edges = tuple(
+            GraphEdge(row["subject"], row["predicate"], row["object"]) for row in tables.get("edge", ())
+        )
         self._domain = {row["id"]: (row["domain"], row["range"]) for row in tables.get("predicate", ())}
         self._entity_names = _Lexicon((e["id"], [e["id"], *e["names"]]) for e in tables.get("entity", ()))
         self._concepts, self._constraints, self._predicates = (
@@ -99,15 +101,15 @@ class Graph:
             types={name: self._types[name] for name in (*entities, *inferred)},
         )
 
-    def _asked_edges(self, names: Sequence[str], asked: Sequence[str]) -> list[Edge]:
+    def _asked_edges(self, names: Sequence[str], asked: Sequence[str]) -> list[GraphEdge]:
         """Edges of the asked predicates at the linked entities, or else one step away from them."""
-        found: list[Edge] = []
+        found: list[GraphEdge] = []
         for predicate in asked:
             direct = [edge for edge in self._touching(names) if edge.predicate == predicate]
             found += direct or self._one_step_away(names, predicate)
         return self._narrowed(list(dict.fromkeys(found)), names)
 
-    def _one_step_away(self, names: Sequence[str], predicate: str) -> list[Edge]:
+    def _one_step_away(self, names: Sequence[str], predicate: str) -> list[GraphEdge]:
         """Which ingredients has a brand? Those of its products: both edges of each way are given."""
         domain, _ = self._domain.get(predicate, ("", ""))
         return [
@@ -119,32 +121,32 @@ class Graph:
             for edge in (first, second)
         ]
 
-    def _narrowed(self, edges: list[Edge], names: Sequence[str]) -> list[Edge]:
+    def _narrowed(self, edges: list[GraphEdge], names: Sequence[str]) -> list[GraphEdge]:
         """Where two linked entities are joined by an asked edge, that edge alone is the answer."""
         between = [edge for edge in edges if edge.subject in names and edge.object in names]
         return between or edges
 
-    def _nearest_edges(self, names: Sequence[str]) -> list[Edge]:
+    def _nearest_edges(self, names: Sequence[str]) -> list[GraphEdge]:
         touching = self._touching(names)
         between = [edge for edge in touching if edge.subject in names and edge.object in names]
         return between or touching[:EDGES_WITHOUT_PREDICATE]
 
-    def _touching(self, names: Iterable[str]) -> list[Edge]:
+    def _touching(self, names: Iterable[str]) -> list[GraphEdge]:
         """The edges at these entities: those that begin there, then those that end there."""
         linked = set(names)
         leaving = [edge for edge in self._edges if edge.subject in linked]
         return leaving + [edge for edge in self._edges if edge.object in linked and edge.subject not in linked]
 
-    def _inferences(self, names: Sequence[str]) -> tuple[tuple[Edge, tuple[Edge, Edge]], ...]:
+    def _inferences(self, names: Sequence[str]) -> tuple[tuple[GraphEdge, tuple[GraphEdge, GraphEdge]], ...]:
         """What follows from two edges in a row that begin at a linked entity, each conclusion once."""
-        found: dict[Edge, tuple[Edge, Edge]] = {}
+        found: dict[GraphEdge, tuple[GraphEdge, GraphEdge]] = {}
         for first in self._edges:
             if first.subject not in names:
                 continue
             for second in self._edges:
                 predicate = INFERRED.get((first.predicate, second.predicate))
                 if predicate and second.subject == first.object:
-                    found.setdefault(Edge(first.subject, predicate, second.object), (first, second))
+                    found.setdefault(GraphEdge(first.subject, predicate, second.object), (first, second))
         return tuple(found.items())
 
 

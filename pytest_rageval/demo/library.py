@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.demo.chunking import Budget, cut_note
+from pytest_rageval.demo.chunking import TokenBudget, cut_note
 from pytest_rageval.demo.coverage import coverage
 from pytest_rageval.demo.folders import Folders
 from pytest_rageval.demo.index import Index
@@ -38,8 +38,8 @@ class Library:
         self._graph_path = graph
         self._graph: Graph | None = None
         self._notes: tuple[Note, ...] | None = None
-        self._budget = Budget()
-        self._built: OrderedDict[Budget, Built] = OrderedDict()
+        self._budget = TokenBudget()
+        self._built: OrderedDict[TokenBudget, Built] = OrderedDict()
         self._lock = threading.RLock()
 
     def is_ready(self, ask: Ask | None = None) -> bool:
@@ -71,12 +71,12 @@ class Library:
             self._built.clear()
             return self.index_for()
 
-    def _budget_of(self, ask: Ask | None) -> Budget:
+    def _budget_of(self, ask: Ask | None) -> TokenBudget:
         if ask is None:
             return self._budget
         return merged_budget(self._budget, ask.chunk_max_tokens, ask.chunk_overlap)
 
-    def _build(self, budget: Budget) -> Built:
+    def _build(self, budget: TokenBudget) -> Built:
         if self._notes is None:
             self._notes = read_notes(self._corpus)
             self._graph = load_graph(self._graph_path) if self._graph_path else None

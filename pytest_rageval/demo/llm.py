@@ -15,7 +15,7 @@ from pytest_rageval.model import JudgeRequest, Rubric
 from pytest_rageval.text import printable
 
 if TYPE_CHECKING:
-    from pytest_rageval.judges.chat import Exchange
+    from pytest_rageval.llm.chat_model import Exchange
 
 PROMPT = "cited-1"
 """Version of the two prompts below."""
@@ -73,14 +73,14 @@ class LlmError(Exception):
     """The model gave nothing that can be used; the message says why, in one line without credentials."""
 
 
-class Passage(NamedTuple):
+class PromptPassage(NamedTuple):
     """A passage as the model is shown it: where it stands (path, headings, date), and its text."""
 
     place: str
     text: str
 
 
-class Draft(NamedTuple):
+class ModelDraft(NamedTuple):
     """What the model wrote; `[2]` is the second passage that it was shown. None: they do not hold the answer."""
 
     text: str | None
@@ -95,11 +95,11 @@ class Llm:
     """
 
     def __init__(self, spec: str) -> None:
-        from pytest_rageval.judges.base import JudgeOptions
-        from pytest_rageval.judges.served import chat_model
+        from pytest_rageval.judges.served_judge import chat_model
+        from pytest_rageval.llm.endpoint_options import EndpointOptions
 
         try:
-            self._chat = chat_model(spec, JudgeOptions(timeout=PATIENCE_S, retries=1))
+            self._chat = chat_model(spec, EndpointOptions(timeout=PATIENCE_S, retries=1))
         except SettingsError as error:
             raise SettingsError(*map(_of_this_option, error.problems)) from None
         self.name = printable(self._chat.model)
@@ -111,13 +111,13 @@ class Llm:
             raise SettingsError(_of_this_option(problem))
 
     async def relevance(
-        self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[Passage]
+        self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
     ) -> list[float]:
         """For each passage, from 0 to 1, how far it helps to answer; one request. Raises LlmError.
 
         Every passage has its score, or the reply counts for nothing.
         """
-        from pytest_rageval.judges.reply import QUOTES_THE_MARKER, UnreadableReply, read_reply
+        from pytest_rageval.judges.model.reply import QUOTES_THE_MARKER, UnreadableReply, read_reply
 
         numbers = [str(number) for number in range(1, len(passages) + 1)]
         wanted = _ranking(numbers)
@@ -130,7 +130,9 @@ class Llm:
             raise LlmError(f"{self.name}: its reply {QUOTES_THE_MARKER} of the request")
         return [reply.scores[number] for number in numbers]
 
-    async def write(self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[Passage]) -> Draft:
+    async def write(
+        self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
+    ) -> ModelDraft:
         """An answer from these passages; its citations are as the model wrote them. Raises LlmError."""
         wanted = Rubric("demo_answer", PROMPT, PROMPT, (0, 1), {}, _WRITING, {})
         exchange, marker = await self._say(wanted, question, history, passages, 800)
@@ -140,8 +142,8 @@ class Llm:
         if marker in text:
             raise LlmError(f"{self.name}: its reply quotes the marker of the request")
         if text.lstrip("\"'*`[( ").upper().startswith(_NOT_THERE):
-            return Draft(None)
-        return Draft(printable(text[:LONGEST_ANSWER]), exchange.said.is_truncated or len(text) > LONGEST_ANSWER)
+            return ModelDraft(None)
+        return ModelDraft(printable(text[:LONGEST_ANSWER]), exchange.said.is_truncated or len(text) > LONGEST_ANSWER)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -152,12 +154,12 @@ class Llm:
         wanted: Rubric,
         question: str,
         history: Sequence[tuple[str, str]],
-        passages: Sequence[Passage],
+        passages: Sequence[PromptPassage],
         max_tokens: int,
     ) -> tuple[Exchange, str]:
         """The reply, and the marker that fenced the material off."""
-        from pytest_rageval.judges.prompt import new_marker, render
-        from pytest_rageval.judges.wire import Message
+        from pytest_rageval.judges.model.prompt import new_marker, render
+        from pytest_rageval.llm.chat_protocol import Message
 
         variables = {
             "question": question[:LONGEST_TURN],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_rageval.demo.chunking import Budget
+from pytest_rageval.demo.chunking import TokenBudget
 
 BODY_BYTES = 1024 * 1024
 MIN_SCORE = 0.35
@@ -59,9 +59,9 @@ def parse_index(body: bytes) -> dict[str, int]:
     return _checked(_object(body), _INDEX) if body.strip() else {}
 
 
-def merged_budget(current: Budget, chunk_max_tokens: int | None, chunk_overlap: int | None) -> Budget:
+def merged_budget(current: TokenBudget, chunk_max_tokens: int | None, chunk_overlap: int | None) -> TokenBudget:
     """The current budget with the given parts replaced. Raises `BadRequest` where they do not fit together."""
-    budget = Budget(
+    budget = TokenBudget(
         current.chunk_max_tokens if chunk_max_tokens is None else chunk_max_tokens,
         current.chunk_overlap if chunk_overlap is None else chunk_overlap,
     )

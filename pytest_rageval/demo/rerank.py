@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pytest_rageval.demo.chunking import Chunk
+from pytest_rageval.demo.chunking import NoteChunk
 from pytest_rageval.demo.index import Hit
-from pytest_rageval.demo.llm import Llm, LlmError, Passage
+from pytest_rageval.demo.llm import Llm, LlmError, PromptPassage
 from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.demo.retrieval import Retrieved, milliseconds_since
 from pytest_rageval.demo.terms import text_terms
@@ -63,14 +63,14 @@ async def rerank(ask: Ask, found: Retrieved, rarity: Callable[[str], float], llm
         except LlmError as error:
             problem = str(error)
     if scores is None:
-        scores = [relevance(found.terms, hit.chunk, rarity) for hit in hits]
+        scores = [passage_relevance(found.terms, hit.chunk, rarity) for hit in hits]
     least = max(THRESHOLD, ask.min_score)
     relevant = [Hit(hit.chunk, score) for hit, score in zip(hits, scores, strict=True) if score >= least]
     relevant.sort(key=lambda hit: -hit.score)
     return Reranked(relevant, by, len(found.hits) - len(relevant), problem, milliseconds_since(began))
 
 
-def relevance(terms: Sequence[str], chunk: Chunk, rarity: Callable[[str], float]) -> float:
+def passage_relevance(terms: Sequence[str], chunk: NoteChunk, rarity: Callable[[str], float]) -> float:
     """How much of the question a chunk speaks of, from 0 to 1: √(0.8 × coverage + 0.2 × adjacency).
 
     coverage    share of the question's terms in text, headings and folder, each weighing as much as it is rare
@@ -95,9 +95,11 @@ def relevance(terms: Sequence[str], chunk: Chunk, rarity: Callable[[str], float]
     return round(math.sqrt((1 - FROM_ADJACENCY) * coverage + FROM_ADJACENCY * adjacency), 6)
 
 
-def passage(chunk: Chunk) -> Passage:
+def passage(chunk: NoteChunk) -> PromptPassage:
     """A chunk as a model is shown it."""
-    return Passage(" | ".join(filter(None, (chunk.rel_path, chunk.heading_path, chunk.meta.get("date")))), chunk.text)
+    return PromptPassage(
+        " | ".join(filter(None, (chunk.rel_path, chunk.heading_path, chunk.meta.get("date")))), chunk.text
+    )
 
 
 def _share(weighed: Iterable[tuple[float, bool]]) -> float:

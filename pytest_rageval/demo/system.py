@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, Written, checked, write
-from pytest_rageval.demo.chunking import CHUNKER, Chunk
+from pytest_rageval.demo.chunking import CHUNKER, NoteChunk
 from pytest_rageval.demo.folders import Folders
 from pytest_rageval.demo.index import Hit
 from pytest_rageval.demo.library import Built, Library
@@ -140,7 +140,7 @@ def _retrieved_chunk(rank: int, hit: Hit) -> dict[str, Any]:
     }
 
 
-def _place(chunk: Chunk) -> dict[str, Any]:
+def _place(chunk: NoteChunk) -> dict[str, Any]:
     """Where a chunk stands: what references and retrieved chunks both say of it."""
     place = {
         "chunk_id": chunk.chunk_id,

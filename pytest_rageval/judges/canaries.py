@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.base import Judge
-from pytest_rageval.judges.cached import unfit
+from pytest_rageval.judges.cache.cached_judge import unfit
+from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import NOTHING, Json, JudgeRequest, Rubric
 from pytest_rageval.text import printable
@@ -61,7 +61,7 @@ class Verdict:
         return self.expected[0] <= self.score <= self.expected[1]
 
 
-async def check_judge(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list[Verdict]:
+async def try_canaries(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list[Verdict]:
     """One verdict for each canary of the rubrics groundedness, correctness and abstention that the judge has.
 
     `wordings` are a project's own rubrics by name; the shipped ones are used where it has none. All canaries are put

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.base import Judge
-from pytest_rageval.judges.together import ask_together, taken
+from pytest_rageval.judges.gathering import ask_together, taken
+from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Judgement, JudgeRequest
 
 SPLIT, SUPPORT = "claim_split", "claim_support"

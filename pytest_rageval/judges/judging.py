@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pytest_rageval.judges.base import Judge
 from pytest_rageval.judges.claims import SPLIT, SUPPORT, judge_claims
-from pytest_rageval.judges.request import requests_for
-from pytest_rageval.judges.together import ask_together, taken
+from pytest_rageval.judges.gathering import ask_together, taken
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.requests import requests_for
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Rubric
 
 CLASSIFIER = "abstention"

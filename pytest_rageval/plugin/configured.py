@@ -12,9 +12,10 @@ import pytest
 from pytest_rageval.errors import RagevalError, SettingsError
 
 if TYPE_CHECKING:
-    from pytest_rageval.judges.base import Judge, JudgementCache, JudgeOptions
+    from pytest_rageval.judges.judge import Judge, JudgementCache
+    from pytest_rageval.llm.endpoint_options import EndpointOptions
     from pytest_rageval.plugin.session import EvalSession
-    from pytest_rageval.targets.base import Target
+    from pytest_rageval.targets.target import Target
 
 NO_TARGET = (
     "no target: say which system to ask with --rageval-target, e.g. --rageval-target demo, "
@@ -55,7 +56,7 @@ class Configured:
         if settings.judge_cache == "off" or settings.redact:  # a judgement quotes what it judged
             yield None
             return
-        from pytest_rageval.judges.cache import SqliteCache
+        from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 
         cache = SqliteCache(self._run.reports / "cache" / "judge_cache.sqlite")
         yield cache
@@ -63,24 +64,24 @@ class Configured:
         self._run.notes += cache.notes
 
     @cached_property
-    def judge_options(self) -> JudgeOptions:
+    def judge_options(self) -> EndpointOptions:
         """What a judge that asks a server is told; limits and budget are divided among the workers of xdist."""
-        from pytest_rageval.judges.base import JudgeOptions
-        from pytest_rageval.judges.budget import Budget
+        from pytest_rageval.llm.budget import Budget
+        from pytest_rageval.llm.endpoint_options import EndpointOptions
 
         settings, share = self._run.settings, 1 / self._run.workers
         budget = None if settings.max_cost is None else Budget(settings.max_cost * share)
-        return JudgeOptions.of(settings, share=share, budget=budget)
+        return EndpointOptions.of(settings, share=share, budget=budget)
 
     @cached_property
     def described_judge(self) -> dict[str, Any] | None:
         """The configured judge as config.json names it; None where nothing is judged."""
-        from pytest_rageval.judges.base import described
+        from pytest_rageval.judges.judge import described_judge
 
         judge = self._asked_about
         if judge is None or self._run.settings.retrieval_only:
             return None
-        return described(judge, self._run.settings.judge_temperature)
+        return described_judge(judge, self._run.settings.judge_temperature)
 
     def check_judge(self) -> None:
         """SettingsError where the judge's server cannot be asked; nothing is asked in replay."""
@@ -108,7 +109,7 @@ class Configured:
 
     @cached_property
     def _asked_about(self) -> Judge | None:
-        """The judge that all questions about it are put to, made once: making one may ask its server which model it has.
+        """The judge that all questions about it are put to, made once: making it may ask its server for its model.
 
         It never judges: a judge belongs to one event loop.
         """

@@ -17,9 +17,9 @@ import pytest
 from pytest_rageval.errors import RagevalError
 
 if TYPE_CHECKING:
+    from pytest_rageval.finish import Extent, Finished
     from pytest_rageval.model import EvalCase
     from pytest_rageval.plugin.session import EvalSession
-    from pytest_rageval.runs.finish import Extent, Finished
 
 
 TEST_ID_CELL = '<td class="col-testId">'
@@ -48,7 +48,7 @@ class Controller:
         """
         if not self._config.pluginmanager.hasplugin("dsession"):
             return
-        from pytest_rageval.plugin.foresight import case_files_of
+        from pytest_rageval.plugin.preflight import case_files_of
 
         self._run.collected += case_files_of(self._config, self._run)
         if self._run.collected:
@@ -62,7 +62,7 @@ class Controller:
     def pytest_collection(self, session: pytest.Session) -> None:
         """Under xdist: end the session over broken case files before a worker asks anything."""
         if self._run.collected:
-            from pytest_rageval.plugin.foresight import report_problems
+            from pytest_rageval.plugin.preflight import report_problems
 
             report_problems(session, [self._run.load(path) for path in self._run.collected])
 
@@ -116,7 +116,7 @@ class Controller:
 
     def _check_target(self) -> None:
         """Before the first question: is there a target, can it be reached, does it have all answers?"""
-        from pytest_rageval.plugin.foresight import check_target
+        from pytest_rageval.plugin.preflight import check_target
 
         with self._usage_errors():
             check_target(self._run)
@@ -132,7 +132,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         if self._run.is_used and not self._expected:
-            from pytest_rageval.plugin.foresight import cases_by_node_id
+            from pytest_rageval.plugin.preflight import cases_by_node_id
 
             known = cases_by_node_id(self._run)
             self._expected = {nodeid: known[nodeid] for nodeid in ids if nodeid in known}
@@ -185,10 +185,10 @@ class Controller:
             self._run.ahead.cancel()
         if self._is_broken or not self._has_results(exitstatus):
             return
+        from pytest_rageval.finish import finish
         from pytest_rageval.plugin.gate_reports import report_gates
-        from pytest_rageval.report.markdown import write_summary_file
-        from pytest_rageval.report.run_gates import gate_tests
-        from pytest_rageval.runs.finish import finish
+        from pytest_rageval.report.gate_tests import gate_tests
+        from pytest_rageval.report.summary_markdown import write_summary_file
 
         run, plan = self._run, self._run.plan
         self._finished = finish(run.keeper, plan, self._extent(session, exitstatus), run.baseline, run.baseline_file)
@@ -208,7 +208,7 @@ class Controller:
         return is_lost
 
     def _extent(self, session: pytest.Session, exitstatus: int) -> Extent:
-        from pytest_rageval.runs.finish import Extent
+        from pytest_rageval.finish import Extent
 
         is_ended_early = bool(session.shouldstop or session.shouldfail) or exitstatus == pytest.ExitCode.INTERRUPTED
         return Extent(
@@ -222,13 +222,13 @@ class Controller:
             patterns = ", ".join(self._run.globs)
             terminalreporter.write_line(f"rageval: no file holds cases: nothing matches {patterns}", yellow=True)
         if self._finished is not None:
-            from pytest_rageval.plugin.summary import write_summary
+            from pytest_rageval.plugin.terminal_summary import write_summary
 
             write_summary(terminalreporter, self._finished, self._run)
 
     def _is_meant(self) -> bool:
         """Does the project or the command line speak of us at all?"""
-        from pytest_rageval.table import has_table
+        from pytest_rageval.config.files import has_table
 
         return bool(self._run.given_options) or has_table(self._run.root)
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_rageval.judges.base import Judge, JudgementCache
+    from pytest_rageval.judges.judge import Judge, JudgementCache
     from pytest_rageval.model import EvalCase
-    from pytest_rageval.plugin.evaluated import Evaluator
+    from pytest_rageval.plugin.evaluator import Evaluator
     from pytest_rageval.plugin.session import EvalSession
-    from pytest_rageval.targets.base import Target
+    from pytest_rageval.targets.target import Target
 
 
 NAME = "rageval-fixtures"

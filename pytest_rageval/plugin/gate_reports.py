@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval.report.run_gates import GateTest
+from pytest_rageval.report.gate_tests import GateTest
 
 FILE = "rageval-gates"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rageval.options import OPTIONS
+from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.plugin.controller import Controller
 from pytest_rageval.plugin.fixtures import NAME, session_fixtures
 from pytest_rageval.plugin.session import RUN, EvalSession
@@ -30,9 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    from pytest_rageval.plugin import newhooks
+    from pytest_rageval.plugin import hookspecs
 
-    pluginmanager.add_hookspecs(newhooks)
+    pluginmanager.add_hookspecs(hookspecs)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -110,7 +110,7 @@ def fixture_definition(item: pytest.Item, name: str) -> Any:
     return definitions[-1] if definitions else None
 
 
-def case_of(item: pytest.Item) -> EvalCase | None:
+def item_case(item: pytest.Item) -> EvalCase | None:
     """The case of an eval item, or of a user's test that a case file parametrizes."""
     case = getattr(item, "case", None) or getattr(getattr(item, "callspec", None), "params", {}).get("eval_case")
     return case if isinstance(case, EvalCase) else None

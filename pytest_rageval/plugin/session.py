@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.options import OPTIONS
 
 if TYPE_CHECKING:
-    from pytest_rageval.ahead import Ahead
     from pytest_rageval.cases import CaseFile
-    from pytest_rageval.masking import Mask
+    from pytest_rageval.compare.baseline import Baseline
+    from pytest_rageval.config.settings import Settings
+    from pytest_rageval.io.masking import Mask
     from pytest_rageval.model import CaseResult, EvalCase, Trial
     from pytest_rageval.plan import Plan
     from pytest_rageval.plugin.configured import Configured
-    from pytest_rageval.plugin.evaluated import Evaluator
+    from pytest_rageval.plugin.evaluator import Evaluator
     from pytest_rageval.plugin.items import EvalItem
-    from pytest_rageval.plugin.stretches import Stretches
-    from pytest_rageval.runs.baseline import Baseline
+    from pytest_rageval.plugin.prefetch_batches import Stretches
+    from pytest_rageval.prefetch import Ahead
     from pytest_rageval.runs.journal import RunJournal
-    from pytest_rageval.runs.keep import Keeper
     from pytest_rageval.runs.resume import Unfinished
-    from pytest_rageval.settings import Settings
+    from pytest_rageval.runs.writer import Keeper
 
 
 class EvalSession:
@@ -53,7 +53,7 @@ class EvalSession:
 
     @cached_property
     def globs(self) -> tuple[str, ...]:
-        from pytest_rageval.table import case_globs
+        from pytest_rageval.config.files import case_globs
 
         return case_globs(self.root)
 
@@ -76,7 +76,7 @@ class EvalSession:
     @cached_property
     def reports_folder(self) -> Path:
         """Where runs are kept, as far as it can be known without checking all settings: never a place of cases."""
-        from pytest_rageval.table import reports_of
+        from pytest_rageval.config.files import reports_of
 
         return self.root / (self.config.getoption("rageval_reports") or reports_of(self.root))
 
@@ -122,7 +122,7 @@ class EvalSession:
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Run a test of the user's own for each case of the file that its mark names."""
-        from pytest_rageval.plugin.marked import marked_cases
+        from pytest_rageval.plugin.marked_tests import marked_cases
 
         self.is_used = True
         change = metafunc.config.hook.pytest_rageval_case
@@ -134,11 +134,11 @@ class EvalSession:
         plan = self.plan_or_none() if self.config.getoption("rageval_shard") else None
         if plan is None or plan.settings.shard is None:
             return
-        from pytest_rageval.plugin.items import case_of
+        from pytest_rageval.plugin.items import item_case
         from pytest_rageval.runs.shards import Shard
 
         shard = Shard.parse(plan.settings.shard)
-        cases = [case_of(item) for item in items]
+        cases = [item_case(item) for item in items]
         kept = [case is None or shard.takes(case.key) for case in cases]
         deselected = [item for item, is_kept in zip(items, kept, strict=True) if not is_kept]
         if deselected:
@@ -158,7 +158,7 @@ class EvalSession:
         """The resolved settings; a SettingsError names everything that is wrong with them."""
         from pytest_rageval.metrics import load_registry
         from pytest_rageval.plan import make_plan
-        from pytest_rageval.runs.store import check_reports, check_run_id
+        from pytest_rageval.runs.folder import check_reports, check_run_id
 
         settings = self.settings
         own = self.config.hook.pytest_rageval_metrics(config=self.config)
@@ -169,7 +169,7 @@ class EvalSession:
             check_run_id(self.root / settings.reports, settings.run_id)
         settings.resolved_headers()
         if settings.mapping is not None:
-            from pytest_rageval.targets.mapped import checked_mapping
+            from pytest_rageval.targets.mapped.mapped_target import checked_mapping
 
             checked_mapping(settings.mapping)
         # Wrong settings too, and said before anything runs: a judge or a baseline that does not exist.
@@ -187,14 +187,14 @@ class EvalSession:
 
     @cached_property
     def settings(self) -> Settings:
-        from pytest_rageval.settings import load_settings
+        from pytest_rageval.config.settings import load_settings
 
         return load_settings(self.root, self.given_options)
 
     @cached_property
     def mask(self) -> Mask:
         """Hides the credentials of this run in what is shown; of wrong settings those of the environment."""
-        from pytest_rageval.masking import Mask, secrets_of_environment
+        from pytest_rageval.io.masking import Mask, secrets_of_environment
 
         try:
             return Mask(self.settings.secrets())
@@ -223,14 +223,14 @@ class EvalSession:
 
     @property
     def baseline_file(self) -> Path:
-        from pytest_rageval.runs.baseline import baseline_file
+        from pytest_rageval.compare.baseline import baseline_file
 
         return baseline_file(self.settings, self.root)
 
     @cached_property
     def baseline(self) -> Baseline | None:
         """The baseline to compare with; one that was named must exist, unless this run is to become it."""
-        from pytest_rageval.runs.baseline import read_baseline
+        from pytest_rageval.compare.baseline import read_baseline
 
         is_named = self.settings.baseline is not None and not self.settings.update_baseline
         return read_baseline(self.baseline_file, is_required=is_named)
@@ -255,8 +255,8 @@ class EvalSession:
     @cached_property
     def keeper(self) -> Keeper:
         """The run that is written; on the controlling process only. A SettingsError where it cannot be resumed."""
-        from pytest_rageval.runs.keep import Keeper
-        from pytest_rageval.runs.stored import open_run
+        from pytest_rageval.runs.reader import open_run
+        from pytest_rageval.runs.writer import Keeper
 
         if self.settings.resume is None:
             return Keeper.new(self.reports, self.plan, self.run_config)
@@ -265,8 +265,8 @@ class EvalSession:
     @cached_property
     def journal(self) -> RunJournal:
         """Where this process writes what it observes."""
+        from pytest_rageval.runs.folder import RunFolder
         from pytest_rageval.runs.journal import RunJournal
-        from pytest_rageval.runs.store import RunFolder
 
         if not self.is_worker:
             return RunJournal(self.keeper.folder, self.settings, None, self.unfinished)
@@ -292,13 +292,13 @@ class EvalSession:
 
     @cached_property
     def ahead(self) -> Ahead:
-        from pytest_rageval.ahead import Ahead
+        from pytest_rageval.prefetch import Ahead
 
         return Ahead(self.plan, self.journal)
 
     @cached_property
     def stretches(self) -> Stretches:
-        from pytest_rageval.plugin.stretches import Stretches
+        from pytest_rageval.plugin.prefetch_batches import Stretches
 
         return Stretches(self)
 
@@ -334,13 +334,13 @@ class EvalSession:
         return result
 
     def assert_gates(self, item: EvalItem) -> None:
-        from pytest_rageval.plugin.verdict import assert_gates
+        from pytest_rageval.plugin.case_verdict import assert_gates
 
         assert item.result is not None
         assert_gates(item.result, self)
 
     def evaluator(self, node: pytest.Item, target: object, judge: object, cache: object) -> Evaluator:
-        from pytest_rageval.plugin.evaluated import Evaluator
+        from pytest_rageval.plugin.evaluator import Evaluator
 
         self.is_used = True
         self.raise_problem()
@@ -349,7 +349,7 @@ class EvalSession:
     def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Put the records of an item on its report."""
         if self.is_used:
-            from pytest_rageval.plugin.payload import attach
+            from pytest_rageval.plugin.report_payload import attach
 
             attach(item, report, self)
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.gates import applies
-from pytest_rageval.metrics.arithmetic import arithmetic
+from pytest_rageval.metrics.reference.arithmetic import arithmetic
 from pytest_rageval.model import Gold, Observation
 from pytest_rageval.plan import Plan
-from pytest_rageval.report.numbers import score, short
-from pytest_rageval.report.table import aligned, shortened
-from pytest_rageval.runs.replan import is_described
+from pytest_rageval.report.columns import aligned, shortened
+from pytest_rageval.report.numbers import score_text, short
+from pytest_rageval.runs.stored_plan import is_described
 from pytest_rageval.text import printable
 
 TEXT = 300
@@ -32,7 +32,9 @@ def _lines(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> It
         said = printable(error["message"] or "its message is left out") if error else ""
         yield f"error      {error['kind']}: {said}" if error else "no observation was kept"
         yield from _as_recorded(record)
-        yield from _section("scores as recorded", [[name, score(value)] for name, value in record["scores"].items()])
+        yield from _section(
+            "scores as recorded", [[name, score_text(value)] for name, value in record["scores"].items()]
+        )
         return
     yield from _asked(obs)
     yield from _gold(obs.gold)
@@ -87,7 +89,7 @@ def _came(obs: Observation) -> Iterator[str]:
         place = " > ".join(part for part in (chunk.rel_path, chunk.heading_path) if part)
         matched = "gold " + ", ".join(map(str, golds)) if golds else ""
         name = printable(place or chunk.chunk_id or chunk.doc_id or "?")
-        rows.append([str(rank), shortened(name, 70), score(chunk.score_final), matched])
+        rows.append([str(rank), shortened(name, 70), score_text(chunk.score_final), matched])
     if obs.answer.chunks is not None:
         yield from _section("came", rows or [["nothing was retrieved"]])
     yield from (f"  note: {flag}" for flag in obs.matching.flags)
@@ -98,12 +100,12 @@ def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan) -> Iterato
     for name, value in record["scores"].items():
         measure = plan.registry.measure(name, obs.k)
         if is_described(measure.metric):
-            rows.append([name, score(value), "a metric of the project's own"])
+            rows.append([name, score_text(value), "a metric of the project's own"])
             continue
         terms = [arithmetic(measure, obs), *_details(record["score_details"].get(name, {}))]
         scale = "" if measure.metric.scale == (0, 1) else f" of {measure.metric.scale[1]:g}"
         said = "; ".join(term for term in terms if term)
-        rows.append([name, score(value) + scale, shortened(printable(said), 110)])
+        rows.append([name, score_text(value) + scale, shortened(printable(said), 110)])
     yield from _section("metrics", rows)
 
 

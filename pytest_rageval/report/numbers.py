@@ -8,7 +8,7 @@ from typing import Any
 NO_VALUE = "–"
 
 
-def score(value: float | None) -> str:
+def score_text(value: float | None) -> str:
     """Three decimals, or a dash where there is none."""
     return NO_VALUE if value is None else f"{value:.3f}"
 

@@ -14,9 +14,9 @@ from pytest_rageval.metrics.operations import coverage_by_doc_type, percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.intervals import Interval, bootstrap, wilson
 from pytest_rageval.runs.records import PHASES, legacy_names
-from pytest_rageval.runs.rows import ASK_FAILED, Row, cases_of, in_order
+from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, in_order
+from pytest_rageval.stats.intervals import Interval, bootstrap, wilson
 
 BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")

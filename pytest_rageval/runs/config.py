@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
-from pytest_rageval.masking import public_params, public_target
+from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.replan import described, meanings
+from pytest_rageval.runs.stored_plan import described_metrics, meanings
 
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "pydantic")
 CANNOT_CHANGE_RESULTS = frozenset(
@@ -52,7 +52,7 @@ def run_config(
         "rubrics": {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())},
         "ontology": plan.ontology,
         "metrics": [measure.name for measure in (*plan.measures, *plan.run_measures)],
-        "own_metrics": described(plan),
+        "own_metrics": described_metrics(plan),
         "gates": {
             "case": [_gate(gate) for gate in plan.case_gates],
             "run": [_gate(gate) for gate in plan.run_gates],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_rageval.judges.base import Judge
-from pytest_rageval.judges.prices import Tariff
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.plan import Plan
 
 

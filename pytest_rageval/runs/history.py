@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import read_json
 from pytest_rageval.model import Json
-from pytest_rageval.runs.reconfigured import Change, changes, flat_settings, with_reported
-from pytest_rageval.runs.store import read_json
+from pytest_rageval.runs.config_diff import SettingChange, changes, flat_settings, with_reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class PastRun:
     metrics: Mapping[str, float | None]
     description: str | None
     settings: Mapping[str, Json]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SettingChange, ...] = ()
 
     def value(self, name: str) -> float | None:
         """A metric's mean: by its name, or by `recall_any` or `recall_any@k` at the run's own k."""
@@ -161,7 +161,7 @@ def _with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:
         yield found
 
 
-def _changes(before: PastRun, after: PastRun, settings: Mapping[str, Json]) -> Iterator[Change]:
+def _changes(before: PastRun, after: PastRun, settings: Mapping[str, Json]) -> Iterator[SettingChange]:
     if before.dataset_hash != after.dataset_hash:
-        yield Change("dataset", before.dataset_version, after.dataset_version)
+        yield SettingChange("dataset", before.dataset_version, after.dataset_version)
     yield from changes(before.settings, settings)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed, Unobserved
 from pytest_rageval.model import Problem, Trial
+from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.records import observation_record, to_line
 from pytest_rageval.runs.resume import Unfinished
-from pytest_rageval.runs.store import RunFolder
-from pytest_rageval.settings import Settings
 
 RESULTS, OBSERVATIONS = "results.jsonl", "observations.jsonl"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_rageval.judges.pinning import same_model
-from pytest_rageval.runs.rows import Row
+from pytest_rageval.llm.pinning import same_model
+from pytest_rageval.runs.row import Row
 
 SHOWN = 5
 

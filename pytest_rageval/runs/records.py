@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from pytest_rageval.cases import case_to_mapping, content_hash
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed
-from pytest_rageval.masking import public_params
+from pytest_rageval.io.masking import public_params
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation, Problem, Trial
-from pytest_rageval.settings import Settings
-from pytest_rageval.targets.contract import answer_to_response
+from pytest_rageval.targets.native_contract import answer_to_response
 
 SCHEMA = 1
 CUT = 200

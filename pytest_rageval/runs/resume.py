@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import read_json, write_lines
+from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings
-from pytest_rageval.runs.lines import Key, Place, ends_well, index, line_at, lines_of
-from pytest_rageval.runs.store import read_json, write_lines
-from pytest_rageval.runs.stored import StoredRun, observation_of
+from pytest_rageval.runs.reader import StoredRun, observation_of
 
 REDONE = frozenset({"crash"})
 """Kinds of error that stand for a case which nobody finished."""
@@ -93,11 +93,13 @@ def mend(folder: Path) -> list[str]:
     config = read_json(folder / "config.json", "resume")
     notes: list[str] = []
     for name in ("results.jsonl", "observations.jsonl"):
-        fold(folder, name, notes, trials=int(config["settings"].get("repeat", 1)) if name == "results.jsonl" else None)
+        fold_journals(
+            folder, name, notes, trials=int(config["settings"].get("repeat", 1)) if name == "results.jsonl" else None
+        )
     return notes
 
 
-def fold(folder: Path, name: str, notes: list[str], trials: int | None = None) -> None:
+def fold_journals(folder: Path, name: str, notes: list[str], trials: int | None = None) -> None:
     """Bring a file of the run and its workers' files of the same kind into the one, the last line a case and trial.
 
     With `trials` only cases count that have so many, and that did not end with their process.

@@ -14,13 +14,13 @@ from typing import Any
 
 from pytest_rageval.errors import CaseError, TargetError
 from pytest_rageval.model import Answer, Json
-from pytest_rageval.targets.contract import RECORD_FIELDS, answer_from_record
-from pytest_rageval.targets.json_lines import MAX_LINE_BYTES, read_json_lines, strict_json
-from pytest_rageval.targets.values import Reader, Wrong, free, object_of, plain, shown, text
+from pytest_rageval.targets.answer_lines import MAX_LINE_BYTES, read_json_lines, strict_json
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, answer_from_record
+from pytest_rageval.targets.values import Reader, Wrong, free, object_of, plain_json, shown_value, text
 
 _ABOUT: dict[str, Reader[Any]] = {
     "model_name": text,
-    "timestamp": lambda value, _: plain(value),
+    "timestamp": lambda value, _: plain_json(value),
     "meta": object_of(free),
 }
 _TEXT_CELLS = {"id", "answer", "abstain_reason", "system", "model_name", "timestamp"}
@@ -86,7 +86,7 @@ class _Reading:
             known = self._systems.setdefault(system, {})
             if record.id in known:
                 first = known[record.id].line
-                self._problems.append(f"{where}: id {shown(record.id)} already has an answer at line {first}")
+                self._problems.append(f"{where}: id {shown_value(record.id)} already has an answer at line {first}")
             else:
                 known[record.id] = record
 
@@ -101,7 +101,7 @@ class _Reading:
         listed = ", ".join(named)
         if system is not None and system not in named and self._systems:
             there = f"it has {listed}" if named else "its lines have no field 'system'"
-            self._problems.append(f"{self._name}: no system {shown(system)}; {there}")
+            self._problems.append(f"{self._name}: no system {shown_value(system)}; {there}")
         if system is None and len(named) > 1:
             one = f"answers:{self._name}#{named[0]}"
             self._problems.append(f"{self._name}: holds several systems ({listed}); choose one, as in {one}")
@@ -180,9 +180,9 @@ def _cells(rows: Any) -> Iterator[tuple[int, dict[str, Json] | None, str]]:
 
 def _header_problem(header: list[str]) -> str:
     if "id" not in header or not {"answer", "retrieved_chunks"} & set(header):
-        return f"the header is {shown(','.join(header))}, expected at least id and answer (or retrieved_chunks)"
+        return f"the header is {shown_value(','.join(header))}, expected at least id and answer (or retrieved_chunks)"
     twice = {name for name in header if header.count(name) > 1}
-    return f"the header names {shown(min(twice))} twice" if twice else ""
+    return f"the header names {shown_value(min(twice))} twice" if twice else ""
 
 
 def _row(cells: dict[str, str]) -> tuple[dict[str, Json] | None, str]:
@@ -192,7 +192,7 @@ def _row(cells: dict[str, str]) -> tuple[dict[str, Json] | None, str]:
             continue
         if name == "abstained":
             if cell.strip().lower() not in _CLAIMS:
-                return None, f"abstained is {shown(cell)}, expected true or false"
+                return None, f"abstained is {shown_value(cell)}, expected true or false"
             data[name] = _CLAIMS[cell.strip().lower()]
         elif name in _TEXT_CELLS or name not in RECORD_FIELDS | {"meta"}:
             data[name] = cell

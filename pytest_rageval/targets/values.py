@@ -37,11 +37,11 @@ class Wrong(Exception):
         return self
 
     def __str__(self) -> str:
-        found = "missing" if self.value is None else shown(self.value)
+        found = "missing" if self.value is None else shown_value(self.value)
         return f"{printable(self.path[:200]) or 'the response'} is {found}, expected {self.expected}"
 
 
-def shown(value: object) -> str:
+def shown_value(value: object) -> str:
     """A value as a message quotes it: on one line, escaped, and short however large it is."""
     try:
         text = printable(_SHORT.repr(value[:_LONGEST] if isinstance(value, str) else value))
@@ -161,13 +161,13 @@ def free(data: dict[str, Json], depth: int = 0) -> dict[str, Json]:
     for name, value in data.items():
         key = text(name)
         try:
-            copy[key] = plain(value, depth + 1)
+            copy[key] = plain_json(value, depth + 1)
         except Wrong as wrong:
             raise wrong.inside(key) from None
     return copy
 
 
-def plain(value: Json, depth: int = 0) -> Json:
+def plain_json(value: Json, depth: int = 0) -> Json:
     """A copy of any value, as JSON can hold it: finite numbers, clean text, at most MAX_DEPTH levels."""
     if value is None or isinstance(value, bool):
         return value
@@ -188,7 +188,7 @@ def plain(value: Json, depth: int = 0) -> Json:
     copy = []
     for position, one in enumerate(value):
         try:
-            copy.append(plain(one, depth + 1))
+            copy.append(plain_json(one, depth + 1))
         except Wrong as wrong:
             raise wrong.inside(f"[{position}]") from None
     return copy

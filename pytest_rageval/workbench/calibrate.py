@@ -8,21 +8,21 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pytest_rageval.gates import Gate
-from pytest_rageval.runs.intervals import wilson
-from pytest_rageval.runs.stored import StoredRun
-from pytest_rageval.workbench.agreement import (
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.stats.agreement import (
     Confusion,
     Estimate,
-    Pair,
+    LabelPair,
     auroc,
     in_words,
     roc,
     spearman,
     weighted_kappa,
 )
+from pytest_rageval.stats.intervals import wilson
+from pytest_rageval.stats.pass_rate import corrected_pass_rate
+from pytest_rageval.stats.thresholds import Threshold, best_threshold
 from pytest_rageval.workbench.judged_labels import JudgedLabel
-from pytest_rageval.workbench.pass_rate import corrected_pass_rate
-from pytest_rageval.workbench.thresholds import Threshold, best_threshold
 
 BETTER = (">=", ">")
 FEW = 30
@@ -195,7 +195,7 @@ def calibrate(
     assert gate.measure is not None
     scale = gate.measure.metric.scale
     cases = tuple(_case(one, one.score, gate) for one in judged if one.score is not None)
-    pairs = [Pair(case.passes, case.score) for case in cases]
+    pairs = [LabelPair(case.passes, case.score) for case in cases]
     decided = [(gate.holds(case.score), case.passes) for case in cases]
     scored = [(case.human, case.score) for case in cases if case.human is not None]
     people, judge = [human for _, human in decided], [judge for judge, _ in decided]

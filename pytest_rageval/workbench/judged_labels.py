@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeError, SettingsError
-from pytest_rageval.judges.base import Judge
+from pytest_rageval.io.line_index import Place, index, line_at
+from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics.judged import NO_CONTEXT, NOT_JUDGED
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import Answer, EvalCase, NotApplicable, Observation, Rubric
 from pytest_rageval.passages import contexts
-from pytest_rageval.runs.lines import Place, index, line_at
-from pytest_rageval.runs.stored import StoredRun, observation_of, open_run
-from pytest_rageval.settings import Settings
+from pytest_rageval.runs.reader import StoredRun, observation_of, open_run
 from pytest_rageval.workbench.labels import Label
 
 

@@ -12,14 +12,14 @@ from typing import Any
 from pytest_rageval.engine import Unobserved
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.gates import applies
-from pytest_rageval.judges.base import Judge
+from pytest_rageval.io.bounded_map import at_once
+from pytest_rageval.io.line_index import Key, index, line_at
+from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.at_once import at_once
-from pytest_rageval.runs.lines import Key, index, line_at
-from pytest_rageval.runs.redo import OBSERVATIONS, Line, observed_of, trial_of
-from pytest_rageval.runs.rejudge import said_of
-from pytest_rageval.runs.stored import StoredRun
+from pytest_rageval.rescore.rejudge import said_of
+from pytest_rageval.rescore.rescore import OBSERVATIONS, Line, observed_of, trial_of
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
 FEWEST, SHARE = 20, 0.05
@@ -32,7 +32,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class JudgementPair:
     """One score of one answer by both judges, as shares of their scales, 0 to 1; `gate`: one that lies between them."""
 
     case_key: str
@@ -60,11 +60,11 @@ class SpotCheck:
     second_judge: str
     n: int
     failed: int
-    pairs: tuple[Pair, ...]
+    pairs: tuple[JudgementPair, ...]
     problem: str | None
 
     @property
-    def disagreeing(self) -> tuple[Pair, ...]:
+    def disagreeing(self) -> tuple[JudgementPair, ...]:
         return tuple(pair for pair in self.pairs if pair.disagrees)
 
     @property
@@ -74,7 +74,7 @@ class SpotCheck:
 
     @property
     def by_rubric(self) -> dict[str, dict[str, Any]]:
-        found: dict[str, list[Pair]] = {}
+        found: dict[str, list[JudgementPair]] = {}
         for pair in self.pairs:
             found.setdefault(pair.rubric, []).append(pair)
         return {rubric: _counted(pairs) for rubric, pairs in sorted(found.items())}
@@ -95,7 +95,7 @@ class SpotCheck:
         }
 
 
-def _counted(pairs: Sequence[Pair]) -> dict[str, Any]:
+def _counted(pairs: Sequence[JudgementPair]) -> dict[str, Any]:
     """Of one rubric; `n` counts scores, of which some rubrics fill several."""
     disagreeing = sum(pair.disagrees for pair in pairs)
     return {
@@ -106,7 +106,7 @@ def _counted(pairs: Sequence[Pair]) -> dict[str, Any]:
     }
 
 
-def check_judge(
+def check_by_second_judge(
     run: StoredRun, first: Plan, second: Plan, judge: Judge, n: int | None, watch: Callable[[int], None]
 ) -> SpotCheck:
     """Put `n` of the run's judged answers to another judge, or to the same with the wordings of another plan.
@@ -119,7 +119,7 @@ def check_judge(
         raise SettingsError(f"run {run.run_id} has no judgements to check; `rageval judge {run.run_id}` makes some")
     check = _Second(run, second, judge)
     came = list(at_once(check.ask, lines, second.settings.concurrency, close=judge.aclose, watch=watch))
-    pairs: list[Pair] = []
+    pairs: list[JudgementPair] = []
     for line, said in zip(lines, came, strict=True):
         observed = observed_of(line, run.config)
         if said is not None and isinstance(observed, Observation):
@@ -163,14 +163,14 @@ class _Second:
             return None
 
 
-def _pairs(line: Line, obs: Observation, said: Mapping[str, Judgement], plan: Plan) -> Iterator[Pair]:
+def _pairs(line: Line, obs: Observation, said: Mapping[str, Judgement], plan: Plan) -> Iterator[JudgementPair]:
     for rubric, before in obs.judgements.items():
         now = said.get(rubric)
         for name in sorted(before.scores.keys() & now.scores.keys()) if now is not None else ():
             assert now is not None
             shares = _share(before, name), _share(now, name)
             gate = _between(name, *shares, obs, plan)
-            yield Pair(line["case_key"], line["trial"], rubric, name, *shares, gate)
+            yield JudgementPair(line["case_key"], line["trial"], rubric, name, *shares, gate)
 
 
 def _share(judgement: Judgement, name: str) -> float:

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from test_cases_malformed import malformed_lines
 
 from pytest_rageval.cases.conversion import draft_at_once, draft_with_care
-from pytest_rageval.cases.fields import Draft
-from pytest_rageval.cases.problems import Unsound
+from pytest_rageval.cases.fields import CaseDraft
 from pytest_rageval.cases.shapes import read_edges
-from pytest_rageval.cases.spellings import FIELDS
-from pytest_rageval.cases.strict_json import Refused, parse
+from pytest_rageval.cases.spellings.spelling import FIELDS
+from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.strict_json import RefusedJson, parse
 from pytest_rageval.model import Edge, EvalCase, Gold
 
 ANCHORS = {
@@ -48,7 +48,7 @@ SOUND: list[dict[str, Any]] = [
 ]
 
 
-def made(draft: Draft) -> tuple[EvalCase, tuple[str, ...], set[str]]:
+def made(draft: CaseDraft) -> tuple[EvalCase, tuple[str, ...], set[str]]:
     """All that a draft decides."""
     return EvalCase(**{"id": "", **draft.case}, gold=Gold(**draft.gold)), draft.spelling, set(draft.given)
 
@@ -75,7 +75,7 @@ def malformed_records() -> list[dict[str, Any]]:
     """The records of the malformed lines that are strict JSON."""
     records = []
     for line, _ in (row.values for row in malformed_lines()):
-        with suppress(ValueError, Refused):
+        with suppress(ValueError, RefusedJson):
             records.append(parse(line))
     return [record for record in records if isinstance(record, dict)]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pytest_rageval.cli.cases import cases
+from pytest_rageval.cli.cases.cases import cases
 
 
 def a_project(root: Path, **files: str) -> None:

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.judges.cache import SqliteCache
-from pytest_rageval.judges.cache_key import key_parts
+from pytest_rageval.judges.cache.cache_key import key_parts
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.model import Judgement, JudgeRequest
 
 DEFAULT = Path("reports/cache/judge_cache.sqlite")

@@ -9,13 +9,13 @@ from demo_notes import write_notes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.demo.chunking import Budget, Chunk, cut_note
+from pytest_rageval.demo.chunking import NoteChunk, TokenBudget, cut_note
 from pytest_rageval.demo.notes import Note, read_notes
 from pytest_rageval.text import index_terms
 
 
-def cut(text: str, budget: Budget | None = None, *, rel_path: str = "a.md") -> tuple[Chunk, ...]:
-    return cut_note(Note("v", rel_path, tuple(text.split("\n"))), budget or Budget()).chunks
+def cut(text: str, budget: TokenBudget | None = None, *, rel_path: str = "a.md") -> tuple[NoteChunk, ...]:
+    return cut_note(Note("v", rel_path, tuple(text.split("\n"))), budget or TokenBudget()).chunks
 
 
 def test_each_section_is_a_chunk_with_all_headings_above_it():
@@ -43,7 +43,7 @@ def test_headings_without_text_give_no_chunk():
 def test_a_front_matter_is_no_text_and_lines_count_from_the_top_of_the_file(tmp_path: Path):
     write_notes(tmp_path, {"v/f/a.md": "---\ndoc_id: t01\ndate: 2024-03-04\n---\n# A\n\nFirst.\nSecond.\n"})
     (note,) = read_notes(tmp_path)
-    (chunk,) = cut_note(note, Budget()).chunks
+    (chunk,) = cut_note(note, TokenBudget()).chunks
     assert note.meta == {"doc_id": "t01", "date": "2024-03-04"}
     assert (chunk.start_line, chunk.end_line) == (7, 8)
     assert chunk.folder == "f"
@@ -58,12 +58,12 @@ def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path):
     write_notes(tmp_path, {"v/a.md": b"\xef\xbb\xbf---\r\nauthor: Mira\r\n---\r\n# A\r\n\r\nText.\r\n"})
     (note,) = read_notes(tmp_path)
     assert note.meta == {"author": "Mira"}
-    assert [chunk.text for chunk in cut_note(note, Budget()).chunks] == ["Text."]
+    assert [chunk.text for chunk in cut_note(note, TokenBudget()).chunks] == ["Text."]
 
 
 def test_a_long_section_is_cut_between_sentences_within_the_budget():
     text = "# A\n\n" + " ".join(f"Sentence number {number} has six words." for number in range(40))
-    found = cut(text, Budget(50))
+    found = cut(text, TokenBudget(50))
     assert len(found) == 5
     assert all(chunk.token_count <= 50 and chunk.text.endswith(".") for chunk in found)
     assert " ".join(chunk.text for chunk in found) == text.removeprefix("# A\n\n")
@@ -71,7 +71,7 @@ def test_a_long_section_is_cut_between_sentences_within_the_budget():
 
 def test_overlap_repeats_the_last_sentences_of_the_chunk_before():
     text = "# A\n\n" + " ".join(f"Sentence number {number} has six words." for number in range(20))
-    found = cut(text, Budget(30, 12))
+    found = cut(text, TokenBudget(30, 12))
     for before, after in pairwise(found):
         assert before.text.split(". ")[-1].rstrip(".") in after.text
         assert after.token_count <= 30
@@ -79,7 +79,7 @@ def test_overlap_repeats_the_last_sentences_of_the_chunk_before():
 
 def test_a_table_is_cut_between_rows_and_each_part_has_its_head():
     rows = "\n".join(f"| M{number} | {number} ml |" for number in range(30))
-    found = cut(f"# A\n\n| Mouse | Water |\n| --- | --- |\n{rows}\n", Budget(40))
+    found = cut(f"# A\n\n| Mouse | Water |\n| --- | --- |\n{rows}\n", TokenBudget(40))
     assert len(found) > 2
     assert all(chunk.text.startswith("| Mouse | Water |\n| --- | --- |\n| M") for chunk in found)
     assert all(chunk.token_count <= 40 for chunk in found)
@@ -88,16 +88,16 @@ def test_a_table_is_cut_between_rows_and_each_part_has_its_head():
 
 def test_code_is_kept_and_cut_between_lines():
     code = "\n".join(f"value_{number} = compute({number})" for number in range(30))
-    found = cut(f"# A\n\n```python\n{code}\n```\n", Budget(40))
+    found = cut(f"# A\n\n```python\n{code}\n```\n", TokenBudget(40))
     assert found[0].text.startswith("```python\nvalue_0 = compute(0)")
     assert "".join(chunk.text for chunk in found).count("compute") == 30
 
 
 def test_a_sentence_beyond_the_budget_is_cut_between_words_and_a_word_beyond_it_is_left_out():
     sentence = " ".join(f"word{number}" for number in range(100))
-    assert [chunk.token_count for chunk in cut(f"# A\n\n{sentence}", Budget(30))] == [30, 30, 30, 10]
+    assert [chunk.token_count for chunk in cut(f"# A\n\n{sentence}", TokenBudget(30))] == [30, 30, 30, 10]
     monster = Note("v", "a.md", ("# A", "", "가" * 500 + " 끝이다."))
-    found = cut_note(monster, Budget(30))
+    found = cut_note(monster, TokenBudget(30))
     assert found.skipped == {"context_limit_exceeded": 1}
     assert [chunk.text for chunk in found.chunks] == ["끝이다."]
 
@@ -133,7 +133,7 @@ def test_notes_that_cannot_be_read_say_why(tmp_path: Path):
     st.integers(0, 8),
 )
 def test_whatever_a_note_holds_its_chunks_fit_the_budget(text: str, most: int, overlap: int):
-    for chunk in cut(text.replace("\r", "\n"), Budget(most, overlap)):
+    for chunk in cut(text.replace("\r", "\n"), TokenBudget(most, overlap)):
         assert 0 <= chunk.token_count <= most
         assert chunk.token_count == len(index_terms(chunk.text))
         assert 1 <= chunk.start_line <= chunk.end_line <= text.count("\n") + text.count("\r") + 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest_rageval.demo
-from pytest_rageval.demo.knowledge import Edge, Graph, load_graph
+from pytest_rageval.demo.knowledge import Graph, GraphEdge, load_graph
 
 SHIPPED = Path(pytest_rageval.demo.__file__).parent / "knowledge" / "graph.toml"
 
@@ -74,17 +74,17 @@ def test_concepts_and_constraints_come_from_their_terms():
 
 def test_the_asked_predicate_gives_the_edge_and_its_answer_ranks_before_the_entity_of_the_question():
     found = a_graph().understand("Which products has Moru?")
-    assert found.edges == (Edge("moru", "hasProduct", "pad"),)
+    assert found.edges == (GraphEdge("moru", "hasProduct", "pad"),)
     assert found.entities == ("pad", "moru")
 
 
 def test_a_predicate_that_does_not_fit_the_entity_is_followed_over_one_step():
     found = a_graph().understand("Which ingredients are in what Moru makes?")
-    assert found.edges == (Edge("moru", "hasProduct", "pad"), Edge("pad", "containsIngredient", "yuja"))
+    assert found.edges == (GraphEdge("moru", "hasProduct", "pad"), GraphEdge("pad", "containsIngredient", "yuja"))
 
 
 def test_between_two_linked_entities_the_edge_that_joins_them_is_the_answer():
-    assert a_graph().understand("Is the pad a product of Moru?").edges == (Edge("moru", "hasProduct", "pad"),)
+    assert a_graph().understand("Is the pad a product of Moru?").edges == (GraphEdge("moru", "hasProduct", "pad"),)
 
 
 def test_an_inference_names_the_edges_that_it_rests_on():
@@ -116,5 +116,5 @@ def test_the_shipped_graph_declares_all_that_its_edges_name():
         ends = (entities[edge["subject"]], entities[edge["object"]])
         assert ends == predicates[edge["predicate"]], edge
     assert load_graph(SHIPPED).understand("What is the hero product of Laneige?").edges == (
-        Edge("laneige", "hasHeroProduct", "B08XYZ"),
+        GraphEdge("laneige", "hasHeroProduct", "B08XYZ"),
     )

@@ -23,9 +23,9 @@ from judge_server import JudgeServer
 
 from pytest_rageval.demo.answer import checked
 from pytest_rageval.demo.app import AsgiApp, create_app
-from pytest_rageval.demo.chunking import Chunk
-from pytest_rageval.demo.llm import LONGEST_ANSWER, LONGEST_PASSAGE, Draft, Llm
-from pytest_rageval.demo.rerank import MOST, THRESHOLD, relevance
+from pytest_rageval.demo.chunking import NoteChunk
+from pytest_rageval.demo.llm import LONGEST_ANSWER, LONGEST_PASSAGE, Llm, ModelDraft
+from pytest_rageval.demo.rerank import MOST, THRESHOLD, passage_relevance
 
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
 COMMAND = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "demo", "serve", "--port", "0"]
@@ -38,8 +38,8 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-def a_chunk(text: str, heading: str = "# Herons") -> Chunk:
-    return Chunk("0" * 32, "v", "birds/a.md", heading, 1, 1, text, len(text.split()), (text,), {})
+def a_chunk(text: str, heading: str = "# Herons") -> NoteChunk:
+    return NoteChunk("0" * 32, "v", "birds/a.md", heading, 1, 1, text, len(text.split()), (text,), {})
 
 
 def alike(term: str) -> float:
@@ -145,29 +145,31 @@ def test_min_score_holds_for_the_final_score_too():
 
 def test_a_term_counts_by_how_rare_it_is():
     rarity = {"heron": 9.0, "water": 1.0}
-    scores = [relevance(("heron", "water"), a_chunk(text, "#"), rarity.__getitem__) for text in ("heron", "water")]
+    scores = [
+        passage_relevance(("heron", "water"), a_chunk(text, "#"), rarity.__getitem__) for text in ("heron", "water")
+    ]
     assert scores == [approx(0.8 * 0.9), approx(0.8 * 0.1)]
 
 
 def test_words_that_stand_together_count_more_than_the_same_words_apart():
     together = a_chunk("a grey heron", "#")
     apart = a_chunk("grey is the colour of the sky over the lake of the heron", "#")
-    assert relevance(("grey", "heron"), together, alike) == 1
-    assert relevance(("grey", "heron"), apart, alike) == approx(0.8)
+    assert passage_relevance(("grey", "heron"), together, alike) == 1
+    assert passage_relevance(("grey", "heron"), apart, alike) == approx(0.8)
 
 
 def test_the_end_of_a_heading_does_not_stand_beside_the_first_word_of_the_text():
-    assert relevance(("grey", "water"), a_chunk("water is wet", "# grey"), alike) == approx(0.8)
+    assert passage_relevance(("grey", "water"), a_chunk("water is wet", "# grey"), alike) == approx(0.8)
 
 
 def test_headings_and_folders_count_as_said():
-    assert relevance(("heron", "bird"), a_chunk("It is grey."), alike) == approx(0.8)
+    assert passage_relevance(("heron", "bird"), a_chunk("It is grey."), alike) == approx(0.8)
 
 
 def test_a_single_term_is_judged_by_whether_it_is_there():
-    assert relevance(("heron",), a_chunk("A heron."), alike) == 1
-    assert relevance(("kestrel",), a_chunk("A heron."), alike) == 0
-    assert relevance((), a_chunk("A heron."), alike) == 0
+    assert passage_relevance(("heron",), a_chunk("A heron."), alike) == 1
+    assert passage_relevance(("kestrel",), a_chunk("A heron."), alike) == 0
+    assert passage_relevance((), a_chunk("A heron."), alike) == 0
 
 
 @pytest.mark.parametrize("value", ["true", 1, [], {"spec": "openai:x@http://127.0.0.1:1"}])
@@ -313,7 +315,7 @@ def test_a_citation_of_nothing_is_taken_out_and_said():
     ],
 )
 def test_citations_of_all_spellings_are_checked(draft: str, text: str, cited: int):
-    written = checked("What?", Draft(draft), [a_chunk(name) for name in "xyz"])
+    written = checked("What?", ModelDraft(draft), [a_chunk(name) for name in "xyz"])
     assert (written.text, len(written.cited)) == (text, cited)
 
 

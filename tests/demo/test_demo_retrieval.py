@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_rageval.demo.app import create_app
-from pytest_rageval.demo.index import score
+from pytest_rageval.demo.index import bm25_score
 from pytest_rageval.demo.terms import question_terms, stem
 
 
@@ -49,8 +49,8 @@ def test_words_of_asking_are_not_looked_up():
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6))
 def test_the_score_rises_with_bm25_and_stays_below_one(one: float, other: float):
-    assert 0 <= score(one) < 1
-    assert (score(one) < score(other)) <= (one < other)
+    assert 0 <= bm25_score(one) < 1
+    assert (bm25_score(one) < bm25_score(other)) <= (one < other)
 
 
 def test_ids_and_order_are_the_same_after_re_indexing_and_beside_other_notes(tmp_path: Path):

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.base import Judge
-from pytest_rageval.judges.cache import SqliteCache
-from pytest_rageval.judges.cache_key import cache_key
-from pytest_rageval.judges.cached import CachedJudge, Mode
-from pytest_rageval.judges.lexical import LexicalJudge
+from pytest_rageval.judges.cache.cache_key import cache_key
+from pytest_rageval.judges.cache.cached_judge import CachedJudge, Mode
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.model import Judgement, JudgeRequest
 
 

@@ -10,9 +10,9 @@ from judge_server import JudgeServer
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.base import Judge
-from pytest_rageval.judges.canaries import CANARIES, Verdict, check_judge
-from pytest_rageval.judges.prompt import new_marker, render
+from pytest_rageval.judges.canaries import CANARIES, Verdict, try_canaries
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.model.prompt import new_marker, render
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.judges.stub import StubJudge
 from pytest_rageval.model import Judgement, JudgeRequest
@@ -43,7 +43,7 @@ class Examiner:
 def failed_by(judge: Judge) -> list[Verdict]:
     async def check() -> list[Verdict]:
         try:
-            return await check_judge(judge)
+            return await try_canaries(judge)
         finally:
             await judge.aclose()
 
@@ -59,17 +59,17 @@ def test_a_judge_that_knows_what_is_right_passes():
 
 
 def test_there_is_a_verdict_for_each_canary_of_each_rubric_that_the_judge_has():
-    verdicts = asyncio.run(check_judge(Examiner()))
+    verdicts = asyncio.run(try_canaries(Examiner()))
     assert [(one.rubric, one.canary) for one in verdicts] == [
         (rubric, canary.name) for rubric, canaries in CANARIES.items() for canary in canaries
     ]
-    assert {one.rubric for one in asyncio.run(check_judge(StubJudge(3)))} == {"groundedness", "correctness"}
+    assert {one.rubric for one in asyncio.run(try_canaries(StubJudge(3)))} == {"groundedness", "correctness"}
 
 
 def test_a_judge_without_such_rubrics_gets_no_verdict():
     judge = Examiner()
     judge.rubrics = frozenset({"synthesis"})
-    assert asyncio.run(check_judge(judge)) == []
+    assert asyncio.run(try_canaries(judge)) == []
 
 
 def test_a_judge_that_does_what_an_answer_says_fails_the_attack_and_not_the_plain_canary():
@@ -121,7 +121,7 @@ def test_a_judge_may_decline_to_score_what_claims_nothing_but_nothing_else():
         def score(self, request: JudgeRequest) -> float | None:
             return None
 
-    verdicts = [one for one in asyncio.run(check_judge(Silent())) if one.rubric == "groundedness"]
+    verdicts = [one for one in asyncio.run(try_canaries(Silent())) if one.rubric == "groundedness"]
     assert {one.canary for one in verdicts if one.passed} == {"empty answer", "a colon for an answer"}
     assert {one.error for one in verdicts if not one.passed} == {"gave no score for groundedness"}
 
@@ -132,7 +132,7 @@ def test_a_score_that_is_none_is_an_error_and_never_a_pass(score: float):
         def score(self, request: JudgeRequest) -> float | None:
             return score
 
-    verdicts = asyncio.run(check_judge(Broken()))
+    verdicts = asyncio.run(try_canaries(Broken()))
     assert not any(one.passed for one in verdicts)
     assert all(one.score is None and one.error for one in verdicts)
 
@@ -173,7 +173,7 @@ def test_a_rubric_of_the_projects_own_is_what_the_judge_is_shown():
             return super().score(request)
 
     own = replace(load_rubric("correctness"), prompt="{marker} {answer} {citations} {reference}", version="own")
-    asyncio.run(check_judge(Reading(), {"correctness": own}))
+    asyncio.run(try_canaries(Reading(), {"correctness": own}))
     assert shown.count(own) == len(CANARIES["correctness"])
 
 
@@ -188,7 +188,7 @@ def test_a_rubric_may_ask_for_any_variable():
 
     judge = Rendering()
     judge.rubrics = frozenset({"correctness"})
-    assert all(one.error is None for one in asyncio.run(check_judge(judge, {"correctness": every})))
+    assert all(one.error is None for one in asyncio.run(try_canaries(judge, {"correctness": every})))
 
 
 def test_a_model_that_always_praises_is_found_out_through_its_server():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.judges.evidence import CONTRADICTED, SUPPORTED, Support, read_claims, support
-from pytest_rageval.judges.reading import read_passage
+from pytest_rageval.judges.lexical.evidence import CONTRADICTED, SUPPORTED, Support, read_claims, support
+from pytest_rageval.judges.lexical.statements import read_passage
 
 GAME = "The maximum score is 300, which is achieved by 12 strikes in a row."
 TAX = "The fee is paid before March 2021 by the Maple Office and not by the Harbour Office. It is 40 dollars."

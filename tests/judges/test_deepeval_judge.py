@@ -17,11 +17,11 @@ from pydantic import BaseModel
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.base import JudgeOptions
-from pytest_rageval.judges.chat import ChatModel
-from pytest_rageval.judges.deepeval_model import asked, strict
+from pytest_rageval.judges.deepeval.deepeval_model import asked, strict
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.judges.wire_openai import OpenAiWire
+from pytest_rageval.llm.chat_model import ChatModel
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.openai import OpenAiWire
 from pytest_rageval.model import Judgement, JudgeRequest
 
 is_installed = find_spec("deepeval") is not None
@@ -38,7 +38,7 @@ def a_request(rubric: str, **variables: Any) -> JudgeRequest:
 
 
 def judged(spec: str, request: JudgeRequest, **options: Any) -> Judgement:
-    judge = judge_from_spec(spec, options=JudgeOptions(**options))
+    judge = judge_from_spec(spec, options=EndpointOptions(**options))
     assert judge is not None
 
     async def one() -> Judgement:
@@ -150,7 +150,7 @@ print(os.environ.get("OPENAI_API_KEY"))
 @pytest.mark.skipif(is_installed, reason="DeepEval is installed")
 def test_without_the_extra_it_says_what_to_install():
     with pytest.raises(SettingsError, match=r"pip install -U 'pytest-rageval\[deepeval\]'"):
-        judge_from_spec("deepeval:faithfulness@judge", options=JudgeOptions(base_url="http://localhost:1"))
+        judge_from_spec("deepeval:faithfulness@judge", options=EndpointOptions(base_url="http://localhost:1"))
 
 
 class Verdict(BaseModel):
@@ -173,7 +173,7 @@ def asked_for(*replies: object, schema: Any = Verdict) -> tuple[Any, JudgeServer
     with JudgeServer(*replies) as server:
 
         async def one() -> Any:
-            chat = ChatModel(OpenAiWire(server.url), "judge", JudgeOptions())
+            chat = ChatModel(OpenAiWire(server.url), "judge", EndpointOptions())
             try:
                 return await asked(chat, [], "Is it so?", schema)
             finally:

@@ -12,11 +12,12 @@ from judge_server import JudgeServer, by_words
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.base import Judge, JudgeOptions
-from pytest_rageval.judges.budget import Budget
-from pytest_rageval.judges.embedding import STRANGERS, EmbeddingJudge
+from pytest_rageval.judges.embedding.embedding_judge import STRANGERS, EmbeddingJudge
+from pytest_rageval.judges.embedding.vectors import BATCH
+from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.judges.vectors import BATCH
+from pytest_rageval.llm.budget import Budget
+from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.model import Judgement, JudgeRequest
 
 QUICK = 0.01
@@ -36,7 +37,7 @@ def a_request(
 
 
 def judged(server: JudgeServer, *requests: JudgeRequest, **options: Any) -> list[Judgement]:
-    judge = EmbeddingJudge("small", server.url, JudgeOptions(**options), backoff=QUICK)
+    judge = EmbeddingJudge("small", server.url, EndpointOptions(**options), backoff=QUICK)
 
     async def in_turn() -> list[Judgement]:
         try:
@@ -236,4 +237,4 @@ def test_a_server_that_was_busy_is_asked_again():
 
 def test_a_budget_without_a_price_is_refused_before_anything():
     with pytest.raises(SettingsError, match="the price of 'small' is not known"):
-        EmbeddingJudge("small", "http://localhost:1", JudgeOptions(budget=Budget(1.0)))
+        EmbeddingJudge("small", "http://localhost:1", EndpointOptions(budget=Budget(1.0)))

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rageval.judges.base import JudgementCache
-from pytest_rageval.judges.cache import LARGEST, LOOKED_AT, SqliteCache
-from pytest_rageval.judges.cache_key import KeyParts, key_parts
+from pytest_rageval.judges.cache.cache_key import KeyParts, key_parts
+from pytest_rageval.judges.cache.sqlite_cache import LARGEST, LOOKED_AT, SqliteCache
+from pytest_rageval.judges.judge import JudgementCache
 from pytest_rageval.model import Judgement, JudgeRequest
 
 A_JUDGEMENT = Judgement(
@@ -232,8 +232,8 @@ def test_looking_for_the_nearest_makes_no_file(path):
 FILL = """
 import sys
 from pathlib import Path
-from pytest_rageval.judges.cache import SqliteCache
-from pytest_rageval.judges.cache_key import key_parts
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.cache.cache_key import key_parts
 from pytest_rageval.model import Judgement, JudgeRequest
 
 def entry(at):
@@ -440,8 +440,8 @@ def test_a_file_in_the_place_of_the_folder_is_a_note_and_no_exception(path):
 READ_ONLY = """
 import os, sys
 from pathlib import Path
-from pytest_rageval.judges.cache import SqliteCache
-from pytest_rageval.judges.judgement_json import judgement_to_json
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.cache.judgement_json import judgement_to_json
 from pytest_rageval.model import Judgement
 judgement_to_json(Judgement("groundedness", {}))  # imports what only the superuser may be able to read
 if os.geteuid() == 0:  # permissions do not bind the superuser
@@ -470,7 +470,7 @@ def test_a_read_only_file_is_read_and_the_rest_is_a_note(public_folder, folder_m
 FULL = """
 import resource, sys
 from pathlib import Path
-from pytest_rageval.judges.cache import SqliteCache
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.model import Judgement
 cache = SqliteCache(Path(sys.argv[1]))
 cache.put("early", Judgement("groundedness", {"groundedness": 4.0}))

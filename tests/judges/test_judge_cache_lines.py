@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_rageval.judges import cache_lines
-from pytest_rageval.judges.cache import LARGEST, SqliteCache
-from pytest_rageval.judges.cache_key import key_parts
-from pytest_rageval.judges.cache_lines import BadLine, entry_line, read_lines
-from pytest_rageval.judges.cache_upkeep import Entry, add, entries, opened
+from pytest_rageval.judges.cache import cache_lines
+from pytest_rageval.judges.cache.cache_entries import Entry, add, entries, opened
+from pytest_rageval.judges.cache.cache_key import key_parts
+from pytest_rageval.judges.cache.cache_lines import BadLine, entry_line, read_cache_lines
+from pytest_rageval.judges.cache.sqlite_cache import LARGEST, SqliteCache
 from pytest_rageval.model import Judgement, JudgeRequest
 
 A_JUDGEMENT = Judgement(
@@ -40,7 +40,7 @@ def a_judged_line(**changed: object) -> str:
 
 def read(*lines: str | bytes) -> list[tuple[int, Entry | BadLine]]:
     written = b"".join((line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")) for line in lines)
-    return list(read_lines(io.BytesIO(written)))
+    return list(read_cache_lines(io.BytesIO(written)))
 
 
 def problem_of(line: str | bytes) -> str:

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from judge_server import JudgeServer
 
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import evaluate, score_case
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec, rubrics
 from pytest_rageval.judges.judging import judge_answer
-from pytest_rageval.judges.lexical import LexicalJudge
+from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
 from pytest_rageval.judges.stub import StubJudge
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Answer, AskRequest, CaseResult, Chunk, EvalCase, Gold, Judgement, JudgeRequest
 from pytest_rageval.plan import make_plan
-from pytest_rageval.settings import Settings
 
 CASE = EvalCase("q1", "How fast is the camera?", gold=Gold(answers=("30 Hz",)))
 CHUNKS = (Chunk("a#1", rel_path="a.md", text="The camera runs at 30 Hz."), Chunk("b#1", rel_path="b.md", text="29 Hz"))

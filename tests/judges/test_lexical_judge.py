@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.base import Judge
-from pytest_rageval.judges.lexical import LexicalJudge
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import Judgement, JudgeRequest
 

@@ -13,14 +13,15 @@ from fault_server import closed_port, drips, hangs, resets, status, truncates
 from judge_server import JudgeServer
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.base import Judge, JudgeOptions
-from pytest_rageval.judges.budget import Budget
-from pytest_rageval.judges.chat import ChatModel
-from pytest_rageval.judges.model_judge import ModelJudge
-from pytest_rageval.judges.prices import Tariff
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.model.model_judge import ModelJudge
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.judges.wire_anthropic import AnthropicWire
-from pytest_rageval.judges.wire_openai import OpenAiWire
+from pytest_rageval.llm.anthropic import AnthropicWire
+from pytest_rageval.llm.budget import Budget
+from pytest_rageval.llm.chat_model import ChatModel
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.openai import OpenAiWire
+from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.model import Judgement, JudgeRequest
 
 GOOD = {"reasoning": "all is there", "supported_claims": ["it boils"], "unsupported_claims": [], "score": 4}
@@ -42,7 +43,7 @@ def a_judge(
 ) -> ModelJudge:
     url = server if isinstance(server, str) else server.url
     wire = {"openai": OpenAiWire, "anthropic": AnthropicWire}[kind](url)
-    return ModelJudge(ChatModel(wire, "judge-1", JudgeOptions(**options), tariff=tariff, backoff=QUICK))
+    return ModelJudge(ChatModel(wire, "judge-1", EndpointOptions(**options), tariff=tariff, backoff=QUICK))
 
 
 def judged(judge: Judge, *requests: JudgeRequest) -> list[Judgement]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.prompt import LONGEST_VARIABLE, MOST_TEXTS, new_marker, render, repair_prompt
+from pytest_rageval.judges.model.prompt import LONGEST_VARIABLE, MOST_TEXTS, new_marker, render, repair_prompt
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import JudgeRequest, Rubric
 

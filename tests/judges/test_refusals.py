@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.judges.refusals import declines
+from pytest_rageval.judges.lexical.refusals import declines
 
 REFUSALS = [
     "I don't know.",

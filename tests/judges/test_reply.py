@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval.judges.reply import (
+from pytest_rageval.judges.model.reply import (
     LONGEST_REPLY,
     LONGEST_TEXT,
     MOST_ENTRIES,
     QUOTES_THE_MARKER,
-    Reply,
+    JudgeReply,
     UnreadableReply,
     read_reply,
 )
@@ -22,7 +22,7 @@ from pytest_rageval.text import printable
 MARKER = "fence-0123456789abcdef"
 
 
-def read(text: str, rubric: str = "correctness", **options: Any) -> Reply:
+def read(text: str, rubric: str = "correctness", **options: Any) -> JudgeReply:
     return read_reply(text, load_rubric(rubric), MARKER, **options)
 
 
@@ -259,7 +259,7 @@ def test_one_reply_fills_several_scores_or_none():
 # ── what comes with the score ─────────────────────────────────────────────────────────────────────────────────
 
 
-def a_grounded(**fields: Any) -> Reply:
+def a_grounded(**fields: Any) -> JudgeReply:
     whole = {"reasoning": "fine", "supported_claims": ["a"], "unsupported_claims": ["b"], "score": 4, **fields}
     return read(json.dumps(whole), "groundedness")
 

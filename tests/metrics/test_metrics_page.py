@@ -10,8 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from pytest_rageval.cli.main import rageval
-from pytest_rageval.metrics import builtin_metrics, examples
-from pytest_rageval.metrics.page import ROWS, f1_of, metrics_page, said
+from pytest_rageval.metrics import builtin_metrics
+from pytest_rageval.metrics.reference import worked_examples
+from pytest_rageval.metrics.reference.definitions_page import ROWS, doc_parts, f1_of, metrics_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 BUILT_IN = {one.name: one for one in builtin_metrics()}
@@ -19,7 +20,7 @@ BUILT_IN = {one.name: one for one in builtin_metrics()}
 
 def failures(text: str, name: str) -> int:
     """How many examples in a text do not come out as they say; their report is printed."""
-    test = doctest.DocTestParser().get_doctest(text, dict(vars(examples)), name, None, 0)
+    test = doctest.DocTestParser().get_doctest(text, dict(vars(worked_examples)), name, None, 0)
     return doctest.DocTestRunner(verbose=False).run(test).failed
 
 
@@ -31,7 +32,7 @@ def test_every_metric_shows_a_worked_example_that_is_true(one):
 
 @pytest.mark.parametrize("one", BUILT_IN.values(), ids=BUILT_IN)
 def test_every_definition_can_be_taken_apart(one):
-    parts = said(one)
+    parts = doc_parts(one)
     assert parts.definition
     assert parts.rule
     assert parts.source or one.run_level

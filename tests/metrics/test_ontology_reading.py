@@ -10,7 +10,7 @@ from ontologies import SHOP, claims
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.ontology import load_validator
-from pytest_rageval.metrics.ontology.reading import read_ontology
+from pytest_rageval.metrics.ontology.toml_ontology import read_ontology
 
 
 def problems(text: str, place: str = "o.toml") -> list[str]:
@@ -29,9 +29,9 @@ def test_json_says_the_same_as_toml(tmp_path):
 
 
 def test_the_example_of_the_documentation_is_an_ontology():
-    from pytest_rageval.metrics.ontology import reading
+    from pytest_rageval.metrics.ontology import toml_ontology
 
-    example = "\n".join(line[4:] for line in (reading.__doc__ or "").splitlines() if line.startswith("    "))
+    example = "\n".join(line[4:] for line in (toml_ontology.__doc__ or "").splitlines() if line.startswith("    "))
     assert set(read_ontology("o.toml", example).properties) == {"makes", "rivalof"}
 
 

@@ -14,9 +14,9 @@ from rich.cells import cell_len
 from stored_pair import a_chunk, compared, store
 from two_runs import a_row
 
-from pytest_rageval.report.comparison import comparison_lines
-from pytest_rageval.report.comparison_html import comparison_html
-from pytest_rageval.report.comparison_markdown import LONGEST, comparison_markdown
+from pytest_rageval.report.comparison.comparison_html import comparison_html
+from pytest_rageval.report.comparison.comparison_markdown import LONGEST, comparison_markdown
+from pytest_rageval.report.comparison.comparison_terminal import comparison_lines
 
 HOSTILE = (
     "<script>alert(1)</script> `x` **b** | {{ 7*7 }} \x1b[31mred \u202e @everyone #12 http://evil.example ]]> & \"'"

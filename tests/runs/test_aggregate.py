@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Unobserved, score_case
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry
@@ -16,8 +17,7 @@ from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Go
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.records import observation_record, result_record, to_line
-from pytest_rageval.runs.rows import Row
-from pytest_rageval.settings import Settings
+from pytest_rageval.runs.row import Row
 
 INFO = RunInfo("hash", None, 4, False, None, {})
 

@@ -8,8 +8,8 @@ import pytest
 from two_runs import a_plan, a_row
 
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.intervals import bootstrap, wilson
-from pytest_rageval.runs.rows import Row
+from pytest_rageval.runs.row import Row
+from pytest_rageval.stats.intervals import bootstrap, wilson
 
 
 def aggregated(*rows: Row, coverage: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 from kept_runs import a_result, a_run, at, rewrite
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.config_diff import changes, flat_settings
 from pytest_rageval.runs.history import PastRun, by_dataset, check_metrics, read_history
-from pytest_rageval.runs.reconfigured import changes, flat_settings
 
 
 def history(reports: Path) -> list[PastRun]:

@@ -10,7 +10,7 @@ import pytest
 from pytest_rageval.errors import CaseError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Chunk, Reference
 from pytest_rageval.targets.answer_files import load_answers
-from pytest_rageval.targets.answers import AnswersTarget
+from pytest_rageval.targets.answers_target import AnswersTarget
 
 CASES = [("a.jsonl::q1", "q1"), ("a.jsonl::q2", "q2"), ("b.jsonl::q2", "q2"), ("b.jsonl::q3", "q3")]
 

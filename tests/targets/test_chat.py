@@ -10,8 +10,8 @@ from fault_server import Behaviour, FaultServer, gives, hangs, status
 
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Turn
-from pytest_rageval.targets.chat import PROMPT_VERSION, ChatTarget, model_and_url, prompt_of
-from pytest_rageval.targets.contract import answer_from_response, answer_to_response
+from pytest_rageval.targets.chat_target import PROMPT_VERSION, ChatTarget, model_and_url, prompt_of
+from pytest_rageval.targets.native_contract import answer_from_response, answer_to_response
 
 T = TypeVar("T")
 Api = Literal["openai", "ollama"]

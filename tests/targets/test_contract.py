@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.model import Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
-from pytest_rageval.targets.contract import (
+from pytest_rageval.targets.native_contract import (
     answer_from_body,
     answer_from_record,
     answer_from_response,

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Chunk, Reference
-from pytest_rageval.targets.asgi import AsgiTarget
-from pytest_rageval.targets.callable import CallableTarget
+from pytest_rageval.targets.asgi_target import AsgiTarget
+from pytest_rageval.targets.callable_target import CallableTarget
 
 QUESTION = AskRequest("What?", 5, case_key="a.jsonl::q1", params={"lang": "en"})
 

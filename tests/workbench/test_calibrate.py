@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates import Gate, parse_gate, resolve
-from pytest_rageval.judges.lexical import LexicalJudge
+from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Source
-from pytest_rageval.settings import Settings
 from pytest_rageval.workbench.calibrate import Calibration, Unlabelled, calibrate
 from pytest_rageval.workbench.judged_labels import Examination, JudgedLabel, judge_labels
 from pytest_rageval.workbench.labels import Label

@@ -11,7 +11,7 @@ from judge_server import JudgeServer
 from project import SOME, a_case
 from stored_runs import RUN, StoredProject, command, problems
 
-from pytest_rageval.workbench.spot_check import Pair
+from pytest_rageval.workbench.spot_check import JudgementPair
 
 CASES = [*SOME[:2], *(a_case(f"more-{n:02}", f"What is the boiling point of water number {n}?") for n in range(28))]
 OTHER = '''
@@ -158,4 +158,4 @@ def test_without_a_second_opinion_or_a_first_one_there_is_nothing_to_check(proje
     [(0.8, 0.6, None, False), (0.8, 0.59, None, True), (0.71, 0.69, "x >= 0.7", True), (0.5, 0.5, None, False)],
 )
 def test_what_a_disagreement_is(first: float, second: float, gate: str | None, disagrees: bool):
-    assert Pair("a::b", 0, "relevance", "relevance", first, second, gate).disagrees is disagrees
+    assert JudgementPair("a::b", 0, "relevance", "relevance", first, second, gate).disagrees is disagrees

@@ -136,7 +136,7 @@ def _said(error: Any) -> str:
     }
     message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
     place = path.removesuffix(".[key]") or "the file"
-    return f"{place} is {short(error['input'])}, expected {expected.get(error['type'], message)}"
+    return f"{place} is {quoted_value(error['input'])}, expected {expected.get(error['type'], message)}"
 
 
 # ── words for problems ────────────────────────────────────────────────────────────────────────────────────────
@@ -149,7 +149,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known[:20]) or 'none'}"
 
 
-def short(value: Any) -> str:
+def quoted_value(value: Any) -> str:
     """A value as a message quotes it."""
     text = printable(repr(value))
     return text if len(text) <= 80 else text[:77] + "..."

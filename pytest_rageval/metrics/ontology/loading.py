@@ -27,7 +27,7 @@ def load_validator(places: Sequence[str], root: Path) -> Validator:
             "or a list of .ttl files with RDF and SHACL shapes"
         )
     from pytest_rageval.metrics.ontology.declared import DeclaredValidator
-    from pytest_rageval.metrics.ontology.reading import read_ontology
+    from pytest_rageval.metrics.ontology.toml_ontology import read_ontology
 
     (text,) = _read(places, root).values()
     return DeclaredValidator(read_ontology(places[0], text), _digest([text]))

@@ -1,0 +1,102 @@
+"""Questions in one file, references in another: which belong together, and what stands in one of them only?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
+from pytest_rageval.cases.fields import COMMON, Field
+from pytest_rageval.cases.jsonl import JsonRow, json_rows
+from pytest_rageval.cases.spellings.reference import FIELDS as REFERENCE
+from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.messages import Findings, Report, bad
+from pytest_rageval.model import Json
+
+_SUFFIXES = (".csv", ".jsonl")
+_KNOWN: Mapping[str, Field] = {"id": COMMON["id"], "reference": REFERENCE["reference"]}
+
+
+def find_partner(questions: Path, report: Report, name: Callable[[Path], str], max_bytes: int) -> Partner | None:
+    """The references that belong to a file `X.questions.csv` or `X.questions.jsonl`, read; None for other names.
+
+    None too, and a problem, if there is no such file, or more than one.
+    """
+    stem, dot, _ = questions.name.rpartition(".questions.")
+    if not dot or questions.suffix not in _SUFFIXES:
+        return None
+    beside = [questions.with_name(f"{stem}.references{suffix}") for suffix in _SUFFIXES]
+    there = [path for path in beside if path.exists()]
+    if len(there) != 1:
+        wanted = " or ".join(path.name for path in beside)
+        report.add_whole(
+            f"both {beside[0].name} and {beside[1].name} stand beside it; keep one"
+            if there
+            else f"needs its references beside it, in {wanted}; or give the file another name"
+        )
+        return None
+    return Partner(there[0], Report(name(there[0])), report, max_bytes)
+
+
+class Partner:
+    """The references of a file of questions, by id."""
+
+    def __init__(self, path: Path, report: Report, of_questions: Report, max_bytes: int) -> None:
+        self._report = report
+        self._of_questions = of_questions
+        self._lines: dict[str, int] = {}
+        self._references: dict[str, Json] = {}
+        self._asked: set[str] = set()
+        lines = read_lines(path, report, max_bytes)
+        rows: Iterator[JsonRow] | Iterator[CsvRow] = json_rows(lines, report)
+        if path.suffix == ".csv":
+            rows = csv_rows(lines, report, _KNOWN, [("id",), ("reference",)], max_bytes)
+        for row in rows:
+            self._take(row)
+
+    def join(self, record: dict[str, Json]) -> None:
+        """Put its reference into a question's record; Unsound says why that cannot be."""
+        case_id = record.get("id")
+        if case_id is None:
+            raise bad(f"id is missing; it joins the question with its reference in {self._report.file}")
+        if not isinstance(case_id, str):
+            return  # the question's own problem
+        self._asked.add(case_id)
+        if record.get("reference") is not None:
+            raise bad(f"reference belongs into {self._report.file}; leave it out here")
+        if case_id in self._lines:
+            record["reference"] = self._references[case_id]
+        elif not self._report.unread:
+            raise bad(f"id has no reference in {self._report.file}")
+
+    def problems(self) -> tuple[str, ...]:
+        """All that is wrong with the references; to be asked when all questions have been joined."""
+        if not self._of_questions.unread:
+            for case_id, line in self._lines.items():
+                if case_id not in self._asked:
+                    self._report.add(line, 1, f"no question has this id in {self._of_questions.file}", case_id)
+        return self._report.problems
+
+    def _take(self, row: JsonRow | CsvRow) -> None:
+        findings = Findings()
+        for key, value in row.record.items():
+            if key not in _KNOWN:
+                findings.unknown((key,), _KNOWN)
+            elif value is not None:
+                findings.include_from(key, value, _KNOWN[key].shape.read)
+        # A blank cell or string is a reference that says nothing; a key that is not there was forgotten.
+        if isinstance(row, JsonRow) and row.record.get("reference") is None:
+            findings.add((), "reference is missing")
+        case_id = row.record.get("id")
+        if case_id is None:
+            findings.add((), "id is missing")
+        elif isinstance(case_id, str) and case_id in self._lines:
+            findings.add((), f"id already used at line {self._lines[case_id]}; ids are unique in a file")
+        known_id = case_id if isinstance(case_id, str) else None
+        if findings:
+            self._report.add_findings(row.line, findings, known_id, row.column_finder().column)
+        if known_id is None:
+            self._report.unread += 1
+        elif known_id not in self._lines:
+            self._lines[known_id] = row.line
+            self._references[known_id] = row.record.get("reference") if not findings else None

@@ -1,0 +1,160 @@
+"""`rageval cases`: are the case files sound, what is in them, and what may stand in them?"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from pytest_rageval.cases import CaseFile, case_schema, find_case_files, load_file
+from pytest_rageval.config.files import case_globs
+from pytest_rageval.io.messages import shown
+from pytest_rageval.model import EvalCase, Gold
+
+_PATHS = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+_JSON = click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+
+
+@click.group()
+def cases() -> None:
+    """Check, count and describe case files."""
+
+
+@cases.command()
+@_PATHS
+@_JSON
+def validate(paths: Sequence[Path], *, as_json: bool) -> None:
+    """Load case files and list everything that is wrong with them.
+
+    PATHS are files or folders; without any, the files that `cases` in the configuration names, below the current
+    folder. Exit code 0: no problems; 1: problems; 2: wrong usage, or nothing to check.
+    """
+    files = _load(paths)
+    number, problems = sum(len(file.cases) for file in files), [line for file in files for line in file.problems]
+    if as_json:
+        listed = [{"path": _text(f.path), "cases": len(f.cases), "problems": list(f.problems)} for f in files]
+        _echo_json({"cases": number, "problems": len(problems), "files": listed})
+    else:
+        for problem in problems:
+            click.echo(problem)
+        click.echo(f"{_many(len(files), 'file')}, {_many(number, 'case')}, {_many(len(problems), 'problem')}")
+    raise SystemExit(1 if problems else 0)
+
+
+@cases.command()
+@_PATHS
+@_JSON
+def stats(paths: Sequence[Path], *, as_json: bool) -> None:
+    """Count the sound cases by file, spelling, category, difficulty, domain, tag, answerability and kind of gold.
+
+    PATHS as for `validate`. Records with problems are not counted; their number is said, and the exit code is 1.
+    """
+    files = _load(paths)
+    counts = _counts(files)
+    problems = sum(len(file.problems) for file in files)
+    number = sum(len(file.cases) for file in files)
+    if as_json:
+        _echo_json({"cases": number, "problems": problems, **counts})
+    else:
+        click.echo(f"{_many(number, 'case')} in {_many(len(files), 'file')}")
+        for title, by_name in counts.items():
+            _echo_counts(title.replace("_", " "), by_name)
+        if problems:
+            click.echo(f"\n{_many(problems, 'problem')}; `rageval cases validate` lists them", err=True)
+    raise SystemExit(1 if problems else 0)
+
+
+@cases.command()
+def schema() -> None:
+    """Print the JSON Schema of one line of a JSONL case file, for editors."""
+    _echo_json(case_schema())
+
+
+# ── which files ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _load(paths: Sequence[Path]) -> list[CaseFile]:
+    """The case files among the paths, or of the project; references and answers are not case files themselves."""
+    here = Path.cwd()
+    if not paths:
+        found = find_case_files(here, case_globs(here))
+        if not found:
+            raise click.UsageError(f"no case files here; looked for {', '.join(case_globs(here))}")
+    else:
+        found = list(dict.fromkeys(file for path in paths for file in _files_at(path)))
+        if not found:
+            raise click.UsageError("no case files there")
+    return [load_file(path, here) for path in found]
+
+
+def _files_at(path: Path) -> Iterable[Path]:
+    if path.is_dir():
+        return find_case_files(path, ("*.jsonl", "*.csv"))
+    if ".answers." in path.name:
+        click.echo(f"{shown(_text(path))}: holds answers, not cases; passed over", err=True)
+        return ()
+    stem, dot, _ = path.name.rpartition(".references.")
+    questions = [path.with_name(f"{stem}.questions{suffix}") for suffix in (".csv", ".jsonl")] if dot else []
+    return [file for file in questions if file.exists()] or [path]
+
+
+# ── counting ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _counts(files: Sequence[CaseFile]) -> dict[str, dict[str, int]]:
+    """By what, then by name, how many cases; the most frequent first."""
+    every = [case for file in files for case in file.cases]
+    spelling: Counter[str] = Counter()
+    for file in files:
+        for names, number in file.spellings.items():
+            spelling["+".join(names) or "question only"] += number
+    return {
+        "file": {_text(file.cases[0].source.file if file.cases else file.path): len(file.cases) for file in files},
+        "spelling": _sorted(spelling),
+        "category": _sorted(Counter(case.category or "uncategorised" for case in every)),
+        "difficulty": _sorted(Counter(case.difficulty or "not said" for case in every)),
+        "domain": _sorted(Counter(case.domain or "not said" for case in every)),
+        "tag": _sorted(Counter(tag for case in every for tag in case.tags)),
+        "answerable": _sorted(Counter("yes" if case.answerable else "no" for case in every)),
+        "requires_kg": _sorted(Counter("yes" if case.requires_kg else "no" for case in every)),
+        "gold": _sorted(Counter(kind for case in every for kind in _gold_kinds(case))),
+    }
+
+
+def _gold_kinds(case: EvalCase) -> list[str]:
+    kinds = [name for name in Gold.__slots__ if name != "ids_are_prefixes" and getattr(case.gold, name) is not None]
+    return kinds or ["none"]
+
+
+def _sorted(counter: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
+
+
+# ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _echo_counts(title: str, by_name: Mapping[str, int]) -> None:
+    """Numbers first: names of any script and width then need no aligning."""
+    if not by_name:
+        return
+    click.echo(f"\nby {title}")
+    width = max(len(f"{number:,}") for number in by_name.values())
+    for name, number in by_name.items():
+        click.echo(f"  {number:>{width},}  {shown(name)}")
+
+
+def _echo_json(value: Mapping[str, object]) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _text(path: Path | str) -> str:
+    """A path that can be written: bytes that are not UTF-8 are escaped."""
+    name = path if isinstance(path, str) else path.as_posix()
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,0 +1,40 @@
+"""How does a command end that has written a run? As pytest does: summary, failed gates, and the exit code."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import NoReturn
+
+import click
+
+from pytest_rageval.finish import Finished
+from pytest_rageval.plan import Plan
+from pytest_rageval.report.gate_tests import gate_tests
+from pytest_rageval.report.summary_markdown import write_summary_file
+from pytest_rageval.report.summary_terminal import summary
+from pytest_rageval.text import printable
+
+COLOURS = {"green": "green", "red": "red", "yellow": "yellow"}
+
+
+def end(finished: Finished, plan: Plan) -> NoReturn:
+    """Show a run that was just written, write its summary.md, and leave: 1 where a gate or a case failed."""
+    write_summary_file(finished, plan.registry)
+    code = show(finished, plan)
+    click.echo(f"summary: {finished.folder / 'summary.md'}")
+    sys.exit(code)
+
+
+def show(finished: Finished, plan: Plan) -> int:
+    """Show what a run comes to; the exit code is 1 where a gate or a case failed, else 0."""
+    width = shutil.get_terminal_size().columns
+    for line in summary(finished.metrics, finished.rows, width=width, verbose=False):
+        click.secho(printable(line.text), fg=COLOURS.get(line.style), bold=line.style == "bold")
+    for note in finished.notes:
+        click.secho(printable(note), fg="yellow")
+    failed = [test for test in gate_tests(finished, plan) if test.outcome == "failed"]
+    for test in failed:
+        click.secho(printable(f"FAILED {test.name} - {test.message}"), fg="red")
+    outcomes = finished.metrics["outcomes"]
+    return 1 if failed or outcomes["failed"] or outcomes["error"] else 0

@@ -1,0 +1,169 @@
+"""`rageval judge RUN`: the answers of a stored run judged again, or some of them by a second judge."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from pytest_rageval.cli.end_of_run import end
+from pytest_rageval.cli.judge.spot_check import spot_check
+from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.stored_run import Opened, names_of, opened, run_argument
+from pytest_rageval.config.options import OPTIONS
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.judges import judge_from_spec
+from pytest_rageval.judges.cache.cached_judge import CachedJudge
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.llm.budget import Budget
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.plan import Plan
+from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
+from pytest_rageval.rescore.rescore import Redo, check_observed, redo
+from pytest_rageval.rescore.rescore_plan import config_again, plan_again
+from pytest_rageval.runs.estimate import estimate
+from pytest_rageval.runs.kept_fields import earlier_of
+from pytest_rageval.text import printable
+
+CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
+NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
+
+
+@click.command()
+@run_argument
+@click.option("--judge", "spec", metavar="SPEC", help="Who judges (default: the judge of the run).")
+@click.option("--judge-base-url", "base_url", metavar="URL", help="Its server, where the spec names none.")
+@click.option("--judge-cache", "cache_mode", type=click.Choice(CACHE_MODES), help="What stored judgements are for.")
+@click.option("--rubrics", metavar="DIR", help="Folder of rubrics to judge by (default: that of the run).")
+@click.option("--metrics", metavar="NAMES", help="Metrics to judge and score beside those of the run, comma-separated.")
+@click.option("--claim-level", is_flag=True, help="Judge each claim of an answer too: the metric claim_support.")
+@click.option("--max-cost", metavar="USD", help="US dollars after which no new judgement is asked for.")
+@click.option("--spot-check", "is_spot_check", is_flag=True, help="Put some answers to a second judge.")
+@click.option("--spot-check-n", type=click.IntRange(1), metavar="N", help="How many (default: 20, or 5 % of the run).")
+@click.option("--second-judge", metavar="SPEC", help="The second judge of a spot check.")
+def judge(
+    run: str, reports: str | None, baseline: str | None, cache_mode: str | None, max_cost: str | None,
+    metrics: str | None, claim_level: bool, is_spot_check: bool, spot_check_n: int | None, second_judge: str | None,
+    **judging: str | None,
+) -> None:  # fmt: skip
+    """Judge the stored answers of RUN (an id, `latest`, `latest~1` or a folder) again, also those whose judging had
+    failed, and score the run with the new judgements. Exit code 1: a case or a gate of the run fails.
+
+    With --spot-check, some answers are put before a second judge (--second-judge), or the same one with other rubrics
+    (--rubrics); no score changes. Exit code 0, however often they disagree."""
+    if not is_spot_check and (spot_check_n is not None or second_judge is not None):
+        raise click.UsageError("--spot-check-n and --second-judge go with --spot-check")
+    if is_spot_check and (metrics or claim_level):
+        raise click.UsageError("--spot-check compares what was judged; leave --metrics and --claim-level out")
+    told = {NAMED[name]: value for name, value in judging.items() if value is not None}
+    options = {"judge_cache": cache_mode, "max_cost": max_cost}
+    at = opened(run, reports=reports, baseline=baseline, **options, **_settings_among(told))
+    check_observed(at.run)
+    if is_spot_check:
+        _spot_check(at, told, second_judge, spot_check_n)
+    else:
+        names = (*names_of(metrics), *(["claim_support"] if claim_level else []))
+        _judge_again(at, _judging(at, told, told.get("judge")), names, is_named="judge" in told)
+
+
+def _settings_among(told: dict[str, str]) -> dict[str, str]:
+    """Those that are options of a run as well; the others are keys of the table alone."""
+    known = {option.field for option in OPTIONS}
+    return {name: value for name, value in told.items() if name in known}
+
+
+def _judging(at: Opened, told: dict[str, str], spec: str | None) -> dict[str, Any]:
+    """The settings that replace those of the run; another judge takes the project's server, where it names none."""
+    server = {} if spec is None else {"judge": spec, "judge_base_url": at.settings.judge_base_url}
+    return {"retrieval_only": False, **told, **server}
+
+
+def _judge_again(at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], *, is_named: bool) -> None:
+    plan = plan_again(at.run, at.settings, at.root, metrics=metrics, judging=judging)
+    was_retrieval_only = at.run.config["settings"]["retrieval_only"]
+    if (was_retrieval_only and not metrics) or (not plan.rubrics and plan.settings.judge != "none"):
+        raise SettingsError(
+            f"run {at.run.run_id} measures nothing that is judged; name what to judge, as in "
+            "--metrics groundedness,correctness"
+        )
+    with _judge_at_hand(plan, at, cases=earlier_of(at.run).metrics["total_tests"]) as judge:
+        if not is_named:
+            check_judge_of(at.run, judge)
+        config = config_again(at.run, plan, judge=described_judge(judge, plan.settings.judge_temperature))
+        with Progress("judged") as watch, _left_as_it_was(at):
+            again = Rejudge(at.run, plan, judge, watch)
+            finished = redo(Redo(at.run, plan, config, at.baseline), again.lines)
+    if again.problem is not None:
+        what = printable(f"{again.problem.kind}: {again.problem.message}")
+        click.secho(f"{again.failed} of {again.judged} answers could not be judged; the first: {what}", fg="yellow")
+    end(finished, plan)
+
+
+def _spot_check(at: Opened, told: dict[str, str], second_judge: str | None, n: int | None) -> None:
+    if second_judge is None and "rubrics" not in told:
+        raise click.UsageError("--spot-check needs a second opinion: --second-judge SPEC, or --rubrics DIR")
+    first = plan_again(at.run, at.settings, at.root)
+    second = plan_again(at.run, at.settings, at.root, judging=_judging(at, told, second_judge or told.get("judge")))
+    with _judge_at_hand(second, at) as judge:
+        if second_judge is None and "judge" not in told:
+            check_judge_of(at.run, judge)
+        with Progress("judged") as watch, _left_as_it_was(at):
+            spot_check(at, first, second, judge, n, watch)
+
+
+@contextmanager
+def _judge_at_hand(plan: Plan, at: Opened, cases: int = 0) -> Iterator[Judge]:
+    """The judge of the plan behind its cache, once its server has answered. Who uses it closes it.
+
+    `cases`: how many it is to judge, to say what that may cost; 0 to say nothing.
+    """
+    settings = plan.settings
+    budget = None if settings.max_cost is None else Budget(settings.max_cost)
+
+    def made() -> Judge:
+        judge = judge_from_spec(settings.judge, root=at.root, options=EndpointOptions.of(settings, budget=budget))
+        if judge is None:
+            raise SettingsError(f"judge {settings.judge!r}: nobody judges; name a judge with --judge")
+        return judge
+
+    if settings.judge_cache != "replay":
+        # One for the question alone: a judge belongs to one event loop.
+        asyncio.run(_check(made()))
+    judge = made()
+    if cases and (cost := estimate(judge, plan, cases)) is not None:
+        click.echo(printable(cost), err=True)
+    if settings.judge_cache == "off":
+        yield CachedJudge(judge, None, "off", plan.mask)
+        return
+    cache = SqliteCache(at.reports / "cache" / "judge_cache.sqlite")
+    try:
+        yield CachedJudge(judge, cache, settings.judge_cache, plan.mask)
+    finally:
+        cache.close()
+    for note in (*cache.notes, *getattr(judge, "notes", ())):
+        click.secho(printable(note), fg="yellow")
+
+
+async def _check(judge: Judge) -> None:
+    check: Callable[[], Any] | None = getattr(judge, "check", None)
+    try:
+        if check is not None and (problem := await check()) is not None:
+            raise SettingsError(f"judge {judge.model!r}: {problem}")
+    finally:
+        await judge.aclose()
+
+
+@contextmanager
+def _left_as_it_was(at: Opened) -> Iterator[None]:
+    """Ctrl-C ends with a line that says what became of the work."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        said = f"interrupted: run {at.run.run_id} is as it was; what was judged is in the judge cache"
+        click.echo(said, err=True)
+        sys.exit(130)

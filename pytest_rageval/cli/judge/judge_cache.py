@@ -1,0 +1,156 @@
+"""`rageval judge-cache`: what do the stored judgements hold, how do they travel, and how do they go?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from pytest_rageval.config.settings import load_settings
+from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.io.atomic import write_text
+from pytest_rageval.judges.cache.cache_entries import Entry, Held, Unreadable, add, entries, held, opened, prune
+from pytest_rageval.judges.cache.cache_lines import BadLine, entry_line, read_cache_lines
+from pytest_rageval.report.numbers import file_size
+from pytest_rageval.text import printable
+
+MOST_PROBLEMS = 100
+
+_CACHE = click.option(
+    "--cache", metavar="PATH", type=click.Path(path_type=Path),
+    help="The cache's file (default: judge_cache.sqlite of this project, in its reports folder, below cache/).",
+)  # fmt: skip
+
+
+@click.group()
+def judge_cache() -> None:
+    """Count, export, import and prune the judgements that are stored between runs."""
+
+
+@judge_cache.command()
+@_CACHE
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def stats(cache: Path | None, *, as_json: bool) -> None:
+    """Count the judgements by rubric and model, with the days of the first and the last."""
+    path = _path(cache)
+    with opened(path) as connection:
+        groups = held(connection)
+        size = _size(path)
+    number = sum(group.entries for group in groups)
+    if as_json:
+        listed = [group._asdict() for group in groups]
+        click.echo(json.dumps({"path": str(path), "bytes": size, "entries": number, "groups": listed}, indent=2))
+        return
+    click.echo(f"{_shown(path)}: {_many(number)}, {file_size(size)}")
+    _echo_groups(groups)
+
+
+@judge_cache.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@_CACHE
+def export(file: Path, cache: Path | None) -> None:
+    """Write all judgements to FILE, or to standard output for `-`: JSON, one a line, sorted by key.
+
+    Equal caches give equal bytes: the file can be committed, compared and imported elsewhere. Entries that cannot be
+    read are named and left out; the exit code is then 1.
+    """
+    lines, left_out = [], []
+    with opened(_path(cache)) as connection:
+        for entry in entries(connection):
+            if isinstance(entry, Unreadable):
+                left_out.append(f"entry {printable(entry.key[:12])}… left out: {entry.reason}")
+            else:
+                lines.append(f"{entry_line(entry)}\n")
+    if str(file) == "-":
+        click.echo("".join(lines).encode(), nl=False)
+    else:
+        try:
+            write_text(file, "".join(lines))
+        except OSError as error:
+            raise SettingsError(f"{_shown(file)}: cannot be written: {error.strerror}") from None
+    click.echo(f"exported {_many(len(lines))}", err=True)
+    for problem in _bounded(left_out):
+        click.echo(problem, err=True)
+    raise SystemExit(1 if left_out else 0)
+
+
+@judge_cache.command(name="import")
+@click.argument("file", type=click.Path(path_type=Path))
+@_CACHE
+@click.option("--replace", is_flag=True, help="Let FILE win where a judgement is there already.")
+def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
+    """Bring the judgements of FILE, as `export` writes it, into the cache: all, or none if a line is wrong.
+
+    What is there already stays, unless --replace is given. A missing cache is begun.
+    """
+    found: list[Entry] = []
+    problems: list[str] = []
+    try:
+        with file.open("rb") as lines:
+            for number, read in read_cache_lines(lines):
+                if isinstance(read, BadLine):
+                    problems.append(f"{_shown(file)}:{number}: {read}")
+                else:
+                    found.append(read)
+    except OSError as error:
+        raise SettingsError(f"{_shown(file)}: cannot be read: {error.strerror}") from None
+    if problems:
+        raise RagevalError(*_bounded(problems), "nothing is imported")
+    with opened(_path(cache), create=True) as connection:
+        counts = add(connection, found, replace=replace)
+    click.echo(
+        f"read {_many(len(found))}: {counts.added:,} added, {counts.replaced:,} replaced, {counts.kept:,} there already"
+    )
+
+
+@judge_cache.command(name="prune")
+@_CACHE
+@click.option("--older-than", metavar="DAYS", type=click.IntRange(0, 100_000), help="Only what is older than that.")
+@click.option("--model", help="Only judgements by this model, as `stats` names it.")
+@click.option("--rubric", help="Only judgements of this rubric.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric: str | None, *, dry_run: bool) -> None:
+    """Remove the judgements that all the given options name; nothing else ever removes any."""
+    if older_than is None and model is None and rubric is None:
+        raise click.UsageError("say what may go: --older-than, --model, --rubric, or several of them")
+    path = _path(cache)
+    with opened(path) as connection:
+        before = sum(group.entries for group in held(connection))
+        gone = prune(connection, older_than_days=older_than, model=model, rubric=rubric, dry_run=dry_run)
+    number = sum(group.entries for group in gone)
+    said = "would remove" if dry_run else "removed"
+    size = "" if dry_run or not gone else f"; {file_size(_size(path))} are left"
+    click.echo(f"{_shown(path)}: {said} {number:,} of {_many(before)}{size}")
+    _echo_groups(gone)
+
+
+def _path(cache: Path | None) -> Path:
+    return cache or Path(load_settings(Path.cwd()).reports) / "cache" / "judge_cache.sqlite"
+
+
+def _size(path: Path) -> int:
+    """The file's and that of what is still to be written into it."""
+    parts = (path, path.with_name(f"{path.name}-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())
+
+
+def _echo_groups(groups: Iterable[Held]) -> None:
+    """Numbers first: names of any script and width then need no aligning."""
+    for group in groups:
+        days = f"{group.first[:10]} to {group.last[:10]}"
+        click.echo(printable(f"  {group.entries:>9,}  {days}  {group.rubric} by {group.model}".replace("\n", "\\n")))
+
+
+def _bounded(problems: list[str]) -> list[str]:
+    more = len(problems) - MOST_PROBLEMS
+    return problems if more <= 0 else [*problems[:MOST_PROBLEMS], f"and {more:,} more"]
+
+
+def _many(number: int) -> str:
+    return f"{number:,} judgement{'' if number == 1 else 's'}"
+
+
+def _shown(path: Path) -> str:
+    return printable(str(path))

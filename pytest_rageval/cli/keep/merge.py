@@ -1,0 +1,38 @@
+"""`rageval merge RUN RUN…`: one run from the runs of its shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cli.end_of_run import end
+from pytest_rageval.compare.baseline import baseline_file, read_baseline
+from pytest_rageval.config.settings import load_settings
+from pytest_rageval.rescore.merge import check_parts
+from pytest_rageval.rescore.merge import merge as merge_runs
+from pytest_rageval.runs.reader import open_run
+from pytest_rageval.runs.stored_plan import plan_of
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.option("--run-id", metavar="ID", help="Name of the merged run's folder (default: the UTC time).")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@click.option("--baseline", metavar="PATH", help="Baseline to compare with (default: REPORTS/baseline.json).")
+@click.option("--update-baseline", is_flag=True, help="Accept the merged run as the new baseline.")
+def merge(runs: tuple[str, ...], **options: object) -> None:
+    """Merge RUNs (ids or folders) of shards into one, equal to the run that was never divided. Exit code 1: a gate of
+    the whole run failed."""
+    root = Path.cwd()
+    settings = load_settings(root, {name: value for name, value in options.items() if value})
+    reports = root / settings.reports
+    parts = [open_run(reports, run) for run in runs]
+    files = find_case_files(root, settings.cases)
+    check_parts(parts, [case for file in files for case in load_file(file, root).cases])
+    path = baseline_file(settings, root)
+    baseline = read_baseline(path, is_required=settings.baseline is not None and not settings.update_baseline)
+    plan = plan_of(parts[0], settings, root)
+    end(merge_runs(parts, plan, reports, baseline, path), plan)

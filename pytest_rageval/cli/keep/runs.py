@@ -1,0 +1,243 @@
+"""`rageval runs`: which runs are there, what is in one, and which may go?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_rageval.compare.baseline import baseline_file, read_baseline
+from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.report.columns import aligned, shortened
+from pytest_rageval.report.numbers import NO_VALUE, denominator, file_size, score_text
+from pytest_rageval.runs.config_diff import flat_settings
+from pytest_rageval.runs.prune import KeptRun, kept_run, kept_runs, may_go, remove
+from pytest_rageval.runs.reader import open_run
+from pytest_rageval.text import printable
+
+_REPORTS = click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
+WIDEST = 80
+
+
+@click.group()
+def runs() -> None:
+    """List, show and remove the runs that are kept."""
+
+
+@runs.command(name="list")
+@_REPORTS
+@_JSON
+def list_(reports: str | None, *, as_json: bool) -> None:
+    """List all runs by time, with what they came to and the room they take."""
+    folder, settings = _folder(reports)
+    found = kept_runs(folder)
+    baseline = _baseline(settings, is_lenient=True)
+    if as_json:
+        listed = [_as_json(run) | {"is_baseline": run.run_id == baseline} for run in found]
+        _echo_json({"runs": listed, "bytes": sum(run.bytes for run in found)})
+        return
+    if not found:
+        click.echo(f"{printable(str(folder / 'runs'))} holds no runs")
+        return
+    notes = ["note", *(_note(run, baseline) for run in found)]
+    for line, note in zip(_table(found), notes, strict=True):
+        click.echo(f"{line}  {note}".rstrip())
+    click.echo(f"{_many(len(found))}, {file_size(sum(run.bytes for run in found))}")
+
+
+@runs.command()
+@click.argument("run")
+@_REPORTS
+@_JSON
+def show(run: str, reports: str | None, *, as_json: bool) -> None:
+    """Show RUN (an id, `latest`, `latest~1` or a folder): configuration, versions, files, aggregates."""
+    folder, settings = _folder(reports)
+    stored = open_run(folder, run)
+    kept = kept_run(stored.path)
+    metrics = _metrics(kept)
+    if as_json:
+        files = {file.name: file.bytes for file in kept.files}
+        _echo_json(_as_json(kept) | {"files": files, "configuration": stored.config, "aggregates": metrics})
+        return
+    try:
+        lines = list(_shown(kept, stored.config, metrics, _baseline(settings, is_lenient=True)))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SettingsError(f"run {kept.run_id}: its JSON files are not what a run writes: {error!r}") from None
+    for line in lines:
+        click.echo(line)
+
+
+@runs.command()
+@click.option("--keep", metavar="N", type=click.IntRange(0), help="Keep the last N runs.")
+@click.option("--older-than", metavar="DAYS", type=click.FloatRange(0, 100_000), help="Only what is older than that.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_REPORTS
+def prune(keep: int | None, older_than: float | None, reports: str | None, *, dry_run: bool, yes: bool) -> None:
+    """Remove runs that are neither among the last N nor younger than DAYS.
+
+    Never the run that the baseline came from, nor one that is being written. Exit code 1: one could not be removed.
+    """
+    if keep is None and older_than is None:
+        raise click.UsageError("say what may go: --keep, --older-than, or both")
+    folder, settings = _folder(reports)
+    baseline = _baseline(settings, is_lenient=False)
+    every = kept_runs(folder)
+    found = may_go(every, keep=keep, older_than_days=older_than, baseline=baseline)
+    for run, reason in found.kept:
+        click.echo(f"stays: {_id(run)}: {reason}")
+    if not found.removed:
+        click.echo(f"nothing to remove among {_many(len(every))}")
+        return
+    if dry_run or not yes:
+        _echo_removed("would go: ", found.removed)
+    if dry_run:
+        return
+    if not yes and not _agreed(len(found.removed)):
+        click.echo("nothing is removed")
+        return
+    done = remove(found.removed)
+    _echo_removed("removed: ", done.removed)
+    for run, reason in done.kept:
+        click.echo(f"stays: {_id(run)}: {printable(reason)}", err=True)
+    left = len(every) - len(done.removed)
+    click.echo(f"removed {_many(len(done.removed))}, {file_size(sum(run.bytes for run in done.removed))}; {left} left")
+    sys.exit(1 if done.kept else 0)
+
+
+def _agreed(number: int) -> bool:
+    if not sys.stdin.isatty():
+        raise SettingsError(f"{_many(number)} would be removed, and nobody can be asked here; say --yes, or --dry-run")
+    return click.confirm(f"Remove {_many(number)}?")
+
+
+# ── where ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _folder(reports: str | None) -> tuple[Path, Settings]:
+    root = Path.cwd()
+    settings = load_settings(root, {"reports": reports})
+    return root / settings.reports, settings
+
+
+def _baseline(settings: Settings, *, is_lenient: bool) -> str | None:
+    """The id of the run that the baseline came from; a baseline that cannot be read is a SettingsError, or nothing
+    where that does not matter."""
+    try:
+        baseline = read_baseline(baseline_file(settings, Path.cwd()), is_required=False)
+    except SettingsError:
+        if is_lenient:
+            return None
+        raise
+    return baseline.run_id if baseline else None
+
+
+def _metrics(run: KeptRun) -> dict[str, Any] | None:
+    """metrics.json of a run that ended."""
+    if run.outcomes is None:
+        return None
+    metrics: dict[str, Any] = json.loads((run.path / "metrics.json").read_text(encoding="utf-8"))
+    return metrics
+
+
+# ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _table(found: Sequence[KeptRun]) -> list[str]:
+    rows = [["run", "ended (UTC)", "cases", "passed", "failed", "error", "overall", "size"]]
+    for run in found:
+        outcomes = [str(run.outcomes.get(n, 0)) if run.outcomes else NO_VALUE for n in ("passed", "failed", "error")]
+        total = NO_VALUE if run.total is None else str(run.total)
+        rows.append(
+            [
+                _id(run),
+                f"{run.timestamp:%Y-%m-%d %H:%M}",
+                total,
+                *outcomes,
+                score_text(run.overall),
+                file_size(run.bytes),
+            ]
+        )
+    return aligned(rows)
+
+
+def _note(run: KeptRun, baseline: str | None) -> str:
+    parts: list[str] = [run.state] if run.state != "complete" else []
+    parts += ["baseline"] if run.run_id == baseline else []
+    parts += [shortened(printable(run.description), WIDEST)] if run.description else []
+    return "; ".join(parts)
+
+
+def _shown(
+    run: KeptRun, config: Mapping[str, Any], metrics: Mapping[str, Any] | None, baseline: str | None
+) -> Iterator[str]:
+    note = _note(run, baseline)
+    yield f"{_id(run)}  {run.timestamp:%Y-%m-%d %H:%M:%S} UTC" + (f"  {note}" if note else "")
+    yield from _titled("configuration", [
+        [name, _value(value)] for name, value in flat_settings(config).items() if _is_told(value)
+    ])  # fmt: skip
+    yield from _titled("versions", [[name, _value(config.get(name))] for name in VERSIONS])
+    if metrics is not None:
+        yield from _titled("cases", [[name, str(number)] for name, number in metrics["outcomes"].items() if number])
+        rows = [["overall", score_text(metrics["overall_score"]), ""]]
+        rows += [
+            [name, score_text(one["mean"]), denominator(one)]
+            for name, one in metrics["metrics"].items()
+            if one["n_scored"] and name != "overall_score"
+        ]
+        yield from _titled("metrics", rows)
+    yield from _titled("files", [[printable(file.name), file_size(file.bytes)] for file in run.files])
+
+
+def _titled(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["", title, *aligned(rows, indent="  ", to_the_left=True)] if rows else []
+
+
+def _is_told(value: Any) -> bool:
+    """Was anything set? Lists of metrics and gates are long: `--json` has them."""
+    return value not in (None, {}, "server default") and not isinstance(value, list)
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return NO_VALUE
+    return shortened(printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)), WIDEST)
+
+
+def _echo_removed(said: str, found: Sequence[KeptRun]) -> None:
+    rows = [[_id(run), f"{run.timestamp:%Y-%m-%d %H:%M}", file_size(run.bytes)] for run in found]
+    for line in aligned(rows, indent=said):
+        click.echo(line)
+
+
+def _id(run: KeptRun) -> str:
+    return shortened(printable(run.run_id), WIDEST)
+
+
+def _as_json(run: KeptRun) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id,
+        "timestamp": run.timestamp.isoformat(timespec="seconds"),
+        "state": run.state,
+        "total_tests": run.total,
+        "outcomes": run.outcomes,
+        "overall_score": run.overall,
+        "description": run.description,
+        "bytes": run.bytes,
+    }
+
+
+def _echo_json(value: Mapping[str, Any]) -> None:
+    """On a terminal all but ASCII is escaped: a description may hold what would steer it."""
+    click.echo(json.dumps(value, ensure_ascii=sys.stdout.isatty(), indent=1))
+
+
+def _many(number: int) -> str:
+    return f"{number:,} run{'' if number == 1 else 's'}"

@@ -1,0 +1,105 @@
+"""`rageval compare A B`: two runs side by side."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_rageval.compare.baseline import baseline_file
+from pytest_rageval.compare.pairing import Paired, pair
+from pytest_rageval.compare.side import open_side
+from pytest_rageval.config.settings import load_settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_text
+from pytest_rageval.text import printable
+
+FORMATS = ("terminal", "markdown", "html", "json")
+WIDTH = 100
+"""Columns of the terminal's form where it goes to a file."""
+
+
+@click.command()
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", help="Default: terminal.")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write there, not to the terminal.")
+@click.option("--ignore-invariants", is_flag=True, help="Compare even if dataset, judge or reported fields differ.")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+def compare(before: str, after: str, form: str, output: Path | None, **options: Any) -> None:
+    """Compare run A (before) with run B (after): ids, `latest`, `latest~1`, `baseline`, folders or metrics files.
+
+    Exit code 1: a regression gate of the project fails, or the two cannot be compared.
+    """
+    # A run of 100,000 cases is a million small objects, none of them in a cycle, and the process ends soon.
+    gc.disable()
+    root = Path.cwd()
+    settings = load_settings(root, {"reports": options["reports"]})
+    reports = root / settings.reports
+    sides = [open_side(reports, baseline_file(settings, root), wanted) for wanted in (before, after)]
+    ignores = options["ignore_invariants"] or settings.ignore_invariants
+    found = pair(sides[0], sides[1], settings, ignore_invariants=ignores)
+    if output is None:
+        _show(found, form)
+    else:
+        _write(output, rendered(found.content, form, WIDTH, is_coloured=False))
+    for problem in () if found.is_compared else found.mismatches:
+        remedy = "--ignore-invariants compares all the same"
+        click.echo(f"ERROR: not comparable: {_line(str(problem))}; {remedy}", err=True)
+    sys.exit(1 if found.failed or not found.is_compared else 0)
+
+
+def rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: bool) -> str:
+    """The comparison in one of the forms; imports what that one needs."""
+    if form == "json":
+        return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True) + "\n"
+    if form == "markdown":
+        from pytest_rageval.report.comparison.comparison_markdown import comparison_markdown
+
+        return comparison_markdown(content)
+    if form == "html":
+        from pytest_rageval.report.comparison.comparison_html import comparison_html
+
+        return comparison_html(content)
+    from pytest_rageval.report.comparison.comparison_terminal import comparison_lines
+
+    lines = comparison_lines(content, width=width)
+    return "".join(_styled(line.text, line.style, is_coloured=is_coloured) + "\n" for line in lines)
+
+
+def _show(found: Paired, form: str) -> None:
+    is_coloured = _wants_colour() and form == "terminal"
+    text = rendered(found.content, form, shutil.get_terminal_size((WIDTH, 24)).columns, is_coloured=is_coloured)
+    # Bytes, since the encoding of a pipe may not know a Korean name. What has no form in UTF-8 JSON has an escape.
+    click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"--output: {path} cannot be written: {error.strerror}") from None
+
+
+def _wants_colour() -> bool:
+    """On a terminal, unless NO_COLOR is set; elsewhere only if FORCE_COLOR is. Empty variables count as unset."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+
+def _styled(text: str, style: str, *, is_coloured: bool) -> str:
+    if not is_coloured or style == "plain":
+        return text
+    return click.style(text, fg=None if style == "bold" else style, bold=style == "bold")
+
+
+def _line(text: str) -> str:
+    return " ".join(printable(text).split())

@@ -1,0 +1,28 @@
+"""`rageval explain RUN CASE`: one case of a run, everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pytest_rageval.config.settings import load_settings
+from pytest_rageval.report.explain import explanation
+from pytest_rageval.runs.reader import open_run
+from pytest_rageval.runs.stored_plan import plan_of
+
+
+@click.command()
+@click.argument("run")
+@click.argument("case")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+def explain(run: str, case: str, reports: str | None) -> None:
+    """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): gold, what came, every metric's
+    arithmetic and every gate."""
+    root = Path.cwd()
+    settings = load_settings(root, {"reports": reports})
+    stored = open_run(root / settings.reports, run)
+    record = stored.find(case)
+    plan = plan_of(stored, settings, root)
+    for line in explanation(record, stored.observation(record["case_key"]), plan):
+        click.echo(line)

@@ -1,0 +1,184 @@
+"""`rageval history`: every run's metrics in time, and what was changed in between."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.cells import cell_len
+
+from pytest_rageval.config.settings import load_settings
+from pytest_rageval.export.spreadsheet import Cell, csv_line
+from pytest_rageval.model import Json
+from pytest_rageval.report.columns import aligned, shortened
+from pytest_rageval.report.numbers import NO_VALUE, change, score_text
+from pytest_rageval.runs.aggregate import OUTCOMES
+from pytest_rageval.runs.config_diff import SettingChange
+from pytest_rageval.runs.history import PastRun, Skipped, by_dataset, check_metrics, read_history
+from pytest_rageval.text import printable
+
+OWN_NAME = re.compile(r"\d{8}_\d{6}(_\d+)?")
+"""What a run is called where it was given no name: the time says nothing more then."""
+COUNTS = ("passed", "failed", "error")
+WATCHED = ("recall_any@k", "recall_all@k", "mrr", "scope_miss", "groundedness", "correctness", "abstention_accuracy",
+           "citation_recall", "key_fact_recall", "hallucinated", "error_rate")  # fmt: skip
+"""Metrics of the table where none is asked for, as far as there is room and any run has them."""
+HASH = 64
+WIDEST = 32
+LINE = 500
+
+
+@click.command()
+@click.option("--metric", "metrics", multiple=True, metavar="NAME",
+              help="Show this metric; repeatable. `recall_any` is that at each run's own k.")  # fmt: skip
+@click.option("--last", metavar="N", type=click.IntRange(1), help="Only the last N runs.")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str | None) -> None:
+    """Show the metrics of all finished runs in time, grouped by the cases that they were run with, and below each run
+    what was configured otherwise than in the one before."""
+    root = Path.cwd()
+    folder = root / load_settings(root, {"reports": reports}).reports
+    found, skipped = read_history(folder)
+    check_metrics(found, metrics)
+    shown = found if last is None else found[-last:]
+    for folder_name, reason in skipped:
+        click.echo(shortened(printable(f"left out: {folder_name}: {reason}"), LINE), err=True)
+    if form == "json":
+        # On a terminal all but ASCII is escaped: a description may hold what would steer it.
+        click.echo(json.dumps(_as_json(shown, skipped, metrics), ensure_ascii=sys.stdout.isatty(), indent=1))
+    elif form == "csv":
+        for line in _csv(shown, metrics):
+            click.echo(line.encode())
+    elif not shown:
+        click.echo(f"{printable(str(folder / 'runs'))} holds no finished runs")
+    else:
+        width = shutil.get_terminal_size().columns
+        for line in _tables(shown, metrics or _fitting(shown, width)):
+            click.echo(line)
+
+
+# ── table ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _tables(runs: Sequence[PastRun], metrics: Sequence[str]) -> Iterator[str]:
+    for number, group in enumerate(by_dataset(runs)):
+        if number:
+            yield ""
+        version = _value(group[-1].dataset_version)
+        yield f"cases of version {version}: {len(group)} run{'' if len(group) == 1 else 's'}"
+        yield from _table(group, metrics)
+
+
+def _table(runs: Sequence[PastRun], metrics: Sequence[str]) -> Iterator[str]:
+    """The runs of one dataset; below each what was changed, at the end how far the complete ones have come."""
+    lines = aligned(_rows(runs, metrics), indent="  ")
+    yield lines[0]
+    for line, run in zip(lines[1:], runs, strict=False):
+        yield line
+        told = [*(["partial"] if run.is_partial else []), *map(_change, run.changes)]
+        if told:
+            yield f"      {'; '.join(told)}"
+    yield from lines[1 + len(runs) :]
+
+
+def _rows(runs: Sequence[PastRun], metrics: Sequence[str]) -> list[list[str]]:
+    has_names = not all(OWN_NAME.fullmatch(run.run_id) for run in runs)
+    rows = [["run", "ended (UTC)", *COUNTS, "overall", *map(printable, metrics)]]
+    rows += [_row(run, metrics) for run in runs]
+    complete = [run for run in runs if not run.is_partial]
+    if len(complete) > 1:
+        ways = [_way([run.value(name) for run in complete]) for name in metrics]
+        rows.append(["first to last", *([""] * 4), _way([run.overall for run in complete]), *ways])
+    return rows if has_names else [[first, *others] for first, _, *others in rows]
+
+
+def _row(run: PastRun, metrics: Sequence[str]) -> list[str]:
+    counts = [str(run.outcomes.get(name, 0)) for name in COUNTS]
+    values = [score_text(run.value(name)) for name in metrics]
+    ended = run.timestamp[:16].replace("T", " ")
+    return [shortened(printable(run.run_id), WIDEST), ended, *counts, score_text(run.overall), *values]
+
+
+def _way(values: Sequence[float | None]) -> str:
+    """How far it is from the first value to the last."""
+    found = [value for value in values if value is not None]
+    return change(found[-1] - found[0]) if len(found) > 1 else NO_VALUE
+
+
+def _fitting(runs: Sequence[PastRun], width: int) -> list[str]:
+    """As many of the watched metrics as a line has room for."""
+    room = width - cell_len(aligned(_rows(runs, ()), indent="  ")[0])
+    found = []
+    for name in WATCHED:
+        if any(run.value(name) is not None for run in runs):
+            room -= 2 + len(name)
+            if room < 0:
+                break
+            found.append(name)
+    return found
+
+
+def _change(one: SettingChange) -> str:
+    """`k 5→10`, or what was added to a list and taken from it."""
+    if isinstance(one.before, list) and isinstance(one.after, list):
+        parts = [*(f"+{_value(item)}" for item in one.after), *(f"-{_value(item)}" for item in one.before)]
+        return f"{_value(one.name)} {' '.join(parts)}"
+    return f"{_value(one.name)} {_value(one.before)}→{_value(one.after)}"
+
+
+def _value(value: Json) -> str:
+    """On one line, and short; of a hash its beginning."""
+    if value is None:
+        return NO_VALUE
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    digits = text.removeprefix("content:")
+    if len(digits) in (40, HASH) and all(digit in "0123456789abcdef" for digit in digits):
+        return digits[:8]
+    return shortened(printable(text), WIDEST) or "''"
+
+
+# ── for programs ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _as_json(runs: Sequence[PastRun], skipped: Sequence[Skipped], metrics: Sequence[str]) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "runs": [
+            {
+                "run_id": run.run_id,
+                "timestamp": run.timestamp,
+                "description": run.description,
+                "dataset_version": run.dataset_version,
+                "dataset_hash": run.dataset_hash,
+                "partial": run.is_partial,
+                "k": run.k,
+                "total_tests": run.total,
+                "outcomes": run.outcomes,
+                "overall_score": run.overall,
+                "metrics": {name: run.value(name) for name in metrics} if metrics else run.metrics,
+                "changes": [one._asdict() for one in run.changes],
+            }
+            for run in runs
+        ],
+        "skipped": [one._asdict() for one in skipped],
+    }
+
+
+def _csv(runs: Sequence[PastRun], metrics: Sequence[str]) -> Iterator[str]:
+    fields = ("run_id", "timestamp", "dataset_version", "dataset_hash", "partial", "total_tests", *OUTCOMES)
+    measured = metrics or dict.fromkeys(name for run in runs for name in run.metrics)
+    names = [name for name in measured if name != "overall_score"]
+    yield csv_line([*fields, "overall_score", *names, "changes", "description"])
+    for run in runs:
+        cells: list[Cell] = [run.run_id, run.timestamp, run.dataset_version, run.dataset_hash, run.is_partial]
+        cells += [run.total, *(run.outcomes.get(name, 0) for name in OUTCOMES)]
+        cells += [run.overall, *(run.value(name) for name in names)]
+        yield csv_line([*cells, "; ".join(map(_change, run.changes)), run.description])

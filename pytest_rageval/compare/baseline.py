@@ -1,0 +1,84 @@
+"""The committed reference: a run's metrics and, by case key, its content hash, outcome and scores. No texts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import read_json, write_text
+from pytest_rageval.runs.row import CaseScores, Row, cases_of
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A baseline file, read. `metrics` is what metrics.json of that run held, `config` its config.json.
+
+    `config` is None where a baseline was written without one.
+    """
+
+    path: Path
+    metrics: Mapping[str, Any]
+    cases: Mapping[str, CaseScores]
+    config: Mapping[str, Any] | None = None
+
+    @property
+    def run_id(self) -> str | None:
+        run_id: str | None = self.metrics.get("volatile", {}).get("run_id")
+        return run_id
+
+
+def baseline_file(settings: Settings, root: Path) -> Path:
+    """Where the project keeps its baseline: as configured, else among its reports."""
+    return root / (settings.baseline if settings.baseline is not None else f"{settings.reports}/baseline.json")
+
+
+def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
+    """The baseline, None where there is none; a required one that is missing, or a broken one, is a SettingsError."""
+    if not path.exists() and not is_required:
+        return None
+    content = read_json(path, "baseline")
+    try:
+        cases = {
+            key: CaseScores(case["content_hash"], case["outcome"], _numbers(case["scores"]))
+            for key, case in content.pop("cases").items()
+        }
+        content["metrics"], content["volatile"]
+        config: Mapping[str, Any] | None = content.pop("config", None)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise SettingsError(f"baseline: {path} is not a baseline; write one with --rageval-update-baseline") from None
+    return Baseline(path, content, cases, config)
+
+
+def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
+    """The scores; TypeError or ValueError where one is no finite number."""
+    for value in scores.values():
+        if isinstance(value, bool) or not math.isfinite(value):
+            raise ValueError
+    return dict(scores)
+
+
+OF_THE_MACHINE = frozenset({"begun", "hardware", "libraries"})
+
+
+def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], config: Mapping[str, Any]) -> None:
+    """Replace the baseline. One case a line, so that a change of it can be read as a diff."""
+    kept = {name: value for name, value in metrics.items() if name != "comparison"}
+    kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_MACHINE}
+    head = json.dumps(kept, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True)
+    cases = ",\n".join(
+        f"  {json.dumps(row.key, ensure_ascii=False)}: "
+        + json.dumps(
+            {"content_hash": row.content_hash, "outcome": row.outcome, "scores": dict(row.scores)},
+            ensure_ascii=False,
+            allow_nan=False,
+            sort_keys=True,
+        )
+        for row in cases_of(rows)
+    )
+    write_text(path, f'{head[:-2]},\n "cases": {{\n{cases}\n }}\n}}\n')

@@ -1,0 +1,107 @@
+"""How far did one metric move between two runs, and how sure is that?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from operator import sub
+from typing import Any, NamedTuple
+
+from pytest_rageval.stats.intervals import Interval, bootstrap
+from pytest_rageval.stats.power import detectable_mean, detectable_share
+from pytest_rageval.stats.sign_flip import LEVEL, adjusted, sign_flip_p
+
+ROUNDING = 1e-12
+"""A difference up to this is what binary fractions leave, not a difference."""
+Scores = Mapping[str, float]
+
+
+class Pairs(NamedTuple):
+    """One metric over the shared cases: the scores of those that have it on both sides, and who lost it since."""
+
+    before: list[float]
+    after: list[float]
+    lost: list[float]
+    """Scores before of cases without one after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A metric before and after, on its own scale, over the cases scored on both sides.
+
+    ci             95 % interval of `delta` by the paired bootstrap; None for one case, or if all differ by the same
+    p, p_adjusted  of a sign-flip test; of the same among all metrics tested. None for a metric of a whole run
+    n_paired       cases scored on both sides; 0 for a metric of a whole run
+    n_unmeasured   cases scored before and not after
+    detectable     the smallest change that so many cases would have shown with power 0.8; None where it cannot be said
+    """
+
+    before: float | None = None
+    after: float | None = None
+    delta: float | None = None
+    ci: Interval | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    n_paired: int = 0
+    n_unmeasured: int = 0
+    detectable: float | None = None
+
+    @property
+    def is_significant(self) -> bool:
+        return self.p_adjusted is not None and self.p_adjusted <= LEVEL
+
+    def as_mapping(self) -> dict[str, Any]:
+        """For metrics.json."""
+        return asdict(self)
+
+
+def paired(cases: Iterable[tuple[Scores, Scores]]) -> dict[str, Pairs]:
+    """By metric, what cases scored before and after."""
+    cases = list(cases)
+    found: dict[str, Pairs] = {}
+    # Metric by metric: case by case, the same takes six times as long.
+    for name in sorted({name for before, _ in cases for name in before}):
+        had = [(before[name], after.get(name)) for before, after in cases if name in before]
+        both = [pair for pair in had if pair[1] is not None]
+        lost = [before for before, after in had if after is None] if len(both) < len(had) else []
+        found[name] = Pairs([one[0] for one in both], [one[1] for one in both if one[1] is not None], lost)
+    return found
+
+
+def paired_change(pairs: Pairs, scale: Sequence[float], seed: str) -> Change:
+    """How far one metric moved on its scale. `seed` and the order of the cases fix the interval."""
+    befores, afters, lost = pairs
+    n = len(befores)
+    if not n:
+        return Change(n_unmeasured=len(lost))
+    differences = [0.0 if -ROUNDING < one < ROUNDING else one for one in map(sub, afters, befores)]
+    if {*befores, *afters} <= {0.0, 1.0}:
+        detectable = detectable_share(n, n - differences.count(0))
+    else:
+        detectable = detectable_mean(differences, widest=scale[1] - scale[0])
+    return Change(
+        before=math.fsum(befores) / n,
+        after=math.fsum(afters) / n,
+        delta=math.fsum(differences) / n,
+        ci=bootstrap(differences, seed) if min(differences) < max(differences) else None,
+        p=sign_flip_p(differences),
+        n_paired=n,
+        n_unmeasured=len(lost),
+        detectable=detectable,
+    )
+
+
+def run_change(before: float | None, after: float | None) -> Change:
+    """A metric of whole runs: there are no cases to pair, so nothing is known of chance."""
+    return Change() if before is None or after is None else Change(before, after, after - before)
+
+
+def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
+    """The same with `p_adjusted`: one metric in twenty moves significantly by chance, and there are many metrics.
+
+    A metric in which no case moved could not have come out significant, and does not count among those tested.
+    """
+    tested = {name: one.p for name, one in changes.items() if one.p is not None and (one.ci or one.delta)}
+    found = adjusted(tested)
+    return {name: replace(one, p_adjusted=found.get(name, one.p)) for name, one in changes.items()}

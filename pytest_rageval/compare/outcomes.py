@@ -1,0 +1,66 @@
+"""Is this failure known, and what does a case end as by its gates? The rules that pytest and the command share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pytest_rageval.compare.baseline import Baseline
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.model import CaseResult, Outcome
+from pytest_rageval.text import printable
+
+REPORT, RATCHET = "known_failures = report", "failed in the baseline as well"
+IS_KNOWN = (REPORT, RATCHET)
+"""How the reason of a known failure begins."""
+
+
+class Ending(NamedTuple):
+    """How a case ends, and why; no reason where it passed."""
+
+    outcome: Outcome
+    reason: str | None = None
+
+
+def known_failure(result: CaseResult, settings: Settings, baseline: Baseline | None) -> str | None:
+    """Why a failed gate of this case does not fail the run, or None."""
+    mode = settings.known_failures
+    if mode == "report":
+        return REPORT
+    if mode == "ratchet" and baseline is not None:
+        before = baseline.cases.get(result.key)
+        return RATCHET if before is not None and before.is_bad else None
+    return None
+
+
+def ending(result: CaseResult, settings: Settings, baseline: Baseline | None) -> Ending:
+    """How pytest would end the case of this result (of all its trials together), reason and all."""
+    if result.error is not None:
+        # Of a message of several lines, as pytest shows it, the first one that says something.
+        lines = printable(f"{result.error.kind}: {result.error.message}").splitlines()
+        return Ending("error", next((line.strip() for line in lines if line.strip()), None))
+    if result.failed_gates:
+        failed = "; ".join(map(str, result.failed_gates))
+        known = known_failure(result, settings, baseline)
+        return Ending("xfailed", printable(f"{known}: {failed}")) if known else Ending("failed", printable(failed))
+    if not result.scores:
+        return Ending("skipped", printable(f"Skipped: {result.reason or 'nothing in it could be scored'}"))
+    return Ending("passed")
+
+
+def ending_again(
+    result: CaseResult, records: Sequence[Mapping[str, Any]], settings: Settings, baseline: Baseline | None
+) -> Ending:
+    """The same for a case that has records, one a trial, and is decided again.
+
+    What the project's own code decided stays: the outcome of a test of its own, a mark, an answer that may be missing.
+    """
+    was = Ending(records[0]["outcome"], records[0]["reason"])
+    if result.test is not None:
+        is_error = result.error is not None or was.outcome == "error"
+        return Ending("error" if is_error else was.outcome, result.reason)
+    if result.error is not None and result.error.kind in {(record["error"] or {}).get("kind") for record in records}:
+        return was
+    now = ending(result, settings, baseline)
+    was_marked = was.outcome == "xfailed" and not (was.reason or "").startswith(IS_KNOWN)
+    return was if was_marked and now.outcome == "failed" else now

@@ -1,0 +1,236 @@
+"""Two runs side by side: may they be compared, what was configured differently, what moved, and for which cases?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.compare.baseline import Baseline
+from pytest_rageval.compare.by_category import by_category
+from pytest_rageval.compare.case_diff import Record, detail, records_of
+from pytest_rageval.compare.changes import Scores as CaseScores
+from pytest_rageval.compare.invariants import Mismatch, change_at_a_time, differences, mismatches, versions
+from pytest_rageval.compare.side import Side
+from pytest_rageval.compare.verdicts import Comparison, compare_cases
+from pytest_rageval.config.settings import Gates, Settings
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import Metric, Registry
+from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.runs.score_table import Scores
+from pytest_rageval.runs.stored_plan import without_code
+
+SCHEMA = 1
+DETAILED = 100
+"""Cases of each kind of which chunks and answers are read: nobody reads more, and each costs memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """What came of it: `content` is what every face of the comparison shows, strict JSON as it stands.
+
+    `mismatches` are invariants that do not hold; unless they are ignored nothing is compared. `failed` are the
+    regression gates that fail.
+    """
+
+    content: Mapping[str, Any]
+    mismatches: tuple[Mismatch, ...]
+    failed: tuple[str, ...]
+
+    @property
+    def is_compared(self) -> bool:
+        compared: bool = self.content["compared"]
+        return compared
+
+
+def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: bool = False) -> Paired:
+    """Compare two runs. The regression gates are those of the project's settings as they are now."""
+    broken = tuple(mismatches(before, after))
+    is_compared = not broken or ignore_invariants
+    differing = differences(before, after)
+    found = versions(before, after, any(one.what == "dataset" for one in broken))
+    changed, is_warning = change_at_a_time(found, differing)
+    failed: tuple[str, ...] = ()
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "before": _described(before),
+        "after": _described(after),
+        "compared": is_compared,
+        "problems": [{**asdict(one), "said": str(one)} for one in broken],
+        "configuration": [asdict(one) for one in differing],
+        "versions": {part: asdict(one) for part, one in found.items()},
+        "changed": {"said": changed, "warning": is_warning},
+        "notes": [side.note for side in (before, after) if side.note],
+    }
+    if is_compared:
+        moved, failed = _moved(before, after, current)
+        content |= moved
+    content["failed_gates"] = list(failed)
+    return Paired(content, broken, failed)
+
+
+def _described(side: Side) -> dict[str, Any]:
+    metrics = side.metrics
+    return {
+        "name": side.name,
+        "run_id": side.run_id,
+        "timestamp": metrics["volatile"].get("timestamp"),
+        "description": metrics.get("description"),
+        "config_hash": metrics.get("config_hash"),
+        "partial": metrics["partial"],
+        "cases": metrics["total_tests"],
+        "outcomes": metrics["outcomes"],
+        "judge": metrics["judge"]["model"] if metrics["judge"] else None,
+        "has_records": side.has_records,
+    }
+
+
+def _moved(before: Side, after: Side, current: Settings) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The compared part of the content, and the gates that fail."""
+    names = cut_offs(before, after)
+    before_metrics = {names.get(name, name): one for name, one in before.metrics["metrics"].items()}
+    after_metrics = after.metrics["metrics"]
+    if before.scores is None or after.scores is None:
+        # Without cases there is nothing to pair: every metric is compared as those of a whole run are.
+        was = now = Scores({}, {}, {})
+        before_metrics, after_metrics = _unpaired(before_metrics), _unpaired(after_metrics)
+    else:
+        was, now = before.scores.renamed(names), after.scores
+    comparison = compare_cases(
+        {**after.metrics, "metrics": after_metrics},
+        now.cases,
+        Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, was.cases),
+        plan_for(after, current),
+    )
+    described = before.metrics["metrics"] | after.metrics["metrics"]
+    labels = {new: f"{old} → @{new.partition('@')[2]}" for old, new in names.items()}
+    is_waived = current.allow_regressions or after.metrics["partial"]
+    failed = [f"{gate['metric']} {gate['op']}" for gate in comparison.gates if gate["passed"] is False]
+    return {
+        "metrics": {
+            name: _metric(labels.get(name, name), described[name], change)
+            for name, change in comparison.content["metrics"].items()
+        },
+        "gates": list(comparison.gates),
+        "by_category": by_category(was, now),
+        **_cases(comparison, before, after, was, now, described),
+    }, tuple(failed) if not is_waived else ()
+
+
+def _metric(label: str, described: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    return {"label": label, **{key: described[key] for key in ("layer", "scale", "better")}, **change}
+
+
+def _unpaired(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: {**one, "layer": "operations"} for name, one in metrics.items()}
+
+
+def plan_for(side: Side, current: Settings) -> Plan:
+    """The regression gates of the project, resolved at the cut-off that this side was run with.
+
+    Metrics of the project's own are known by what metrics.json says of them.
+    """
+    registry = load_registry()
+    for name, one in side.metrics["metrics"].items():
+        _add(registry, name.partition("@")[0], one)
+    k = side.config["k"] if side.config else current.k
+    leave = {"gates": Gates(), "gate": (), "metric_options": {}, "ontology": None, "rubrics": None, "mapping": None}
+    return make_plan(
+        current.model_copy(update={**leave, "k": k, "enabled": (), "weights": {}, "ignore_invariants": True}), registry
+    )
+
+
+def _add(registry: Registry, name: str, one: Mapping[str, Any]) -> None:
+    if name not in registry:
+        is_of_run = one["layer"] == "operations"
+        low, high = one["scale"]
+        registry.add(Metric(name, without_code, one["layer"], one["better"], (low, high), run_level=is_of_run))
+
+
+def cut_offs(before: Side, after: Side) -> dict[str, str]:
+    """Names before → names after of metrics that differ in their cut-off only: `recall_any@5` → `recall_any@10`.
+
+    What has the same name on both sides pairs with itself. Of several cut-offs of one metric the configured ones pair.
+    """
+    was, now = before.metrics["metrics"].keys(), after.metrics["metrics"].keys()
+    lost, came = _by_metric(was - now, before), _by_metric(now - was, after)
+    return {lost[metric]: came[metric] for metric in sorted(lost.keys() & came.keys())}
+
+
+def _by_metric(names: Iterable[str], side: Side) -> dict[str, str]:
+    """By metric its only cut-off, or that which is the configured one."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        metric, at, _ = name.partition("@")
+        if at:
+            found.setdefault(metric, []).append(name)
+    k = side.config["k"] if side.config else None
+    chosen = {metric: ([f"{metric}@{k}"] if f"{metric}@{k}" in every else every) for metric, every in found.items()}
+    return {metric: every[0] for metric, every in chosen.items() if len(every) == 1}
+
+
+def _cases(
+    comparison: Comparison, before: Side, after: Side, was: Scores, now: Scores, described: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Cases that flipped, worst first; those that came, went, or have no score any more."""
+    content = comparison.content
+    gains = {
+        key: _gains(was.cases[key].scores, now.cases[key].scores, described)
+        for name in ("flipped_to_fail", "flipped_to_pass")
+        for key in content[name]
+    }
+    worst = sorted(content["flipped_to_fail"], key=lambda key: (math.fsum(gains[key].values()), key))
+    best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
+    lost = [one["case_key"] for one in content["unmeasured"]]
+    wanted = {*worst[:DETAILED], *best[:DETAILED], *lost[:DETAILED]}
+    records = [_records(side, wanted) for side in (before, after)]
+
+    def told(key: str) -> dict[str, Any]:
+        one, other = was.cases[key], now.cases[key]
+        return {
+            "case_key": key,
+            "category": now.categories.get(key) or was.categories.get(key),
+            "outcome_before": one.outcome,
+            "outcome_after": other.outcome,
+            "gain": math.fsum(gains.get(key, {}).values()),
+            "scores": _moved_scores(one.scores, other.scores, gains.get(key, {})),
+            "detail": detail(records[0].get(key), records[1].get(key)),
+        }
+
+    return {
+        "flipped_to_fail": [told(key) for key in worst],
+        "flipped_to_pass": [told(key) for key in best],
+        "unmeasured": [{**one, "detail": told(one["case_key"])["detail"]} for one in content["unmeasured"]],
+        "only_before": content["only_before"],
+        "only_after": content["only_after"],
+        "errors": {"before": _errors(was), "after": _errors(now)},
+    }
+
+
+def _errors(scores: Scores) -> dict[str, str]:
+    """By case the kind of its error; a baseline knows that it was one, not of which kind."""
+    found = {key: case.error_kind or "unknown" for key, case in scores.cases.items() if case.outcome == "error"}
+    return dict(sorted(found.items()))
+
+
+def _records(side: Side, wanted: set[str]) -> dict[str, Record]:
+    return records_of(side.run.path / "results.jsonl", wanted) if side.run else {}
+
+
+def _gains(before: CaseScores, after: CaseScores, described: Mapping[str, Any]) -> dict[str, float]:
+    """By metric scored on both sides and moved: the change as a share of its scale, positive where it got better."""
+    found = {}
+    for name in sorted(before.keys() & after.keys() & described.keys()):
+        low, high = described[name]["scale"]
+        share = (after[name] - before[name]) / (high - low)
+        if share:
+            found[name] = share if described[name]["better"] == "higher" else -share
+    return found
+
+
+def _moved_scores(before: CaseScores, after: CaseScores, gains: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Scores that moved, those that moved furthest first."""
+    order = sorted(gains, key=lambda name: (-abs(gains[name]), name))
+    return [{"metric": name, "before": before[name], "after": after[name]} for name in order]

@@ -1,0 +1,340 @@
+"""What a run is told: options over environment over `[tool.rageval]` over defaults, as one frozen value."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from pytest_rageval.config.files import DEFAULT_CASES, read_table
+from pytest_rageval.config.options import OPTIONS, Option
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.masking import (
+    public_target,
+    secrets_of_environment,
+    secrets_of_headers,
+    secrets_of_params,
+    secrets_of_target,
+)
+
+RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's", "vaults": "it is the case's",
+                   "folders": "it is the case's", "k": "set k", "folder_mode": "set folder_mode",
+                   "rerank_vector_weight": "set rerank_vector_weight",
+                   "rerank_lexical_weight": "set rerank_lexical_weight"}  # fmt: skip
+ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+OneOrMore = Annotated[tuple[str, ...], BeforeValidator(lambda one: (one,) if isinstance(one, str) else one)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Gates(_Frozen):
+    """Gate expressions by where they apply."""
+
+    case: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+
+
+class Regression(_Frozen):
+    """How far a metric may get worse against the baseline."""
+
+    metric: str
+    max_drop: Weight | None = None
+    max_rise: Weight | None = None
+    significant: bool = False
+
+
+class TargetMapping(_Frozen):
+    """How a JSON API is asked and read: `[tool.rageval.target.mapping]`; see docs/targets.md."""
+
+    path: str = ""
+    method: Literal["POST", "PUT"] = "POST"
+    request: Mapping[str, Any]
+    response: Mapping[str, Any]
+
+
+class Settings(_Frozen):
+    """Everything a run is told. Field names are the keys of `[tool.rageval]`; see docs/configuration.md."""
+
+    target: str | None = None
+    mapping: TargetMapping | None = None
+    """Of the table's `target`; None where the target is no URL."""
+    judge: str = "lexical"
+    judge_base_url: str | None = None
+    judge_temperature: float = Field(0.0, ge=0, le=2, allow_inf_nan=False)
+    judge_repeats: int = Field(1, ge=1, le=99)
+    """How often each rubric is put to the judge; the median counts."""
+    judge_concurrency: int = Field(8, ge=1, le=1000)
+    judge_requests_per_minute: Positive | None = None
+    judge_tokens_per_minute: Positive | None = None
+    judge_cache: Literal["use", "refresh", "off", "replay"] = "use"
+    max_cost: Weight | None = None
+    """US dollars after which no new judgement is asked for."""
+    rubrics: str | None = None
+    """Folder of rubric files of the project's own, relative to the root directory."""
+    reports: str = "reports"
+    cases: tuple[str, ...] = DEFAULT_CASES
+    k: int = Field(5, ge=1, le=10_000)
+    folder_mode: Literal["off", "on", "on_with_fallback"] | None = None
+    rerank_vector_weight: Weight | None = None
+    rerank_lexical_weight: Weight | None = None
+    params: Mapping[str, Any] = Field(default_factory=dict)
+    headers: Mapping[str, str] = Field(default_factory=dict)
+    timeout: Positive = 120.0
+    retries: int = Field(2, ge=0, le=20)
+    concurrency: int = Field(16, ge=1, le=1000)
+    look_ahead: int | None = Field(None, ge=1)
+    max_line_bytes: int = Field(4 * 2**20, ge=1024)
+    max_response_bytes: int = Field(16 * 2**20, ge=1024)
+    known_failures: Literal["fail", "ratchet", "report"] = "fail"
+    gold_by: Literal["anchors", "ids"] = "anchors"
+    save_traces: bool = True
+    enabled: tuple[str, ...] | None = None
+    ontology: OneOrMore | None = None
+    """One TOML or JSON file, or the `.ttl` files of RDF with SHACL shapes, relative to the root directory."""
+    metric_options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    gates: Gates = Gates()
+    gate: tuple[str, ...] = ()
+    """Gates of the command line: they replace the table's gates of the same metric."""
+    regression: tuple[Regression | str, ...] = ()
+    tolerated: tuple[str, ...] = ()
+    """Regression gates of the command line: they replace those of the same metric."""
+    weights: Mapping[str, Weight] = Field(default_factory=dict)
+    baseline: str | None = None
+    update_baseline: bool = False
+    force: bool = False
+    allow_regressions: bool = False
+    ignore_invariants: bool = False
+    retrieval_only: bool = False
+    allow_partial: bool = False
+    repeat: int = Field(1, ge=1, le=1000)
+    shard: str | None = None
+    resume: str | None = None
+    run_id: str | None = None
+    description: str | None = None
+    store_full_text: bool = False
+    redact: bool = False
+    dry_run: bool = False
+
+    @property
+    def ask_params(self) -> dict[str, Any]:
+        """What goes out with every question beside the question: only what was set."""
+        named = {name: getattr(self, name) for name in
+                 ("folder_mode", "rerank_vector_weight", "rerank_lexical_weight")}  # fmt: skip
+        return {name: value for name, value in named.items() if value is not None} | dict(self.params)
+
+    def resolved_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Headers with `env:NAME` replaced by what the environment holds; a SettingsError where it does not."""
+        variables = os.environ if environment is None else environment
+        problems = [
+            f"headers.{name}: the environment variable {value.removeprefix('env:')} is not set"
+            for name, value in self.headers.items()
+            if value.startswith("env:") and value.removeprefix("env:") not in variables
+        ]
+        if problems:
+            raise SettingsError(*problems)
+        return {
+            name: variables[value.removeprefix("env:")] if value.startswith("env:") else value
+            for name, value in self.headers.items()
+        }
+
+    def secrets(self, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+        """All credentials that this run sends or may hear of: of headers, URLs, parameters and the environment."""
+        variables = os.environ if environment is None else environment
+        yield from secrets_of_environment(variables)
+        for name, value in self.headers.items():
+            if value.startswith("env:"):
+                yield from secrets_of_headers({"authorization": variables.get(value.removeprefix("env:"), "")})
+            else:
+                yield from secrets_of_headers({name: value})
+        for written in (self.target, self.judge, self.judge_base_url):
+            yield from secrets_of_target(written or "")
+        yield from secrets_of_params(self.params)
+        yield from secrets_of_params(self.mapping.request if self.mapping else {})
+
+    @property
+    def window(self) -> int:
+        """How many cases may be asked before they are needed; four times what is in flight unless set."""
+        return self.look_ahead or 4 * self.concurrency
+
+
+def load_settings(
+    root: Path,
+    options: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """Settings of the project at `root`; `options` by name of Settings field, absent or None where not given.
+
+    Raises SettingsError with every problem found, one line each.
+    """
+    place, table = read_table(root)
+    told, problems = _from_table(place, table)
+    for variable, name in ENVIRONMENT.items():
+        if value := (os.environ if environment is None else environment).get(variable):
+            told[name] = value
+    given = {option.field: option for option in OPTIONS}
+    for name, value in (options or {}).items():
+        if value is not None:
+            told[name] = _from_option(given[name], value, told, problems)
+    try:
+        settings = Settings.model_validate(told)
+    except ValidationError as invalid:
+        problems += [_said(error, place, given, options or {}) for error in invalid.errors() if not _is_echo(error)]
+        raise SettingsError(*problems) from None
+    problems += list(_contradictions(settings, place))
+    if problems:
+        raise SettingsError(*problems)
+    # Another target may be tried from the command line while the table describes an API.
+    return settings if _is_url(settings.target) else settings.model_copy(update={"mapping": None})
+
+
+TABLE_ONLY_AS_OPTION = {"update_baseline", "force", "run_id", "dry_run", "gate", "tolerated", "enabled",
+                        "metric_options", "retrieval_only", "description", "mapping", "shard", "resume"}  # fmt: skip
+
+
+def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The table as fields of Settings, and what is wrong with its keys."""
+    told: dict[str, Any] = {}
+    problems: list[str] = []
+    known = [name for name in Settings.model_fields if name not in TABLE_ONLY_AS_OPTION] + ["metrics"]
+    for key, value in table.items():
+        if key not in known:
+            problems.append(f"{place}: {key} is not a known key{_nearest(key, known)}")
+        elif key == "metrics":
+            if not isinstance(value, dict):
+                problems.append(f"{place}: metrics is {_short(value)}, expected a table, as in [tool.rageval.metrics]")
+                continue
+            enabled = value.get("enabled")
+            told["enabled"] = tuple(enabled) if isinstance(enabled, list) else enabled
+            told["metric_options"] = {name: options for name, options in value.items() if name != "enabled"}
+        elif key == "target" and isinstance(value, dict):
+            told |= _target_table(place, value, problems)
+        else:
+            is_gates = key == "gates" and isinstance(value, dict)
+            told[key] = {name: tuples_of(one) for name, one in value.items()} if is_gates else tuples_of(value)
+    return told, problems
+
+
+def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    """The target as a table of `url` and `mapping`, as fields of Settings; the URL may come from elsewhere."""
+    known = {"url": "target", "mapping": "mapping"}
+    problems += [
+        f"{place}: target.{key} is not a known key{_nearest(key, list(known))}" for key in table if key not in known
+    ]
+    url = table.get("url")
+    if url is not None and not (isinstance(url, str) and _is_url(url)):
+        problems.append(f"{place}: target.url is {_short(url)}, expected a URL, as in 'http://localhost:8080'")
+        return {}
+    return {field: table[key] for key, field in known.items() if key in table}
+
+
+def _is_url(target: str | None) -> bool:
+    return target is not None and target.startswith(("http:", "https:"))
+
+
+def tuples_of(value: Any) -> Any:
+    """TOML arrays as tuples where Settings holds tuples; tables below are handled by their own models."""
+    if isinstance(value, list):
+        return tuple(tuples_of(one) for one in value)
+    return value
+
+
+def _from_option(option: Option, value: Any, told: dict[str, Any], problems: list[str]) -> Any:
+    """An option's text as the setting it stands for."""
+    if option.name == "param":
+        return dict(told.get("params", {})) | dict(_pairs(value, problems))
+    if option.name == "metrics":
+        return tuple(name.strip() for name in value.split(",") if name.strip())
+    if option.kind == "many":
+        return tuple(value)
+    if option.kind in ("whole", "number") and isinstance(value, str):
+        try:
+            return int(value) if option.kind == "whole" else float(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _pairs(written: Sequence[str], problems: list[str]) -> Iterator[tuple[str, Any]]:
+    for pair in written:
+        name, equals, text = pair.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z_][\w.-]*", name.strip()):
+            problems.append(f"--rageval-param: {pair!r} is not NAME=VALUE, as in min_score=0.3")
+            continue
+        try:
+            value = json.loads(text, parse_constant=lambda constant: constant)
+        except ValueError:
+            value = text
+        yield name.strip(), value
+
+
+def _contradictions(settings: Settings, place: str) -> Iterator[str]:
+    for name in settings.params:
+        if name in RESERVED_PARAMS:
+            yield f"{place}: params.{name} cannot be set: {RESERVED_PARAMS[name]}"
+    if settings.mapping is not None and settings.mapping.path[:1] not in ("", "/"):
+        yield f"{place}: target.mapping.path is {_short(settings.mapping.path)}, expected one that begins with '/'"
+    if settings.mapping is not None and re.search(r"[?#\s]", settings.mapping.path):
+        yield f"{place}: target.mapping.path is a path alone; write a query into target.url, where it is kept"
+    if settings.shard is not None and not _is_shard(settings.shard):
+        yield f"--rageval-shard: {settings.shard!r} is not I/N with I from 1 to N, as in 1/4"
+    if settings.resume is not None and settings.run_id is not None:
+        yield "--rageval-resume: the run has its name already; leave --rageval-run-id out"
+    if settings.force and not settings.update_baseline:
+        yield "--rageval-force: nothing to force; it goes with --rageval-update-baseline"
+    if settings.run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", settings.run_id):
+        yield f"--rageval-run-id: {settings.run_id!r} is not a folder name; use letters, digits, '.', '_' and '-'"
+    for number, gate in enumerate(settings.regression):
+        if isinstance(gate, Regression) and (gate.max_drop is None) == (gate.max_rise is None):
+            yield f"{place}: regression[{number}] needs one of max_drop and max_rise"
+
+
+def _is_shard(written: str) -> bool:
+    parts = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", written)
+    return parts is not None and 1 <= int(parts[1]) <= int(parts[2])
+
+
+_TABLES: Mapping[str, type[BaseModel]] = {"gates": Gates, "regression": Regression, "mapping": TargetMapping}
+
+
+def _is_echo(error: Any) -> bool:
+    """A table that is no string either: what is wrong with it as a table is said already."""
+    return error["loc"][-1] == "str" and isinstance(error["input"], dict)
+
+
+def _said(error: Any, place: str, given: Mapping[str, Option], options: Mapping[str, Any]) -> str:
+    """One problem of pydantic's, in our words: place, name, value, remedy."""
+    field, *rest = error["loc"]
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest if step != "Regression")
+    as_option = options.get(str(field)) is not None
+    written = f"target.{field}" if field == "mapping" else field
+    name = f"--rageval-{given[str(field)].name}" if as_option else f"{place}: {written}{path}"
+    if error["type"] == "extra_forbidden":
+        known = list(_TABLES[field].model_fields)
+        return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), known)}"
+    if error["type"] == "missing":
+        return f"{name} is missing"
+    may_hold_a_key = field == "headers" and isinstance(error["input"], str | list | tuple | dict)
+    found = type(error["input"]).__name__ if may_hold_a_key else _short(error["input"])
+    message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"{name} is {found}, expected {message}"
+
+
+def _short(value: Any) -> str:
+    text = repr(public_target(value) if isinstance(value, str) else value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _nearest(key: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(sorted(known))}"

@@ -1,0 +1,37 @@
+"""A run as CSV and as JSON: line by line, so that it need not be in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_rageval.export.export_source import ExportSource
+from pytest_rageval.export.spreadsheet import csv_line
+
+
+def csv_lines(source: ExportSource) -> Iterator[str]:
+    """A row with the names, then a row a case and trial. Texts that a spreadsheet would run are quoted."""
+    yield csv_line(source.columns())
+    for record in source.records():
+        yield csv_line(source.row(record))
+
+
+def json_lines(source: ExportSource) -> Iterator[str]:
+    """The lines of one JSON object: `run_id`, `configuration` (config.json), `aggregates` (metrics.json, null where
+    the run did not finish) and `cases` (the records of results.jsonl)."""
+    yield "{"
+    yield f' "schema": 1,\n "run_id": {_strict(source.run.run_id)},'
+    yield f' "configuration": {_strict(source.run.config)},'
+    yield f' "aggregates": {_strict(source.metrics)},'
+    yield ' "cases": ['
+    last = len(source)
+    for number, record in enumerate(source.records(), start=1):
+        yield f"  {_strict(record)}{',' if number < last else ''}"
+    yield " ]"
+    yield "}"
+
+
+def _strict(value: Any) -> str:
+    """As JSON; NaN and the like are a ValueError."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,178 @@
+"""The end of a run: aggregate, compare with the baseline, gate; write metrics.json and, where wanted, the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.compare.baseline import Baseline, write_baseline
+from pytest_rageval.compare.verdicts import Comparison, compare
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.aggregate import RunInfo, aggregate
+from pytest_rageval.runs.config import hardware, observed
+from pytest_rageval.runs.judge_notes import judge_notes
+from pytest_rageval.runs.kept_fields import Earlier
+from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.runs.score_table import write_scores
+from pytest_rageval.runs.writer import Keeper
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run, done. `problems` by name fail the run; `notes` are for people."""
+
+    metrics: Mapping[str, Any]
+    config: Mapping[str, Any]
+    rows: tuple[Row, ...]
+    folder: Path
+    problems: Mapping[str, str]
+    notes: tuple[str, ...]
+    is_cut_short: bool = False
+
+    @property
+    def is_partial(self) -> bool:
+        partial: bool = self.metrics["partial"]
+        return partial
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Which cases there are (`every`), which were selected (`expected`), and whether the run was ended early.
+
+    `earlier`: what a stored run that is finished again said before; when and where it was asked stays so.
+    """
+
+    every: Set[str]
+    expected: Set[str]
+    is_cut_short: bool = False
+    earlier: Earlier | None = None
+
+
+def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None, baseline_file: Path) -> Finished:
+    """Turn what was kept into the run's verdict, and write it. Same rows, same bytes, but for the key `volatile`."""
+    finished = conclude(keeper, plan, extent, baseline)
+    if plan.settings.update_baseline:
+        finished = _with_baseline(finished, plan, baseline_file)
+    write_json(keeper.folder.path / "config.json", finished.config)
+    write_scores(keeper.folder.path, finished.rows)
+    for folder in _folders(keeper, extent):
+        write_json(folder / "metrics.json", finished.metrics)
+    keeper.folder.log(f"finished: {len(finished.rows)} cases, {finished.metrics['outcomes']}")
+    keeper.folder.close()
+    return finished
+
+
+def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None) -> Finished:
+    """The run's verdict; nothing is written."""
+    rows = cases_of(keeper.rows.values())
+    info = _info(keeper, plan, extent, rows)
+    metrics = aggregate(keeper.rows.values(), plan, info)
+    comparison = compare(metrics, rows, baseline, plan) if baseline is not None else None
+    metrics["comparison"] = comparison.content if comparison else None
+    metrics["gates"] += comparison.gates if comparison else ()
+    if extent.earlier is not None:
+        extent.earlier.keep_reliability(metrics)
+    config = {
+        **keeper.config,
+        **observed(keeper.versions, keeper.coverage),
+        "reported_fields": sorted(keeper.reported),
+    }
+    problems = dict(_problems(plan, extent, rows, comparison, is_partial=info.is_partial))
+    notes = tuple(_notes(keeper, plan, comparison))
+    return Finished(
+        metrics, config, tuple(rows), keeper.folder.path, problems, notes, extent.is_cut_short and not extent.earlier
+    )
+
+
+def _folders(keeper: Keeper, extent: Extent) -> Iterator[Path]:
+    """Where metrics.json goes: to the run, and among the reports, where it is the last run's."""
+    yield keeper.folder.path
+    if extent.earlier is None or extent.earlier.is_last_of(keeper.folder.reports):
+        yield keeper.folder.reports
+
+
+def _with_baseline(finished: Finished, plan: Plan, file: Path) -> Finished:
+    """The same, accepted as the new baseline, or with the problem that it cannot be."""
+    refusal = _refusal(plan, finished.metrics)
+    if refusal is not None:
+        return replace(finished, problems={**finished.problems, "update-baseline": refusal})
+    write_baseline(file, finished.metrics, finished.rows, finished.config)
+    return replace(finished, notes=(*finished.notes, _accepted(file, finished.metrics)))
+
+
+def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row]) -> RunInfo:
+    recorded = {row.key for row in rows}
+    earlier = extent.earlier
+    has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
+    return RunInfo(
+        config_hash=keeper.config["config_hash"],
+        dataset_version=keeper.config["dataset_version"],
+        expected=len(extent.expected | recorded) + (earlier.n_unreached if earlier else 0),
+        is_partial=extent.is_cut_short or has_skipped_answers or not extent.every <= recorded | extent.expected,
+        coverage=keeper.coverage,
+        volatile=earlier.volatile if earlier else _volatile(keeper, plan),
+    )
+
+
+def _volatile(keeper: Keeper, plan: Plan) -> dict[str, Any]:
+    return {
+        "run_id": keeper.folder.run_id,
+        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+        "concurrency": plan.settings.concurrency,
+        "hardware": hardware(),
+    }
+
+
+def _problems(
+    plan: Plan, extent: Extent, rows: Sequence[Row], comparison: Comparison | None, *, is_partial: bool
+) -> Iterator[tuple[str, str]]:
+    """What fails the run beside gates, by a name."""
+    lost = sorted(extent.expected - {row.key for row in rows})
+    if lost and not extent.is_cut_short:
+        listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
+        yield "completeness", f"{len(lost)} cases were collected and have no result: {listed}"
+    settings = plan.settings
+    if (
+        comparison
+        and comparison.problems
+        and not (is_partial or settings.update_baseline or settings.ignore_invariants)
+    ):
+        yield (
+            "baseline",
+            "not comparable with the baseline: " + "; ".join(comparison.problems)
+            + "; accept the new state with --rageval-update-baseline, or compare all the same with "
+            "--rageval-ignore-invariants",
+        )  # fmt: skip
+
+
+def _notes(keeper: Keeper, plan: Plan, comparison: Comparison | None) -> Iterator[str]:
+    if keeper.has_changing_coverage:
+        yield "the system changed what it says of its index during the run: was it re-indexed?"
+    if comparison and comparison.problems and plan.settings.ignore_invariants:
+        yield "compared in spite of: " + "; ".join(comparison.problems)
+    yield from judge_notes(keeper.config, keeper.versions, list(keeper.rows.values()))
+    yield from keeper.warnings
+
+
+def _refusal(plan: Plan, metrics: Mapping[str, Any]) -> str | None:
+    """Why this run cannot become the baseline."""
+    if plan.settings.force:
+        return None
+    reasons = [f"{metrics['outcomes']['error']} cases ended in errors"] if metrics["outcomes"]["error"] else []
+    if metrics["partial"]:
+        reasons.append("the run is partial")
+    return (
+        f"baseline not updated: {' and '.join(reasons)}; --rageval-force accepts it all the same" if reasons else None
+    )
+
+
+def _accepted(path: Path, metrics: Mapping[str, Any]) -> str:
+    outcomes = metrics["outcomes"]
+    failing = outcomes["failed"] + outcomes["xfailed"]
+    flipped = metrics["comparison"]["flipped_to_fail"] if metrics["comparison"] else []
+    newly = f", {len(flipped)} of them new: {', '.join(flipped[:5])}" if flipped else ""
+    return f"baseline updated: {path.name} with {metrics['total_tests']} cases, {failing} failing{newly}"

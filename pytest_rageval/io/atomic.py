@@ -1,0 +1,57 @@
+"""JSON and text files replaced in one step, and JSON files of ours read back."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Replace a JSON file in one step: sorted keys, so that equal values are equal bytes."""
+    write_text(path, json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file in one step: a reader sees the old or the new one, never half of either."""
+    _replace(path, (text,))
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """The same, line by line: they need not be in memory together."""
+    _replace(path, (line + "\n" for line in lines))
+
+
+def _replace(path: Path, parts: Iterable[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """A JSON file of ours; SettingsError where it is missing, cannot be read or is something else."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SettingsError(f"{what}: {path} does not exist") from None
+    except OSError as error:
+        raise SettingsError(f"{what}: {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"{what}: {path} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise SettingsError(f"{what}: {path} holds no JSON object")
+    return value

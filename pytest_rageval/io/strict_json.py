@@ -1,0 +1,189 @@
+"""Is a text strict JSON? Parsed at full speed; what of it is refused, and where things stand, a second pass finds."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from contextlib import suppress
+from json.decoder import scanstring  # type: ignore[attr-defined]  # because typeshed leaves it out
+from typing import Any, NamedTuple
+
+from pytest_rageval.io.messages import Path, spelled
+from pytest_rageval.model import Json
+
+
+def reworded(error: json.JSONDecodeError) -> str:
+    """What the parser says, as the end of a sentence of ours."""
+    said = error.msg.removesuffix(" starting at").removesuffix(" at")
+    return said[:1].lower() + said[1:]
+
+
+class RefusedJson(Exception):
+    """Valid for `json`, not for us; a second pass says what and where."""
+
+
+def parse(text: str) -> Json:
+    """The value of a JSON text.
+
+    Raises json.JSONDecodeError where the syntax is wrong, RecursionError where it is nested too deep for the parser,
+    ValueError where a number has thousands of digits, Refused for the rest.
+    """
+    if text.startswith("{"):  # as nearly all do: `decode` looks for white space around, for one part in fifteen more
+        value, end = _DECODER.raw_decode(text)
+        if end < len(text):
+            value = _DECODER.decode(text)
+    else:
+        value = _DECODER.decode(text)
+    if "\\" in text and _MAY_BE_LONE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise RefusedJson from None
+    return value
+
+
+_MAY_BE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise RefusedJson
+    return members
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise RefusedJson
+    return number
+
+
+def _refuse(_: str) -> Any:
+    raise RefusedJson
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse)
+
+
+# ── the second, slow pass, over bad lines only ────────────────────────────────────────────────────────────────────────
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_WORD = re.compile(r"[^\s,\]}]+")
+_DEEPEST = 100
+"""Beyond this the pass stops: what lies deeper is named by its path alone."""
+
+
+class Oddity(NamedTuple):
+    """What strict JSON does not allow, and its 1-based column in characters."""
+
+    column: int
+    message: str
+
+
+class Positions:
+    """The places of all keys and values of one JSON text, as far as it is well-formed."""
+
+    def __init__(self, text: str) -> None:
+        self._oddities: list[Oddity] = []
+        self.case_id: str | None = None
+        self._text = text
+        self._keys: dict[Path, int] = {}
+        self._values: dict[Path, int] = {}
+        # At a syntax error, which the parser has reported, what was seen so far is still right.
+        with suppress(IndexError, ValueError, _TooDeepError):
+            self._value(0, ())
+
+    @property
+    def oddities(self) -> list[Oddity]:
+        """What was refused; never empty, since this is asked about refused texts only."""
+        deeper = "holds a key twice, NaN, or half of a surrogate pair, too deep inside to be shown"
+        return self._oddities or [Oddity(1, deeper)]
+
+    def column(self, path: Path, at_key: bool) -> int:
+        """1-based column of a key or value; of the nearest thing around it where there is none."""
+        for places in (self._keys, self._values) if at_key else (self._values,):
+            if path in places:
+                return places[path] + 1
+        return self.column(path[:-1], False) if path else 1
+
+    def _value(self, at: int, path: Path) -> int:
+        """Note the value at `at`, and all in it; the position after it."""
+        text = self._text
+        self._values[path] = at = self._after_space(at)
+        if text[at] in "{[":
+            if len(path) >= _DEEPEST:
+                raise _TooDeepError
+            return self._members(at + 1, path) if text[at] == "{" else self._items(at + 1, path)
+        if text[at] == '"':
+            string, end = self._string(at, path)
+            if path == ("id",):
+                self.case_id = string
+            return end
+        word = _WORD.match(text, at)
+        if word is None:
+            raise ValueError("no value")
+        if not _is_finite(word[0]):
+            self._odd(at, f"{_of(path)}is {word[0][:40]}, which is not a JSON number; write null, or leave it out")
+        return word.end()
+
+    def _members(self, at: int, path: Path) -> int:
+        text, seen = self._text, dict[str, int]()
+        at = self._after_space(at)
+        while text[at] != "}":
+            start = self._after_space(at)
+            key, at = self._string(start, path)
+            inner = (*path, key)
+            if key in seen:
+                self._odd(
+                    start, f"{spelled(inner)} stands twice in one object, first at column {seen[key] + 1}; keep one"
+                )
+            seen.setdefault(key, start)
+            self._keys[inner] = start
+            at = self._after_space(self._value(self._after_space(at) + 1, inner))
+            at += text[at] == ","
+        return at + 1
+
+    def _items(self, at: int, path: Path) -> int:
+        text, position = self._text, 0
+        at = self._after_space(at)
+        while text[at] != "]":
+            at = self._after_space(self._value(at, (*path, position)))
+            position += 1
+            at += text[at] == ","
+            at = self._after_space(at)
+        return at + 1
+
+    def _string(self, at: int, path: Path) -> tuple[str, int]:
+        if self._text[at] != '"':
+            raise ValueError("no string")
+        string, end = scanstring(self._text, at + 1, True)
+        lone = _LONE.search(string)
+        if lone:
+            escaped = f"\\u{ord(lone[0]):04x}"
+            self._odd(at, f"{_of(path)}holds half of a surrogate pair ({escaped}), which is no character; remove it")
+        return string, end
+
+    def _after_space(self, at: int) -> int:
+        space = _SPACE.match(self._text, at)
+        return space.end() if space else at
+
+    def _odd(self, at: int, message: str) -> None:
+        self._oddities.append(Oddity(at + 1, message))
+
+
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+class _TooDeepError(Exception):
+    pass
+
+
+def _of(path: Path) -> str:
+    return f"{spelled(path)} " if path else "the line "
+
+
+def _is_finite(word: str) -> bool:
+    is_number_with_point = not word.lstrip("-").isdigit() and word not in ("true", "false", "null")
+    return not is_number_with_point or math.isfinite(float(word))

@@ -1,0 +1,193 @@
+"""Has this been judged before? A judge behind a cache, which also says what that saved."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.judges.cache.cache_key import KeyParts, compared, key_parts, one_line
+from pytest_rageval.judges.judge import Judge, JudgementCache
+from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
+from pytest_rageval.text import printable
+
+NO_MASK = Mask(())
+Mode = Literal["use", "refresh", "off", "replay"]
+"""use: look, else judge and keep. refresh: judge and keep. off: judge. replay: look, and never judge."""
+
+
+@runtime_checkable
+class DescribedCache(Protocol):
+    """A `JudgementCache` that also keeps what its keys were made of, and can say which is nearest to a missing one."""
+
+    def get(self, key: str) -> Judgement | None: ...
+
+    def put(self, key: str, judgement: Judgement, parts: KeyParts | None = None) -> None: ...
+
+    def nearest(self, parts: KeyParts) -> KeyParts | None: ...
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """A request that is being judged: who else asks the same waits for the lock and takes what was said."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: int = 0
+    said: Judgement | None = None
+
+
+class CachedJudge:
+    """A judge that remembers: itself a `Judge`, for one event loop at a time.
+
+    What is judged already comes from the cache, marked `cached`, with the cost and time that it took once; of equal
+    requests at the same time one is judged. A judge that is local is asked directly in every mode: it costs nothing,
+    needs no network and says the same every time. Local are heuristic judges, unless an attribute `is_local` says
+    otherwise. What a judge returns is checked before anybody sees or keeps it; errors are never kept. A judge whose
+    replies depend on more than its model says so in an attribute `sampling`, a mapping that becomes part of the key.
+    What `mask` knows is hidden in what the judge says.
+
+    hits       judgements that were not asked for again
+    misses     requests that were looked for and not found
+    saved_usd  what the hits had cost, as far as that is known; None where it is known of none
+    saved_ms   the time that the hits had taken, likewise
+    """
+
+    def __init__(self, judge: Judge, cache: JudgementCache | None, mode: Mode = "use", mask: Mask = NO_MASK) -> None:
+        self.model = judge.model
+        self.heuristic = judge.heuristic
+        self.rubrics = judge.rubrics
+        self.is_local: bool = getattr(judge, "is_local", judge.heuristic)
+        self.hits = self.misses = 0
+        self.saved_usd: float | None = None
+        self.saved_ms: float | None = None
+        self._judge, self._cache, self._mode = judge, cache, mode
+        self._described = cache if isinstance(cache, DescribedCache) else None
+        self._mask = mask
+        self._sampling = _checked_sampling(judge)
+        self._under_way: dict[str, _UnderWay] = {}
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        """The judgement; in `replay` a missing one is a JudgeError of kind cache_miss that names the key's parts."""
+        if self.is_local or self._mode == "off" or self._cache is None:
+            return await self._ask(request)
+        parts = key_parts(request, self.model, self._sampling)
+        key = parts.key
+        if self._mode != "refresh":
+            if (known := self._look_up(self._cache, key)) is not None:
+                return self._hit(known)
+            self.misses += 1
+        if self._mode == "replay":
+            raise JudgeError("cache_miss", self._missing(parts, key))
+        under_way = self._under_way.setdefault(key, _UnderWay())
+        under_way.waiting += 1
+        try:
+            async with under_way.lock:
+                if under_way.said is not None:
+                    return self._hit(under_way.said)
+                # Where the one before us failed or was cancelled, it is our turn to ask.
+                under_way.said = await self._ask(request)
+                self._keep(self._cache, key, under_way.said, parts)
+                return under_way.said
+        finally:
+            under_way.waiting -= 1
+            if not under_way.waiting:
+                del self._under_way[key]
+
+    async def aclose(self) -> None:
+        """Close the judge. The cache belongs to whom made it."""
+        await self._judge.aclose()
+
+    async def _ask(self, request: JudgeRequest) -> Judgement:
+        said = await self._judge.judge(request)
+        if (problem := unfit(said)) is not None:
+            raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
+        return self._mask.value(said)
+
+    def _look_up(self, cache: JudgementCache, key: str) -> Judgement | None:
+        known = cache.get(key)
+        # The cache may be a user's own, or its file another's: what is no judgement is judged again.
+        return None if known is None or unfit(known) is not None else self._mask.value(known)
+
+    def _keep(self, cache: JudgementCache, key: str, said: Judgement, parts: KeyParts) -> None:
+        if self._described is None:
+            cache.put(key, said)
+        else:
+            self._described.put(key, said, parts)
+
+    def _hit(self, known: Judgement) -> Judgement:
+        self.hits += 1
+        if known.cost_usd is not None:
+            self.saved_usd = (self.saved_usd or 0.0) + known.cost_usd
+        if known.latency_ms is not None:
+            self.saved_ms = (self.saved_ms or 0.0) + known.latency_ms
+        return replace(known, cached=True)
+
+    def _missing(self, parts: KeyParts, key: str) -> str:
+        hashes = {name: str(value)[:12] for name, value in (("answer", parts.answer), ("contexts", parts.contexts))}
+        clear = {name: getattr(parts, name) for name in ("rubric", "prompt_version", "model", "trial")}
+        named = ", ".join(f"{name} {one_line(value)}" for name, value in {**clear, **hashes, "key": key[:12]}.items())
+        near = ""
+        if self._described is not None:
+            nearest = self._described.nearest(parts)
+            near = "; none is for this rubric" if nearest is None else f"; nearest: {compared(nearest, parts)}"
+        missing = f"no judgement is stored for question '{one_line(parts.asked)}' ({named})"
+        return f"{missing}{near}; run once with judge cache mode 'use'"
+
+
+def unfit(said: object) -> str | None:
+    """Why this cannot pass for a judgement, or None: its type, a number that is none or off its scale, bad text."""
+    if not isinstance(said, Judgement):
+        return f"returned {printable(repr(said))[:80]}, expected a Judgement"
+    if not isinstance(said.scale, tuple | list) or len(said.scale) != 2 or not all(map(_is_number, said.scale)):
+        return f"its scale is {printable(repr(said.scale))[:80]}, expected two finite numbers"
+    if not isinstance(said.scores, Mapping):
+        return f"its scores are {printable(repr(said.scores))[:80]}, expected a mapping"
+    low, high = said.scale
+    for name, score in said.scores.items():
+        if not _is_number(score):
+            return f"{name} is {printable(repr(score))[:80]}, expected a finite number"
+        if not low <= score <= high:
+            return f"{name} is {score:g}, outside its scale {low:g} to {high:g}"
+    for name in ("tokens_in", "tokens_out", "cost_usd", "latency_ms"):
+        spent = getattr(said, name)
+        if spent is not None and not (_is_number(spent) and spent >= 0):
+            return f"{name} is {printable(repr(spent))[:80]}, expected a number of at least 0, or None"
+    return _unfit_text(said)
+
+
+def _unfit_text(said: Judgement) -> str | None:
+    texts = (said.reasoning, said.model, *said.supported_claims, *said.unsupported_claims)
+    if not all(isinstance(text, str) for text in texts):
+        return "its reasoning or claims are not all strings"
+    try:
+        _JSON_TEXT.encode([texts, said.flags, dict(said.extra)]).encode()
+    except UnicodeEncodeError:
+        return "its text holds a lone surrogate"
+    except (TypeError, ValueError) as error:
+        return f"cannot be written as JSON: {printable(str(error))[:120]}"
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _checked_sampling(judge: Judge) -> dict[str, Json]:
+    """The judge's sampling as it is after a round through JSON, as the cache gives it back."""
+    sampling = getattr(judge, "sampling", NOTHING)
+    try:
+        written = _JSON_TEXT.encode([judge.model, dict(sampling)])
+        written.encode()
+    except (TypeError, ValueError) as error:
+        said = f"judge {printable(repr(judge.model))[:80]}: model and sampling become part of a cache key"
+        raise SettingsError(f"{said}, but are no JSON text: {printable(str(error))[:120]}") from None
+    found: dict[str, Json] = json.loads(written)[1]
+    return found
+
+
+_JSON_TEXT = json.JSONEncoder(ensure_ascii=False, allow_nan=False)

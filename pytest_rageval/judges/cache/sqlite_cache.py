@@ -1,0 +1,190 @@
+"""Where are judgements kept? One SQLite file, one row a judgement, shared by processes and threads.
+
+The cache never fails a run: what is wrong with its file goes into `notes`, one line each, and judging goes on without.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.judges.cache.cache_file import BUSY_S, connect, is_broken, is_passing, open_alone
+from pytest_rageval.judges.cache.cache_key import KeyParts, distance
+from pytest_rageval.judges.cache.judgement_json import judgement_from_json, judgement_to_json
+from pytest_rageval.model import Judgement
+
+LARGEST = 1 << 20
+"""Characters of a judgement and its parts as JSON; what is larger is not kept."""
+
+MOST_NOTES = 20
+LOOKED_AT = 50
+"""Entries that are compared, at most, to find the nearest."""
+
+_GET = "SELECT CAST(judgement AS BLOB) FROM judgements WHERE key = ?"
+PUT = (
+    "INSERT OR REPLACE INTO judgements (key, created, rubric, model, question, parts, judgement) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_SAME_QUESTION = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND question = ? LIMIT ?"
+_SAME_RUBRIC = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND question IS NOT NULL LIMIT ?"
+
+
+class SqliteCache:
+    """Judgements by key, in a file that is made at the first `put`.
+
+    `get`, `put` and `nearest` raise nothing. A file that is no cache of ours or is broken is renamed
+    `….broken-TIMESTAMP` and a new one begun; where writing is not possible (read-only, disk full) what is there is
+    still read. Nothing is ever removed here: what a run does not ask for stays.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.notes: list[str] = []
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        self._broken: tuple[int | None, sqlite3.Error | None] = (None, None)
+        self._is_usable = True
+        self._is_writable = True
+
+    def get(self, key: str) -> Judgement | None:
+        """The judgement kept under this key, if there is one that can be read."""
+        rows = self._read(_GET, key)
+        if not rows:
+            return None
+        try:
+            return judgement_from_json(rows[0][0])
+        except ValueError as error:
+            self._note(f"{self.path}: entry {key[:12]} is unreadable and ignored: {error}")
+            return None
+
+    def put(self, key: str, judgement: Judgement, parts: KeyParts | None = None) -> None:
+        """Keep a judgement; one that was kept under this key is replaced. What is no valid text is not kept."""
+        try:
+            row = row_of(key, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), parts, judgement)
+        except ValueError as error:
+            self._note(f"{self.path}: entry {key[:12]} cannot be written and is not kept: {error}")
+            return
+        with self._lock:
+            if self._is_writable:
+                self._run(PUT, row, is_reading=False)
+
+    def nearest(self, parts: KeyParts) -> KeyParts | None:
+        """Of what is kept, the parts that differ in the fewest places: for the same question, else the same rubric.
+
+        So many entries at most are looked at that it takes milliseconds whatever the cache's size.
+        """
+        rows = self._read(_SAME_QUESTION, parts.rubric, parts.question, LOOKED_AT) if parts.question else []
+        rows = rows or self._read(_SAME_RUBRIC, parts.rubric, LOOKED_AT)
+        kept = [(distance(one, parts), key, one) for key, row in rows if (one := _parts_from(row)) is not None]
+        return min(kept, key=lambda one: one[:2], default=(0, "", None))[2]
+
+    def close(self) -> None:
+        """Give the file back; the next `get` or `put` opens it again."""
+        with self._lock:
+            self._close()
+
+    def _read(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._lock:
+            if self._connection is None and not self.path.exists():
+                return []
+            return self._run(statement, values, is_reading=True)
+
+    def _run(self, statement: str, values: tuple[Any, ...], *, is_reading: bool) -> list[tuple[Any, ...]]:
+        # Twice: where the file turns out to be broken, the second round has an empty one.
+        for _ in range(2):
+            connection = self._connection or self._open()
+            if connection is None:
+                return []
+            try:
+                return connection.execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                if not is_broken(error):
+                    self._go_on_without(error, is_reading=is_reading)
+                    return []
+                connection.close()
+                self._connection, self._broken = None, (self._inode, error)
+        return []
+
+    def _open(self) -> sqlite3.Connection | None:
+        if self._is_usable:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._connection = open_alone(self._connect_or_begin_anew, self.path.parent)
+            except (OSError, sqlite3.Error) as error:
+                self._is_usable = False
+                self._note(f"{self.path}: cannot be opened ({error}); judgements are neither looked up nor kept")
+        return self._connection
+
+    def _connect_or_begin_anew(self) -> sqlite3.Connection:
+        inode, error = self._broken
+        # Another process may have put a fresh file there since: only the one that we saw broken is set aside.
+        if error is not None and self.path.exists() and self.path.stat().st_ino == inode:
+            self._set_aside(error)
+        self._broken = (None, None)
+        try:
+            connection = connect(self.path, create=True)
+        except sqlite3.Error as found:
+            if not is_broken(found):
+                raise
+            self._set_aside(found)
+            connection = connect(self.path, create=True)
+        self._inode = self.path.stat().st_ino
+        return connection
+
+    def _set_aside(self, error: sqlite3.Error) -> None:
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        name = next(
+            name
+            for name in (f"{self.path.name}.broken-{stamp}{more}" for more in ("", *(f"-{n}" for n in range(2, 1000))))
+            if not self.path.with_name(name).exists()
+        )
+        self.path.rename(self.path.with_name(name))
+        for part in ("-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                self.path.with_name(self.path.name + part).rename(self.path.with_name(name + part))
+        self._note(f"{self.path}: not a usable judge cache ({error}); set aside as {name}, a new one is begun")
+
+    def _go_on_without(self, error: sqlite3.Error, *, is_reading: bool) -> None:
+        if is_passing(error):
+            self._note(f"{self.path}: busy for {BUSY_S:g} s; what could not be looked up or kept is judged again")
+        elif is_reading:
+            self._is_usable = False
+            self._note(f"{self.path}: cannot be read ({error}); judgements are no longer looked up or kept")
+            self._close()
+        else:
+            self._is_writable = False
+            self._note(f"{self.path}: cannot be written ({error}); judgements are no longer kept")
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes and len(self.notes) < MOST_NOTES:
+            self.notes.append(note)
+
+
+def row_of(key: str, created: str, parts: KeyParts | None, judgement: Judgement) -> tuple[str | None, ...]:
+    """The columns of a row, as the table has them; a ValueError where that is no valid text, or too much of it."""
+    written = judgement_to_json(judgement)
+    described = None if parts is None else json.dumps(parts.as_json(), ensure_ascii=False, allow_nan=False)
+    (described or "").encode()
+    if len(written) + len(described or "") > LARGEST:
+        raise ValueError(f"it is longer than {LARGEST:,} characters")
+    of = judgement if parts is None else parts
+    return key, created, of.rubric, of.model, parts.question if parts else None, described, written
+
+
+def _parts_from(written: bytes) -> KeyParts | None:
+    try:
+        return KeyParts.read(json.loads(written))
+    except (ValueError, RecursionError):
+        return None  # somebody else's row: it is not the nearest

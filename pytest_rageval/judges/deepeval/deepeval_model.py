@@ -1,0 +1,92 @@
+"""A model as DeepEval wants it, that asks the way our judges ask."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+from importlib import import_module
+from typing import Any
+
+from pytest_rageval.errors import JudgeError
+from pytest_rageval.judges.model.model_judge import LONGEST_RAW, MOST_TOKENS
+from pytest_rageval.llm.chat_model import ChatModel, Exchange
+from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.model import Json
+from pytest_rageval.text import printable
+
+
+def model_for(chat: ChatModel, exchanges: list[Exchange]) -> Any:
+    """A `DeepEvalBaseLLM` that asks `chat` and notes each exchange."""
+    return _model_class()(chat, exchanges)
+
+
+@functools.cache
+def _model_class() -> Any:
+    base: Any = import_module("deepeval.models").DeepEvalBaseLLM
+
+    class AskingModel(base):  # type: ignore[misc] # because DeepEval is no dependency: its classes are Any
+        """One model, for one judgement."""
+
+        def __init__(self, chat: ChatModel, exchanges: list[Exchange]) -> None:
+            self._chat, self._exchanges = chat, exchanges
+            super().__init__(chat.model)
+
+        def load_model(self) -> Any:
+            return self
+
+        def get_model_name(self) -> str:
+            return self._chat.model
+
+        def generate(self, prompt: str, schema: Any = None) -> Any:
+            return asyncio.run(self.a_generate(prompt, schema))
+
+        async def a_generate(self, prompt: str, schema: Any = None) -> Any:
+            """The reply's text, or where a schema is given, the reply as an instance of it."""
+            return await asked(self._chat, self._exchanges, prompt, schema)
+
+    return AskingModel
+
+
+async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any) -> Any:
+    """One reply, read strictly by the schema (a pydantic model); one that does not fit is asked for once more."""
+    messages = [Message("user", prompt)]
+    wanted = None if schema is None else strict(schema.model_json_schema())
+    reason = ""
+    for _ in range(2):
+        exchange = await chat.say(messages, schema=wanted, schema_name=getattr(schema, "__name__", "reply"),
+                                  max_tokens=MOST_TOKENS)  # fmt: skip
+        exchanges.append(exchange)
+        text = exchange.said.text
+        if schema is None:
+            return text
+        try:
+            return schema.model_validate_json(_object_in(text))
+        except ValueError as misfit:
+            reason = "it was cut off before its end" if exchange.said.is_truncated else _first_line(misfit)
+        said = text[:LONGEST_RAW].strip() or "(an empty reply)"
+        again = f"Your reply could not be read: {reason}. Reply once more with one JSON object and nothing else."
+        messages = [*messages, Message("assistant", said), Message("user", again)]
+    raise JudgeError("invalid_reply", f"model {chat.model!r}: the reply cannot be read: {reason}", text[:LONGEST_RAW])
+
+
+def strict(schema: Json) -> Json:
+    """A JSON Schema as servers with strict output want it: every property required, no other allowed."""
+    made = copy.deepcopy(schema)
+    for part in [made, *made.get("$defs", {}).values()]:
+        if part.get("type") == "object":
+            part["required"] = list(part.get("properties", {}))
+            part["additionalProperties"] = False
+    return made
+
+
+def _object_in(text: str) -> str:
+    """What stands between the first and the last brace: a fence or prose around it is left away."""
+    return text[text.find("{") : text.rfind("}") + 1]
+
+
+def _first_line(misfit: ValueError) -> str:
+    errors = getattr(misfit, "errors", None)
+    first = errors(include_input=False)[0] if callable(errors) else {"msg": str(misfit), "loc": ()}
+    place = ".".join(str(step) for step in first["loc"])
+    return printable(f"{place}: {first['msg']}" if place else str(first["msg"]))[:200]

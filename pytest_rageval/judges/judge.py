@@ -1,0 +1,41 @@
+"""The one protocol of every judge, and of the cache in front of it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from pytest_rageval.model import Judgement, JudgeRequest
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Scores what no formula can.
+
+    `model` names what judges, with its build where known, and is part of every cache key. `rubrics` are those it
+    can answer. `heuristic` is True where no model is behind it.
+    """
+
+    model: str
+    heuristic: bool
+    rubrics: frozenset[str]
+
+    async def judge(self, request: JudgeRequest) -> Judgement: ...
+
+    async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class JudgementCache(Protocol):
+    """Keeps judgements by key; both are quick and safe to call from several processes."""
+
+    def get(self, key: str) -> Judgement | None: ...
+
+    def put(self, key: str, judgement: Judgement) -> None: ...
+
+
+def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:
+    """The judge as config.json names it."""
+    known: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}
+    if not judge.heuristic:
+        known |= {"temperature": temperature, "pinned": getattr(judge, "is_pinned", None)}
+    return known

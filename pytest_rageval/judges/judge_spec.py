@@ -1,0 +1,157 @@
+"""Which judge is meant? By a written spec (`lexical`, `openai:MODEL`, `module:object`) or by a fixture's object."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.masking import public_target
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.text import printable
+
+GROUP = "rageval.judges"
+"""Entry points: `NAME = "package:factory"` makes the spec `NAME:REST` call `factory(REST)`."""
+
+_SPELLINGS = (
+    "lexical", "none", "stub:SCORE", "openai:MODEL", "openai:MODEL@URL", "http://HOST", "anthropic:MODEL",
+    "embedding:MODEL@URL", "deepeval:METRIC@JUDGE",
+)  # fmt: skip
+_SERVED = frozenset({"openai", "anthropic", "embedding", "deepeval", "http", "https"})
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_MODEL = re.compile(r"\w[\w.+:/-]*\w")
+
+
+def judge_from_spec(
+    spec: str, *, base_url: str | None = None, root: Path | None = None, options: EndpointOptions | None = None
+) -> Judge | None:
+    """The judge that a spec names; None for `none`. Anything that names no judge is a SettingsError.
+
+    `package.module:object` is a judge, or a class or function without arguments that gives one; `root` is put on the
+    import path for it. What `options` say goes to judges that ask a server; `base_url` replaces theirs. A name that is
+    nothing else is a model at that URL.
+    """
+    options = options or EndpointOptions()
+    if base_url is not None:
+        options = replace(options, base_url=base_url)
+    spec = spec.strip()
+    name, colon, rest = spec.partition(":")
+    if name == "none" and not colon:
+        return None
+    if name == "lexical" and not colon:
+        from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+
+        return LexicalJudge()
+    if name == "stub":
+        return _stub(spec, rest)
+    for entry_point in entry_points(group=GROUP):
+        if entry_point.name == name:
+            return _from_entry_point(spec, entry_point, rest)
+    if name in _SERVED and colon:
+        from pytest_rageval.judges.served_judge import served_judge
+
+        return served_judge(name, rest, options)
+    if colon and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(rest):
+        found = _from_dotted_path(spec, name, rest, root)
+        if found is not _NO_MODULE:
+            return _checked(spec, found)
+    if _MODEL.fullmatch(spec) is None or options.base_url is None:
+        raise _unknown(spec)
+    from pytest_rageval.judges.served_judge import served_judge
+
+    return served_judge("openai", spec, options)
+
+
+_NO_MODULE = object()
+
+
+def judge_from_object(given: object) -> Judge | None:
+    """The judge that a fixture gives: a Judge as it is, a plain object through an adapter, None for none."""
+    if given is None or (isinstance(given, Judge) and not inspect.isclass(given)):
+        return given
+    if not inspect.isclass(given):
+        from pytest_rageval.judges.plain_judge import METHODS, PlainJudge
+
+        if any(callable(getattr(given, method, None)) for method in METHODS.values()):
+            return PlainJudge(given)
+    raise SettingsError(f"rag_judge gives {_described(given)}; {_WANTED}{_lacking(given)}")
+
+
+_WANTED = (
+    "expected a Judge (model, heuristic, rubrics, judge, aclose), an object with coroutines "
+    "score_groundedness(answer, context) and score_relevance(answer, question), or None"
+)
+
+
+def _lacking(given: object) -> str:
+    if not hasattr(given, "judge") or inspect.isclass(given):
+        return ""
+    lacking = [name for name in ("model", "heuristic", "rubrics", "aclose") if not hasattr(given, name)]
+    return f"; it has judge but lacks {', '.join(lacking)}" if lacking else ""
+
+
+def _described(given: object) -> str:
+    if inspect.isclass(given):
+        return f"the class {given.__qualname__}, not an instance of it"
+    return printable(f"{type(given).__qualname__} {given!r}"[:120])
+
+
+def _stub(spec: str, written: str) -> Judge:
+    from pytest_rageval.judges.stub import StubJudge
+
+    try:
+        score = float(written)
+    except ValueError:
+        raise SettingsError(f"judge {spec!r}: the score is a number from 0 to 5, as in stub:4") from None
+    return StubJudge(score)
+
+
+def _from_entry_point(spec: str, entry_point: EntryPoint, rest: str) -> Judge | None:
+    try:
+        made = entry_point.load()(rest)
+    except SettingsError:
+        raise
+    except Exception as error:  # another package's code may raise anything; the user gets one line
+        raise SettingsError(f"judge {spec!r}: entry point {entry_point.value!r} {_failed(error)}") from error
+    return _checked(spec, made)
+
+
+def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> object:
+    """What the path leads to, whatever that is; `_NO_MODULE` where there is no such module."""
+    if root is not None and str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found() if inspect.isclass(found) or inspect.isroutine(found) else found
+    except SettingsError:
+        raise
+    except Exception as error:  # a user's own module may raise anything; the user gets one line
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            return _NO_MODULE
+        raise SettingsError(f"judge {spec!r} {_failed(error)}") from error
+
+
+def _checked(spec: str, made: object) -> Judge | None:
+    try:
+        return judge_from_object(made)
+    except SettingsError as error:
+        raise SettingsError(str(error).replace("rag_judge", f"judge {spec!r}", 1)) from None
+
+
+def _failed(error: Exception) -> str:
+    return f"cannot be loaded: {type(error).__name__}: {printable(' '.join(str(error).split()))[:200]}"
+
+
+def _unknown(spec: str) -> SettingsError:
+    spellings = [*_SPELLINGS, *sorted(f"{one.name}:…" for one in entry_points(group=GROUP)), "package.module:object"]
+    model = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
+    return SettingsError(f"unknown judge {printable(public_target(spec))!r}{model}; known: {', '.join(spellings)}")

@@ -1,0 +1,136 @@
+"""The judge that is a language model: shown a rubric and fenced material, read strictly, asked twice at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from pytest_rageval.errors import JudgeError
+from pytest_rageval.judges.model.prompt import Prompt, new_marker, render, repair_prompt
+from pytest_rageval.judges.model.reply import JudgeReply, UnreadableReply, read_reply
+from pytest_rageval.judges.rubrics import rubric_names, rubric_of
+from pytest_rageval.llm.chat_model import SEED, ChatModel, Exchange
+from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.pinning import is_pinned
+from pytest_rageval.model import Json, Judgement, JudgeRequest, Rubric
+from pytest_rageval.text import printable
+
+N = TypeVar("N", int, float)
+
+MOST_TOKENS = 2048
+"""Of a reply; twice as many where the first one was cut off."""
+
+LONGEST_RAW = 4_000
+"""Characters of an unreadable reply that are kept, and shown to the model again."""
+
+
+class ModelJudge:
+    """Puts each request to a model, for one event loop.
+
+    `is_pinned` tells whether the model's name means the same model for ever; `sampling`, what replies depend on beside
+    it; `notes`, what the server would not be told; `tariff`, what a request costs.
+    """
+
+    heuristic = False
+    is_local = False
+
+    def __init__(self, chat: ChatModel) -> None:
+        self._chat = chat
+        self.model = chat.model
+        self.is_pinned = is_pinned(chat.model)
+        self.tariff = chat.tariff
+        self.rubrics = frozenset(rubric_names())
+        self.sampling: Mapping[str, Json] = {
+            "temperature": chat.temperature,
+            "seed": SEED,
+            "max_tokens": MOST_TOKENS,
+        }
+
+    @property
+    def notes(self) -> list[str]:
+        return self._chat.notes
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        """One judgement, of one request to the model or of two.
+
+        Where the first reply cannot be read, the model is told what was wrong with it and asked once more; after that
+        it is a JudgeError of kind invalid_reply with the last reply in `raw`.
+        """
+        rubric = rubric_of(request)
+        marker = new_marker(request.variables)
+        prompt = render(rubric, request, marker)
+        asked = [Message("user", prompt.text)]
+        first = await self._say(asked, rubric, MOST_TOKENS)
+        try:
+            return self._judgement(request, rubric, prompt, _read(first, rubric, marker), [first])
+        except UnreadableReply as unreadable:
+            reason = unreadable.reason
+        asked += [Message("assistant", _shown(first)), Message("user", repair_prompt(rubric, reason))]
+        try:
+            second = await self._say(asked, rubric, MOST_TOKENS * (2 if first.said.is_truncated else 1))
+        except JudgeError as error:
+            raise JudgeError(error.kind, f"{error} (asked again, since {reason})", _raw(first)) from None
+        try:
+            return self._judgement(request, rubric, prompt, _read(second, rubric, marker), [first, second])
+        except UnreadableReply as unreadable:
+            message = f"judge {self.model!r}, rubric {rubric.name!r}: no score can be read: {unreadable.reason}"
+            if unreadable.reason != reason:
+                message += f"; before: {reason}"
+            raise JudgeError("invalid_reply", printable(message), _raw(second)) from None
+
+    async def check(self) -> str | None:
+        """Why this judge cannot be asked, in one line, or None; costs nothing."""
+        return await self._chat.check()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._chat.aclose()
+
+    async def _say(self, messages: Sequence[Message], rubric: Rubric, max_tokens: int) -> Exchange:
+        return await self._chat.say(messages, schema=rubric.schema, schema_name=rubric.name, max_tokens=max_tokens)
+
+    def _judgement(
+        self, request: JudgeRequest, rubric: Rubric, prompt: Prompt, reply: JudgeReply, exchanges: Sequence[Exchange]
+    ) -> Judgement:
+        last = exchanges[-1]
+        served = {
+            "served_model": last.said.model,
+            "system_fingerprint": last.said.build,
+            "left_out": list(last.left_out),
+            "repaired": len(exchanges) > 1,
+        }
+        return Judgement(
+            rubric=rubric.name,
+            scores=reply.scores,
+            scale=rubric.scale,
+            reasoning=reply.reasoning,
+            supported_claims=reply.supported_claims,
+            unsupported_claims=reply.unsupported_claims,
+            model=self.model,
+            prompt_version=request.prompt_version,
+            tokens_in=total(one.said.tokens_in for one in exchanges),
+            tokens_out=total(one.said.tokens_out for one in exchanges),
+            cost_usd=total(one.cost_usd for one in exchanges),
+            latency_ms=round(sum(one.latency_ms for one in exchanges), 3),
+            flags=(*prompt.flags, *reply.flags),
+            extra={**reply.extra, **{name: value for name, value in served.items() if value}},
+        )
+
+
+def total(parts: Iterable[N | None]) -> N | None:
+    """The sum; None where a part is not known."""
+    known = list(parts)
+    return None if None in known else sum(part for part in known if part is not None)
+
+
+def _read(exchange: Exchange, rubric: Rubric, marker: str) -> JudgeReply:
+    return read_reply(exchange.said.text, rubric, marker, is_truncated=exchange.said.is_truncated)
+
+
+def _raw(exchange: Exchange) -> str:
+    return exchange.said.text[:LONGEST_RAW]
+
+
+def _shown(exchange: Exchange) -> str:
+    # No API takes an empty message.
+    return _raw(exchange).strip() or "(an empty reply)"

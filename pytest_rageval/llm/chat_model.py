@@ -1,0 +1,117 @@
+"""A language model to talk to: one conversation in, one reply out, with what it cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_rageval.errors import JudgeError
+from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, told_error
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.prices import Tariff
+from pytest_rageval.llm.provider import Provider, RequestRefused
+from pytest_rageval.llm.rate_limit import RequestSlot, estimated_tokens
+from pytest_rageval.model import Json
+from pytest_rageval.text import printable
+
+SEED = 1
+"""Sent with every request that may hold a seed, so that equal requests get equal replies as far as a server can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A reply, what it took, and what could not be asked for (see `Manner.left_out`)."""
+
+    said: ChatReply
+    cost_usd: float | None
+    latency_ms: float
+    left_out: tuple[str, ...] = ()
+
+
+class ChatModel:
+    """One model at one server. `notes` says what the server refused to be told, one line each."""
+
+    def __init__(
+        self, wire: Wire, model: str, options: EndpointOptions, *, tariff: Tariff | None = None, backoff: float = 0.5
+    ) -> None:
+        self.model = model
+        self.temperature = options.temperature
+        self.notes: list[str] = []
+        self._wire = wire
+        self._manner = Manner()
+        self.tariff = tariff or Tariff(model, wire.chat_url)
+        self._provider = Provider(wire.chat_url, wire.headers, wire.key_name, self.tariff, options, backoff=backoff)
+
+    async def say(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Json] | None = None,
+        schema_name: str = "reply",
+        max_tokens: int = 2048,
+    ) -> Exchange:
+        """Send a conversation; a reply that comes is paid for, whatever it is worth. Raises JudgeError.
+
+        schema      JSON Schema of the reply, where the server can keep to one
+        max_tokens  of the reply; where they do not suffice, it comes truncated
+        """
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", schema_name)[:64]
+        question = Question(self.model, messages, name, schema, self.temperature, SEED, max_tokens)
+        estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
+        async with self._provider.turn(estimate) as turn:
+            data, latency_ms, manner = await self._asked(question, turn)
+            said = self._read(data)
+            cost = self._provider.pay(turn, said.tokens_in, said.tokens_out)
+        return Exchange(said, cost, latency_ms, manner.left_out)
+
+    async def check(self) -> str | None:
+        """Why the server cannot be asked, in one line, or None; costs nothing."""
+        return await self._provider.problem(self._wire.models_url)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._provider.aclose()
+
+    async def _asked(self, question: Question, turn: RequestSlot) -> tuple[Json, float, Manner]:
+        """The reply's JSON; what the server refuses to be told is left out, now and in all later requests."""
+        manner: Manner | None = self._manner
+        while manner is not None:
+            try:
+                data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn)
+            except RequestRefused as refusal:
+                manner = after_refusal(manner, refusal.said)
+                if manner is None:
+                    raise refusal.error from None
+                await turn.again()
+            else:
+                self._keep(manner)
+                return data, latency_ms, manner
+        raise AssertionError("unreachable: without a manner the loop has raised")
+
+    def _keep(self, manner: Manner) -> None:
+        """From now on in this manner; others may have found out something else at the same time, so both count."""
+        if manner == self._manner:
+            return
+        known = set(self._manner.left_out)
+        forms = ("schema", "object", "text")
+        self._manner = replace(
+            manner,
+            form=max(manner.form, self._manner.form, key=forms.index),
+            sends_temperature=manner.sends_temperature and self._manner.sends_temperature,
+            sends_seed=manner.sends_seed and self._manner.sends_seed,
+        )
+        self.notes += [
+            f"judge {printable(self.model)}: the server does not take a {name}; judged without"
+            for name in self._manner.left_out
+            if name not in known
+        ]
+
+    def _read(self, data: Json) -> ChatReply:
+        if (error := told_error(data)) is not None:
+            raise JudgeError("invalid_response", f"{self._provider.where}: the reply is an error: {error}")
+        try:
+            return self._wire.read(data)
+        except ValueError as wrong:
+            message = f"{self._provider.where}: the response is no reply of a model: {wrong}"
+            raise JudgeError("invalid_response", message) from None

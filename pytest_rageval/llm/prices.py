@@ -1,0 +1,59 @@
+"""What does a judgement cost? By the price table that genai-prices ships; nothing is fetched for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pytest_rageval.llm.credentials import is_own
+from pytest_rageval.llm.rate_limit import estimated_tokens
+
+PASSAGE_TOKENS = 250
+"""Tokens of a usual passage, its share of question and answer included. For estimates only."""
+REPLY_TOKENS = 250
+"""Tokens of a usual judgement: a few sentences of reasoning, claims, the score. For estimates only."""
+
+
+class Tariff(NamedTuple):
+    """The prices of one model at one provider."""
+
+    model: str
+    url: str
+
+    @property
+    def is_known(self) -> bool:
+        """Is there a price for this model there?"""
+        return self.cost(1, 1) is not None
+
+    def cost(self, tokens_in: int | None, tokens_out: int | None) -> float | None:
+        """US dollars of one request; None where tokens or prices are not known, which is not the same as 0."""
+        if tokens_in is None or tokens_out is None:
+            return None
+        return cost_of(self.model, self.url, tokens_in, tokens_out)
+
+    def estimate(self, prompts: Iterable[str], passages: int, times: int) -> float | None:
+        """US dollars of putting each of these rubrics' prompts to the model `times` over, with so many passages.
+
+        A passage is taken for PASSAGE_TOKENS, a reply for REPLY_TOKENS; None where the price is not known.
+        """
+        each = [estimated_tokens(prompt, 0) + passages * PASSAGE_TOKENS for prompt in prompts]
+        return self.cost(sum(each) * times, REPLY_TOKENS * len(each) * times)
+
+
+def cost_of(model: str, provider_url: str, tokens_in: int, tokens_out: int) -> float | None:
+    """US dollars of one request.
+
+    None, never 0, where nobody knows: genai-prices (the extra `prices`) is not installed or does not know the model at
+    this address, or the server is one's own, whose electricity is on another bill.
+    """
+    if is_own(provider_url):
+        return None
+    try:
+        from genai_prices import Usage, calc_price
+    except ModuleNotFoundError:
+        return None
+    try:
+        usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
+        return float(calc_price(usage, model, provider_api_url=provider_url).total_price)
+    except (LookupError, ValueError):  # no such provider or model; figures that contradict each other
+        return None

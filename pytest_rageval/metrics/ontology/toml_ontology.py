@@ -1,0 +1,159 @@
+"""What does an ontology in TOML or JSON say? Read with all its problems at once.
+
+    [classes]
+    Organisation = {}
+    Brand = { parents = ["Organisation"], disjoint = ["Product"] }
+    Product = {}
+
+    [properties.makes]
+    domain = "Brand"            # the subject is one
+    range = "Product"           # the object is one
+    min = 1                     # different values that each Brand about which anything is inferred must have
+    max = 20
+
+    [properties.rivalOf]
+    symmetric = true            # each fact needs its reverse
+
+    [[rules]]
+    name = "nobody is a rival of itself"
+    forbid = ["?x -rivalOf-> ?x"]
+
+    [[rules]]
+    name = "rivals make something"
+    when = ["?x -rivalOf-> ?y", "?y -a-> Brand"]
+    require = ["?y -makes-> ?anything"]
+
+Classes and predicates that are not declared are violations. Names are compared as labels: NFKC, case folded, trimmed.
+A rule either forbids facts together, or requires that facts which match `when` go with facts which match `require`;
+every fact that takes part in what is forbidden, or that matches `when` in vain, breaks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.metrics.ontology.document import Document, RuleEntry, nearest, quoted_value, read_document
+from pytest_rageval.metrics.ontology.rules import IS_A, Pattern, Rule, is_variable
+from pytest_rageval.metrics.ontology.terms import Class, Ontology, Property
+from pytest_rageval.model import Edge
+from pytest_rageval.text import as_label
+
+
+def read_ontology(place: str, text: str) -> Ontology:
+    """The ontology in the text of the file at `place`. Raises SettingsError."""
+    document = read_document(place, text)
+    problems = list(_problems(document))
+    if problems:
+        raise SettingsError(*(f"{place}: {problem}" for problem in problems))
+    return _ontology(document)
+
+
+# ── what it refers to ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _problems(document: Document) -> Iterator[str]:
+    """Names that are there twice, that are not declared, and what could never hold."""
+    if not document.classes and not document.properties:
+        yield "declares neither classes nor properties; nothing could be checked"
+    yield from _twice("classes", document.classes)
+    yield from _twice("properties", document.properties)
+    classes = {as_label(name) for name in document.classes}
+    if IS_A in map(as_label, document.properties):
+        yield f"properties.{IS_A} is taken: in rules it asks for an entity of a class; rename the property"
+    undeclared = [(path, one) for path, one in document.classes_named() if as_label(one) not in classes]
+    yield from (f"{path} is {one!r}, no class of it{nearest(one, document.classes)}" for path, one in undeclared)
+    for name, written in document.properties.items():
+        if written.max is not None and written.min > written.max:
+            yield f"properties.{name}.min is {written.min}, more than its max of {written.max}; lower it"
+    for number, rule in enumerate(document.rules):
+        yield from _rule_problems(f"rules[{number}]", rule, document)
+    if not undeclared:
+        yield from _class_problems(document)
+
+
+def _twice(table: str, names: Iterable[str]) -> Iterator[str]:
+    first: dict[str, str] = {}
+    for name in names:
+        if (earlier := first.setdefault(as_label(name), name)) != name:
+            yield f"{table}.{name} is the same name as {earlier!r}; names are compared without case; keep one"
+
+
+def _class_problems(document: Document) -> Iterator[str]:
+    """Circles of parents, and classes that nothing can be in."""
+    ontology = _ontology(document.model_copy(update={"rules": []}))
+    for label, declared in ontology.classes.items():
+        above = ontology.with_ancestors[label]
+        if any(label in ontology.with_ancestors[parent] for parent in declared.parents):
+            yield f"classes.{declared.name}.parents lead back to it; a class is not above itself"
+        elif label in declared.disjoint:
+            yield f"classes.{declared.name}.disjoint names itself; nothing could be one"
+        elif clashes := ontology.clashes(above):
+            one, other = clashes[0]
+            yield f"classes.{declared.name}: nothing can be one, because {one} and {other} are disjoint; mend either"
+
+
+def _rule_problems(path: str, rule: RuleEntry, document: Document) -> Iterator[str]:
+    if rule.lists().keys() not in ({"forbid"}, {"when", "require"}):
+        yield f"{path} ({rule.name}) has {' and '.join(rule.lists()) or 'no pattern'}; give forbid, or when and require"
+    for key, written in rule.lists().items():
+        patterns = []
+        for position, text in enumerate(written):
+            try:
+                pattern = _pattern(text)
+            except ValueError:
+                yield f"{path}.{key}[{position}] is {quoted_value(text)}, expected a pattern, as in '?x -makes-> ?y'"
+                continue
+            patterns.append(pattern)
+            kind, name, known = (
+                ("class", pattern.object, document.classes)
+                if pattern.predicate == IS_A
+                else ("property", pattern.predicate, document.properties)
+            )
+            if name not in map(as_label, known):
+                yield f"{path}.{key}[{position}] names {name!r}, no {kind} of it{nearest(name, known)}"
+        if patterns and key != "require" and all(pattern.predicate == IS_A for pattern in patterns):
+            yield f"{path}.{key} names no property, so that no inference could break it; use disjoint classes for types"
+
+
+def _pattern(written: str) -> Pattern:
+    """A pattern, written like an edge; anything else is a ValueError."""
+    pattern = Pattern(*map(as_label, Edge.parse(written)))
+    if is_variable(pattern.predicate) or "?" in (pattern.subject, pattern.object):
+        raise ValueError
+    return pattern
+
+
+# ── what it means ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _ontology(document: Document) -> Ontology:
+    return Ontology(
+        {
+            as_label(name): Class(name, _labels(written.parents), _labels(written.disjoint))
+            for name, written in document.classes.items()
+        },
+        {
+            as_label(name): Property(
+                name,
+                domain=None if written.domain is None else as_label(written.domain),
+                range=None if written.range is None else as_label(written.range),
+                min=written.min,
+                max=written.max,
+                symmetric=written.symmetric,
+            )
+            for name, written in document.properties.items()
+        },
+        tuple(
+            Rule(
+                rule.name,
+                tuple(map(_pattern, rule.forbid or rule.when or ())),
+                None if rule.require is None else tuple(map(_pattern, rule.require)),
+            )
+            for rule in document.rules
+        ),
+    )
+
+
+def _labels(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(as_label, names)))

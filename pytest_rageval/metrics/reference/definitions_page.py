@@ -1,0 +1,156 @@
+"""What does each metric mean, for people? The page of all definitions, written from where they are declared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from typing import NamedTuple
+
+from pytest_rageval.metrics.answer import best_f1
+from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
+from pytest_rageval.text import Hangul
+
+NAMES = {"no": "{}", "always": "{}@k", "optional": "{}[@k]"}
+"""How a metric's name is written, by whether it takes a cut-off."""
+
+
+class DocParts(NamedTuple):
+    """The parts of a metric's docstring. `rule`: to what it is not applicable."""
+
+    definition: str
+    details: str
+    rule: str
+    source: str
+    example: str
+
+
+def metrics_page(metrics: Iterable[Metric]) -> str:
+    """The whole page as Markdown: prose, the metrics by layer, and the table of languages."""
+    prose = files(__package__).joinpath("definitions.md").read_text(encoding="utf-8")
+    listed = sorted(metrics, key=lambda one: list(LAYERS).index(one.layer))
+    return prose.replace("<!-- metrics -->\n", "\n".join(_by_layer(listed))).replace(
+        "<!-- languages -->\n", "\n".join(_languages())
+    )
+
+
+def doc_parts(one: Metric) -> DocParts:
+    """A docstring in parts: first paragraph, rest, 'Not applicable …', 'Source: …', and what leads to its example."""
+    definition, _, rest = one.doc.partition("\n\n")
+    details, _, example = rest.partition("\n\n")
+    if ">>>" in details:
+        details, example = "", rest
+    line = " ".join(details.split())
+    line, _, source = line.partition(" Source: ")
+    before, _, rule = line.partition("Not applicable ")
+    before = _RANGE.sub("", before.strip())
+    return DocParts(
+        definition=" ".join(definition.split()),
+        details=before[:1].upper() + before[1:],
+        rule=rule.removesuffix("."),
+        source=source.removesuffix("."),
+        example=example,
+    )
+
+
+_RANGE = re.compile(r"\A(?:In (?:\[0, 1\]|0 to \d), )?(?:higher|lower) is better(?:$|[.;]\s*)", re.IGNORECASE)
+"""Said by the table."""
+
+
+def _by_layer(metrics: Iterable[Metric]) -> Iterator[str]:
+    layer = None
+    for one in metrics:
+        if one.layer != layer:
+            layer = one.layer
+            title = LAYERS[layer]
+            yield f"## {title.capitalize() if title == layer else f'{layer} {title}'}\n"
+        yield from _metric(one)
+
+
+def _metric(one: Metric) -> Iterator[str]:
+    parts = doc_parts(one)
+    yield f"### {NAMES[one.takes_k].format(one.name)}\n"
+    yield f"{parts.definition}\n"
+    if parts.details:
+        yield f"{parts.details}\n"
+    yield "| | |\n| --- | --- |"
+    for name, text in _facts(one, parts):
+        yield f"| {name} | {text} |"
+    before, marker, example = parts.example.partition(">>>")
+    if before.strip():
+        yield f"\n{' '.join(before.split())}"
+    yield f"\n```pycon\n{marker}{example}\n```\n" if marker else ""
+
+
+def _facts(one: Metric, parts: DocParts) -> Iterator[tuple[str, str]]:
+    yield "range", f"{one.values}, {one.better} is better"
+    if one.aliases:
+        yield "also called", _code(one.aliases)
+    if one.aggregate:
+        yield "mean called", _code([one.aggregate])
+    if one.needs:
+        yield "needs", _code(one.needs)
+    types = option_types(one)
+    for name, parameter in one.known_options.items():
+        choices = " or ".join(_code([f'"{choice}"']) for choice in getattr(types[name], "__args__", ()))
+        yield f"option `{name}`", f"{choices}; default `{parameter.default!r}`".replace("'", '"')
+    yield "not applicable", parts.rule
+    if one.gates:
+        stands_back = f"; not where a model judged `{one.yields_to}`" if one.yields_to else ""
+        yield "default gate", _code(one.gates) + stands_back
+    if not one.on_by_default:
+        yield "on by default", "no: name it in `metrics`"
+    if parts.source:
+        yield "source", parts.source
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join("`" + name.replace("|", "\\|") + "`" for name in names)
+
+
+# ── answers in other scripts ──────────────────────────────────────────────────────────────────────────────────
+
+
+class DefinitionRow(NamedTuple):
+    """A gold answer, an answer, and what a reader says of it."""
+
+    gold: str
+    answer: str
+    reader: str
+
+
+ROWS = (
+    DefinitionRow("서울", "서울입니다.", "right"),
+    DefinitionRow("서울", "서울에서는", "right"),
+    DefinitionRow("도쿄", "도쿄예요", "right"),
+    DefinitionRow("서울", "서울특별시", "right"),
+    DefinitionRow("경복궁", "그것은 경복궁이었습니다.", "right"),
+    DefinitionRow("시장점유율", "시장 점유율은", "right"),
+    DefinitionRow("3.5%", "3.5%입니다.", "right"),
+    DefinitionRow("12,000원", "12000 원입니다", "right"),
+    DefinitionRow("2024년 3월", "2024년 3월에", "right"),
+    DefinitionRow("카메라 두 대", "카메라는 두 대입니다", "right"),
+    DefinitionRow("LG전자", "ＬＧ 전자는", "right"),
+    DefinitionRow("서울", "부산입니다.", "wrong"),
+    DefinitionRow("3.5%", "35%입니다.", "wrong"),
+    DefinitionRow("5만 원", "5천 원", "wrong"),
+    DefinitionRow("北京", "北京。", "right"),
+    DefinitionRow("北京", "是北京市", "right"),
+    DefinitionRow("3.5%", "3.5％", "right"),
+    DefinitionRow("二十四节气", "24节气", "right"),
+    DefinitionRow("北京", "上海", "wrong"),
+    DefinitionRow("東京", "東京です。", "right"),
+)
+
+
+def _languages() -> Iterator[str]:
+    yield '| gold | answer | a reader says | `hangul = "word"` | `hangul = "char"` |\n| --- | --- | --- | ---: | ---: |'
+    for row in ROWS:
+        words, characters = f1_of(row, "word"), f1_of(row, "char")
+        yield f"| {row.gold} | {row.answer} | {row.reader} | {words:.2f} | {characters:.2f} |"
+    yield ""
+
+
+def f1_of(row: DefinitionRow, hangul: Hangul) -> float:
+    """`token_f1` of a row."""
+    return best_f1(row.answer, [row.gold], hangul=hangul)

@@ -1,0 +1,152 @@
+"""What does a metric say of this? Small observations, each written in a line: for worked examples and for trying out.
+
+The docstrings of metrics hold examples in these words, and so does the page of metrics; both run as tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from pytest_rageval.matching import observe
+from pytest_rageval.metrics.builtin import builtin_metrics
+from pytest_rageval.metrics.ontology import Validator
+from pytest_rageval.metrics.registry import Measure, Registry
+from pytest_rageval.model import (
+    Anchor,
+    Answer,
+    Chunk,
+    Edge,
+    Entity,
+    EvalCase,
+    FolderSelection,
+    Gold,
+    Judgement,
+    NotApplicable,
+    Observation,
+    Reference,
+    RunFacts,
+    Trace,
+)
+
+Rule = Literal["cite_newer", "acknowledge_both", "cite_both"]
+Traced = Literal["entities", "concepts", "constraints", "kg_entities", "kg_edges"]
+
+
+def score(name: str, obs: Observation | RunFacts, k: int = 5, **options: Any) -> float | NotApplicable:
+    """The value of a metric by name, or why it has none."""
+    measure = Registry(builtin_metrics()).measure(name, k)
+    score = Measure(replace(measure.metric, options=options), measure.k)(obs)
+    return score if isinstance(score, NotApplicable) else score.value
+
+
+def retrieved(
+    came: str | None,
+    gold: str = "",
+    *,
+    irrelevant: str = "",
+    groups: tuple[tuple[int, ...], ...] | None = None,
+    category: str | None = None,
+    asked: int | None = None,
+) -> Observation:
+    """Chunks that came, in order, and golds, each by a name; `a#2` is a part of document `a`.
+
+    Golds are ids (prefixes), or with `groups` anchors. None came: the system does not say what it retrieved.
+    """
+    names = tuple(gold.split())
+    labelled = Gold(
+        chunk_ids=None if groups else names,
+        supports=tuple(map(Anchor, names)) if groups else None,
+        support_groups=groups,
+        irrelevant_ids=tuple(irrelevant.split()) or None,
+        ids_are_prefixes=True,
+    )
+    chunks = None if came is None else tuple(Chunk(name, rel_path=name.partition("#")[0]) for name in came.split())
+    return observe(_case(labelled, category=category), Answer(chunks=chunks), asked_k=asked)
+
+
+def cited(
+    references: str | None, gold: str, *, rule: Rule | None = None, text: str = "So it is.", abstained: bool = False
+) -> Observation:
+    """Places that an answer cites, and gold places, each by a name, a gold with its date after a colon."""
+    golds = [place.partition(":") for place in gold.split()]
+    places = tuple(Anchor(path, date=date or None) for path, _, date in golds)
+    names = None if references is None else tuple(Reference(rel_path=name) for name in references.split())
+    labelled = Gold(supports=places, recency_conflict_rule=rule)
+    return observe(_case(labelled), Answer(text, references=names, abstained=abstained))
+
+
+def searched(folders: str, gold: str, mode: str = "on") -> Observation:
+    """Folders that the system chose to search, and paths of gold places."""
+    labelled = Gold(supports=tuple(map(Anchor, gold.split())))
+    answer = Answer("So it is.", folder_selection=FolderSelection(tuple(folders.split())))
+    return observe(_case(labelled), answer, params={"folder_mode": mode})
+
+
+def answered(
+    text: str,
+    *golds: str,
+    facts: Iterable[str] = (),
+    answerable: bool = True,
+    abstained: bool | None = None,
+) -> Observation:
+    """An answer, and the answers any of which is right."""
+    labelled = Gold(answers=golds or None, key_facts=tuple(facts) or None)
+    return observe(_case(labelled, answerable=answerable), Answer(text, abstained=abstained))
+
+
+def traced(kind: Traced, found: str, gold: str) -> Observation:
+    """What the system's trace says under one of its keys, and what it should say, each by names without spaces."""
+    read: Mapping[str, Callable[[str], Any]] = {"entities": Entity, "kg_edges": Edge.parse}
+    named: dict[str, Any] = {kind: tuple(map(read.get(kind, str), found.split()))}
+    expected = tuple(map(Edge.parse if kind == "kg_edges" else str, gold.split()))
+    labelled: dict[str, Any] = {"kg_entities" if kind == "entities" else kind: expected}
+    return observe(_case(Gold(**labelled)), Answer("So it is.", trace=Trace(**named)))
+
+
+def inferred(inferences: str, types: str = "", violations: Iterable[str] | None = None) -> Observation:
+    """What a system inferred, of which types (`name:Type`) its entities are, and which violations it reports itself."""
+    edges = tuple(Edge.parse(edge)._asdict() for edge in inferences.split())
+    kinds: dict[str, list[str]] = {}
+    for name, _, kind in (entity.partition(":") for entity in types.split()):
+        kinds.setdefault(name, []).append(kind)
+    reported = None if violations is None else tuple(violations)
+    trace = Trace(inferences=edges, entity_types=kinds, violations=reported)
+    return observe(_case(Gold()), Answer("So it is.", trace=trace))
+
+
+def ontology(toml: str) -> Validator:
+    """The validator of an ontology written as TOML."""
+    from pytest_rageval.metrics.ontology.declared import DeclaredValidator
+    from pytest_rageval.metrics.ontology.toml_ontology import read_ontology
+
+    return DeclaredValidator(read_ontology("example.toml", toml))
+
+
+def judged(
+    metric: str,
+    value: float | Mapping[str, float],
+    scale: tuple[float, float],
+    *,
+    abstained: bool = False,
+    gold: str | None = None,
+    sources: str = "a",
+) -> Observation:
+    """An answer from these documents that a judge scored, by one rubric; `value` by metric where it fills several."""
+    scores = value if isinstance(value, Mapping) else {metric: value}
+    chunks = tuple(Chunk(name, rel_path=name, text="So it is.") for name in sources.split())
+    return observe(
+        _case(Gold(answers=(gold,) if gold else None)),
+        Answer("So it is.", abstained=abstained, chunks=chunks),
+        judgements={metric: Judgement(metric, scores, scale)},
+    )
+
+
+def a_run(asked: int = 8, failed: int = 0, timed_out: int = 0, blank: int = 0, **facts: Any) -> RunFacts:
+    """What a run came to."""
+    return RunFacts(asked, failed, timed_out, blank, **facts)
+
+
+def _case(gold: Gold, **fields: Any) -> EvalCase:
+    return EvalCase("example", "What is it?", gold=gold, **fields)

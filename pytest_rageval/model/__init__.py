@@ -1,0 +1,44 @@
+"""The vocabulary: a case is asked, an answer comes, the observation of both is scored, the result is recorded."""
+
+from __future__ import annotations
+
+from pytest_rageval.model.answer import Answer, AskRequest, Chunk, Entity, FolderSelection, Reference, Trace
+from pytest_rageval.model.case import NOTHING, NOWHERE, Anchor, Edge, EvalCase, Gold, Json, Source, Trial, Turn
+from pytest_rageval.model.judgement import PLACEHOLDER, VARIABLES, Judgement, JudgeRequest, Rubric
+from pytest_rageval.model.observation import Matching, Observation, Timings
+from pytest_rageval.model.result import CaseResult, GateFailed, NotApplicable, Outcome, Problem, RunFacts, Score
+
+__all__ = [
+    "NOTHING",
+    "NOWHERE",
+    "PLACEHOLDER",
+    "VARIABLES",
+    "Anchor",
+    "Answer",
+    "AskRequest",
+    "CaseResult",
+    "Chunk",
+    "Edge",
+    "Entity",
+    "EvalCase",
+    "FolderSelection",
+    "GateFailed",
+    "Gold",
+    "Json",
+    "JudgeRequest",
+    "Judgement",
+    "Matching",
+    "NotApplicable",
+    "Observation",
+    "Outcome",
+    "Problem",
+    "Reference",
+    "Rubric",
+    "RunFacts",
+    "Score",
+    "Source",
+    "Timings",
+    "Trace",
+    "Trial",
+    "Turn",
+]

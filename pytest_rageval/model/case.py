@@ -1,0 +1,143 @@
+"""A case: one question and all that is known to be right about it.
+
+Plain frozen values without behaviour beyond what follows from their own fields, here and in the modules beside this
+one. `None` means *absent*: not labelled by the case, or not reported by the system. An empty tuple means *known to be
+empty*.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Json = Any
+"""Anything `json` can write: what a file or a response held where no field of ours has a name for it."""
+
+NOTHING: Mapping[str, Any] = {}
+
+
+class Source(NamedTuple):
+    """Where a case was written: path relative to the root directory (POSIX separators), 1-based line."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+NOWHERE = Source("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A place in a document that holds (or must not be taken for) the answer; survives re-chunking."""
+
+    rel_path: str
+    heading_path: str = ""
+    snippets: tuple[str, ...] = ()
+    date: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.rel_path} > {self.heading_path}" if self.heading_path else self.rel_path
+
+
+class Edge(NamedTuple):
+    """One triple of a knowledge graph."""
+
+    subject: str
+    predicate: str
+    object: str
+
+    def __str__(self) -> str:
+        return f"{self.subject} -{self.predicate}-> {self.object}"
+
+    @classmethod
+    def parse(cls, written: Json) -> Edge:
+        """Read `s -p-> o`, `s|p|o` or `{subject, predicate, object}`; anything else is a ValueError."""
+        if isinstance(written, Edge):
+            return written
+        if isinstance(written, Mapping):
+            parts: list[Json] = [written.get(name) for name in cls._fields]
+        else:
+            text = written if isinstance(written, str) else ""
+            arrow = _ARROW.fullmatch(text)
+            parts = list(arrow.groups()) if arrow else text.split("|")
+        if len(parts) != 3 or not all(isinstance(part, str) and part.strip() for part in parts):
+            raise ValueError("not an edge: write 's -p-> o', 's|p|o' or {subject, predicate, object}")
+        return cls(*(str(part).strip() for part in parts))
+
+
+_ARROW = re.compile(r"(.+?)\s+-\s*(\S[^>]*?)\s*->\s+(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """What is known to be right about one case. Every part is optional: absent parts switch their metrics off.
+
+    `answers`: any of them is right. `support_groups`: indices into `supports`, an OR of ANDs. `chunk_ids` and
+    `irrelevant_ids` match by equality, or as prefixes where `ids_are_prefixes` (the ids spelling).
+    """
+
+    answers: tuple[str, ...] | None = None
+    key_facts: tuple[str, ...] | None = None
+    supports: tuple[Anchor, ...] | None = None
+    support_groups: tuple[tuple[int, ...], ...] | None = None
+    irrelevant_supports: tuple[Anchor, ...] | None = None
+    chunk_ids: tuple[str, ...] | None = None
+    irrelevant_ids: tuple[str, ...] | None = None
+    ids_are_prefixes: bool = False
+    relevance: Mapping[str, float] | None = None
+    concepts: tuple[str, ...] | None = None
+    constraints: tuple[str, ...] | None = None
+    kg_entities: tuple[str, ...] | None = None
+    kg_edges: tuple[Edge, ...] | None = None
+    recency_conflict_rule: Literal["cite_newer", "acknowledge_both", "cite_both"] | None = None
+
+
+class Turn(NamedTuple):
+    """One earlier turn of the conversation."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvalCase:
+    """One question and all that is known to be right about it; see the fields of the case files."""
+
+    id: str
+    question: str
+    answerable: bool = True
+    category: str | None = None
+    difficulty: str | None = None
+    domain: str | None = None
+    tags: tuple[str, ...] = ()
+    vaults: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    requires_kg: bool = False
+    gold: Gold = Gold()
+    history: tuple[Turn, ...] | None = None
+    contexts: tuple[str, ...] | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    source: Source = NOWHERE
+
+    @property
+    def key(self) -> str:
+        """`file::id`: names this case across runs, baselines and merges."""
+        return f"{self.source.file}::{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One asking of one case. `test` is the node id of a user-written test that evaluates it, None for its own item."""
+
+    case: EvalCase
+    number: int = 0
+    test: str | None = None
+
+    @property
+    def key(self) -> str:
+        return self.case.key if self.test is None else f"{self.case.key}::{self.test}"

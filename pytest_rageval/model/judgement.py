@@ -1,0 +1,89 @@
+"""What a judge is asked, and the judgement that it gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from pytest_rageval.model.case import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """One kind of question to a judge.
+
+    version         written by the author, raised when the meaning changes
+    prompt_version  version and the first 12 hex digits of the file's SHA-256: no edit escapes caches and comparisons
+    scale           lowest and highest value of every score
+    scores          metric name → the field of the reply that holds it
+    prompt          text with placeholders `{question}` …; any other brace stands for itself
+    schema          JSON Schema of the reply
+    """
+
+    name: str
+    version: str
+    prompt_version: str
+    scale: tuple[float, float]
+    scores: Mapping[str, str]
+    prompt: str
+    schema: Mapping[str, Json]
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that the prompt reads: only these are sent, hashed and stored."""
+        return _variables(self.prompt)
+
+
+VARIABLES = frozenset(
+    ("question", "answer", "contexts", "citations", "references", "reference", "key_facts", "answerable", "history",
+     "claim")
+)  # fmt: skip
+"""What a rubric's prompt may ask for; `JudgeRequest.variables` holds those that it does."""
+
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+@lru_cache(maxsize=64)
+def _variables(prompt: str) -> frozenset[str]:
+    # Asked for once a request: the prompts are few, and thousands of characters long.
+    return frozenset(PLACEHOLDER.findall(prompt)) & VARIABLES
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRequest:
+    """One question to a judge: which rubric, in which version, over which variables.
+
+    `wording` is the rubric itself, with its prompt, scale and reply schema; None stands for the shipped one.
+    """
+
+    rubric: str
+    prompt_version: str
+    variables: Mapping[str, Json]
+    trial: int = 0
+    wording: Rubric | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge said. `scores` by metric name, each on its own `scale`."""
+
+    rubric: str
+    scores: Mapping[str, float]
+    scale: tuple[float, float] = (0.0, 1.0)
+    reasoning: str = ""
+    supported_claims: tuple[str, ...] = ()
+    unsupported_claims: tuple[str, ...] = ()
+    model: str = ""
+    prompt_version: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost_usd: float | None = None
+    latency_ms: float | None = None
+    cached: bool = False
+    heuristic: bool = False
+    """True where no model judged: shown as such, and no default gate rests on it."""
+    flags: tuple[str, ...] = ()
+    """What makes this judgement doubtful, e.g. a reply that quotes the marker of its request."""
+    extra: Mapping[str, Json] = field(default_factory=dict)

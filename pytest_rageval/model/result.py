@@ -1,0 +1,95 @@
+"""What a case comes to: scores, gates that hold or fail, outcome, error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from pytest_rageval.model.answer import Answer
+from pytest_rageval.model.case import EvalCase, Json
+from pytest_rageval.model.observation import Observation, Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A metric's value for one observation, with what a reader may want to know of how it came about."""
+
+    value: float
+    detail: Mapping[str, Json] = field(default_factory=dict)
+
+
+class NotApplicable(NamedTuple):
+    """A metric has no value here, and why. Never averaged, never shown as a number."""
+
+    reason: str
+
+
+Outcome = Literal["passed", "failed", "error", "skipped", "xfailed"]
+
+
+@dataclass(frozen=True, slots=True)
+class GateFailed:
+    """One gate that does not hold for one case."""
+
+    metric: str
+    value: float
+    threshold: str
+    tag: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.metric} is {self.value:.4g}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why asking, judging or scoring failed: a kind that programs can count and a message that people can read.
+
+    `raw` is the reply that could not be read, cut at a few thousand characters; None where none came.
+    """
+
+    kind: str
+    message: str
+    raw: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One case, evaluated: what results.jsonl holds a line of.
+
+    `observation` is None where asking or judging failed (then `error` says why, and there are no scores); `answer`
+    is what came before judging failed.
+    """
+
+    case: EvalCase
+    outcome: Outcome
+    observation: Observation | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    skipped_metrics: Mapping[str, str] = field(default_factory=dict)
+    passed_gates: int = 0
+    failed_gates: tuple[GateFailed, ...] = ()
+    error: Problem | None = None
+    reason: str | None = None
+    timings: Timings = Timings()
+    trial: int = 0
+    attempts: int = 1
+    answer: Answer | None = None
+    test: str | None = None
+    """Node id of a user-written test that evaluated the case; None for the case's own item."""
+
+    @property
+    def key(self) -> str:
+        return self.case.key if self.test is None else f"{self.case.key}::{self.test}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What metrics of a whole run are computed from: counts of cases, and what the system says of its index."""
+
+    asked: int
+    failed: int
+    timed_out: int
+    blank: int
+    coverage: Mapping[str, Json] | None = None
+    overall: float | None = None

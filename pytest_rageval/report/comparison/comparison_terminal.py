@@ -1,0 +1,169 @@
+"""Two runs side by side on the terminal: what was configured, what moved, which questions flipped and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rich.cells import cell_len
+
+from pytest_rageval.report.columns import aligned, shortened
+from pytest_rageval.report.comparison import comparison_words as words
+from pytest_rageval.report.gate_lines import gate_line
+from pytest_rageval.report.summary_terminal import Style, SummaryLine
+from pytest_rageval.text import printable
+
+SHOWN_FLIPS = {"flipped_to_fail": 10, "flipped_to_pass": 5, "unmeasured": 5}
+SHOWN_CATEGORIES = 12
+SHOWN_SETTINGS = 20
+SHOWN_CASES = 5
+STYLES: Mapping[words.Tone, Style] = {"better": "green", "worse": "red", "doubtful": "yellow", "plain": "plain"}
+FLIPS: Mapping[str, Style] = {"flipped_to_fail": "red", "flipped_to_pass": "green", "unmeasured": "yellow"}
+LABEL = 15
+"""Columns of the labels at the left of a case."""
+
+
+def comparison_lines(content: Mapping[str, Any], *, width: int) -> Iterator[SummaryLine]:
+    """The lines for a terminal of this width; texts of cases and systems are escaped and cut."""
+    for name in ("before", "after"):
+        yield SummaryLine(f"{name:<8}" + _cut(words.side(content[name]), width - 8))
+    for problem in words.problems(content):
+        yield SummaryLine(_safe(problem), "yellow" if content["compared"] else "red")
+    for note in content["notes"]:
+        yield SummaryLine(_safe(note), "yellow")
+    yield SummaryLine("")
+    yield SummaryLine(_safe(content["changed"]["said"]), "yellow" if content["changed"]["warning"] else "plain")
+    yield from _configuration(content, width)
+    if content["compared"]:
+        yield from _metrics(content, width)
+        yield from _gates(content)
+        yield from _categories(content, width)
+        for name in FLIPS:
+            yield from _flips(content, name, width)
+        yield from _one_sided(content, width)
+    said, tone = words.conclusion(content)
+    yield SummaryLine("")
+    yield SummaryLine(_safe(said), STYLES[tone])
+
+
+def _configuration(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
+    rows = words.configuration_rows(content)
+    room = max(width // 3, 10)
+    shown = [[_cut(name, 40), _cut(before, room), "→ " + _cut(after, room)] for name, before, after in rows]
+    yield from (SummaryLine(line) for line in aligned(shown[:SHOWN_SETTINGS], indent="  ", to_the_left=True))
+    if len(rows) > SHOWN_SETTINGS:
+        yield SummaryLine(f"  and {len(rows) - SHOWN_SETTINGS} more settings")
+
+
+def _metrics(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
+    found = [one for _, one in words.metric_rows(content)]
+    if found:
+        head = ["metric", "before", "after", "change", "95 %", "p", "n"]
+        rows = [head, *([_safe(one["label"]), *words.numbers(one), str(one["n_paired"])] for one in found)]
+        verdicts = ["", *(one["verdict"] for one in found)]
+        styles: list[Style] = ["bold", *(STYLES[words.tone(one)] for one in found)]
+        yield SummaryLine("")
+        for text, verdict, style in zip(aligned(rows), verdicts, styles, strict=True):
+            yield from _with_verdict(text, verdict, style, width)
+    if rest := words.quiet_metrics(content):
+        yield SummaryLine(rest)
+
+
+def _with_verdict(text: str, verdict: str, style: Style, width: int) -> Iterator[SummaryLine]:
+    """The verdict at the end of the line where it fits, else on one of its own."""
+    if not verdict or cell_len(text) + 2 + len(verdict) <= width:
+        yield SummaryLine(f"{text}  {verdict}".rstrip(), style)
+        return
+    yield SummaryLine(text, style)
+    yield SummaryLine(f"    {verdict}", style)
+
+
+def _gates(content: Mapping[str, Any]) -> Iterator[SummaryLine]:
+    if content["gates"]:
+        yield SummaryLine("")
+    for gate in content["gates"]:
+        said = {True: "holds", False: "FAILS", None: "says nothing"}[gate["passed"]]
+        style: Style = {True: "plain", False: "red", None: "yellow"}[gate["passed"]]  # type: ignore[assignment]
+        yield SummaryLine(_safe(f"{said}: {gate_line(gate)}"), style)
+
+
+def _categories(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
+    rows = words.category_rows(content)
+    if not rows:
+        return
+    head = ("", "cases", "passed", "to fail", "to pass", *words.layers(content))
+    named = [(shortened(printable(row[0]), 24), *row[1:]) for row in rows[:SHOWN_CATEGORIES]]
+    lines = aligned([head, *named])
+    if cell_len(lines[0]) > width:
+        lines = aligned([row[:5] for row in (head, *named)])
+    yield SummaryLine("")
+    yield from (SummaryLine(text, "bold" if number == 0 else "plain") for number, text in enumerate(lines))
+    if len(rows) > SHOWN_CATEGORIES:
+        yield SummaryLine(f"and {len(rows) - SHOWN_CATEGORIES} more categories")
+
+
+def _flips(content: Mapping[str, Any], name: str, width: int) -> Iterator[SummaryLine]:
+    cases, most = content[name], SHOWN_FLIPS[name]
+    if not cases:
+        return
+    yield SummaryLine("")
+    yield SummaryLine(f"{words.TITLES[name]} ({len(cases)})", FLIPS[name])
+    for case in cases[:most]:
+        yield SummaryLine("")
+        yield SummaryLine("  " + _cut(case["case_key"], width - 2), FLIPS[name])
+        yield from (SummaryLine(line) for line in _labelled(_about(case), width))
+    if len(cases) > most:
+        yield SummaryLine("")
+        yield SummaryLine(f"  and {len(cases) - most} more: --format html shows more of them, --format json all")
+
+
+def _about(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What there is to say of one case, by a label."""
+    detail = case["detail"]
+    if detail and detail["question"] is not None:
+        yield "question", detail["question"]
+    yield from (("why", said) for said in words.failed_gates(case))
+    if case.get("scores"):
+        yield "scores", words.moved_scores(case, 5)
+    if detail is None:
+        yield "records", "none were kept of this case"
+        return
+    golds = words.gold_rows(detail)
+    yield from ((gold, f"{move}, {place}") for gold, move, place in golds)
+    if not any(one["rank_before"] != one["rank_after"] for one in detail["golds"]):
+        yield from _chunks(detail)
+    yield from words.answers(detail)
+
+
+def _chunks(detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Where no gold moved, what else came or went."""
+    for where, label in (("before", "gone"), ("after", "new")):
+        rows = words.chunk_rows(detail, "before" if where == "before" else "after")
+        moved = [f"{rank} {place}" for rank, place, what in rows if what.endswith(label)]
+        if moved and detail["chunks_before"] is not None and detail["chunks_after"] is not None:
+            yield label, words.listed(moved, 3)
+
+
+def _labelled(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
+    for label, text in rows:
+        yield f"    {label:<{LABEL}}{_cut(text, width - LABEL - 4)}".rstrip()
+
+
+def _one_sided(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
+    said = [
+        f"{words.TITLES[name]} ({len(content[name])}): {words.listed(content[name], SHOWN_CASES)}"
+        for name in ("only_before", "only_after")
+        if content[name]
+    ]
+    said += [line for line in (words.errors(content),) if line]
+    if said:
+        yield SummaryLine("")
+    yield from (SummaryLine(_cut(line, 3 * width)) for line in said)
+
+
+def _safe(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+def _cut(text: str, width: int) -> str:
+    return shortened(printable(text), max(width, 10))

@@ -1,0 +1,266 @@
+"""How the parts of a comparison are said: the same words on the terminal, in Markdown and in HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from pytest_rageval.compare.invariants import setting_text
+from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.report.numbers import NO_VALUE, change, score_text, short
+from pytest_rageval.runs.aggregate import mean
+
+Tone = Literal["better", "worse", "doubtful", "plain"]
+Content = Mapping[str, Any]
+VERDICTS = ("regressed", "beyond tolerance, may be noise", "unmeasured", "significant, within tolerance", "improved",
+            "new", "unchanged")  # fmt: skip
+"""In the order in which a reader wants them."""
+QUIET = ("unchanged", "new")
+OUTCOMES = {
+    "passed": "passed",
+    "failed": "failed",
+    "error": "errors",
+    "xfailed": "known failures",
+    "skipped": "skipped",
+}
+TITLES = {
+    "flipped_to_fail": "Fail now, did not before",
+    "flipped_to_pass": "Pass now, failed before",
+    "unmeasured": "Have no score now, had one before",
+    "only_before": "Only before",
+    "only_after": "Only after",
+}
+
+
+def side(one: Content) -> str:
+    """`latest · run 20251218_063617 · 42 cases: 40 passed, 2 failed · partial`."""
+    counts = ", ".join(
+        f"{one['outcomes'][name]} {said}" for name, said in OUTCOMES.items() if one["outcomes"].get(name)
+    )
+    parts = [one["name"]] + [f"run {one['run_id']}"] * (one["run_id"] != one["name"])
+    parts.append(f"{one['cases']} cases: {counts or 'none ran'}")
+    return " · ".join(parts + ["partial"] * one["partial"])
+
+
+def conclusion(content: Content) -> tuple[str, Tone]:
+    """What comes of it in one line."""
+    if not content["compared"]:
+        return "not comparable: nothing is compared", "worse"
+    failed = content["failed_gates"]
+    if failed:
+        return f"{len(failed)} regression gate{'s fail' if len(failed) > 1 else ' fails'}: {', '.join(failed)}", "worse"
+    failing = [f"{gate['metric']} {gate['op']}" for gate in content["gates"] if gate["passed"] is False]
+    if failing:
+        return f"would fail on a full run without allowances: {', '.join(failing)}", "doubtful"
+    if any(gate["passed"] for gate in content["gates"]):
+        return "no regression gate fails", "better"
+    return "no regression gate had anything to say", "plain"
+
+
+def problems(content: Content) -> list[str]:
+    """Invariants that do not hold, as they are to be said."""
+    word = "compared in spite of" if content["compared"] else "not comparable"
+    return [f"{word}: {one['said']}" for one in content["problems"]]
+
+
+def version_rows(content: Content) -> list[tuple[str, str, str, str]]:
+    """The four versions: part, before, after, whether it changed."""
+    said = {True: "changed", False: "same", None: "not known"}
+    return [
+        (part, _brief(one["before"]), _brief(one["after"]), said[one["changed"]])
+        for part, one in content["versions"].items()
+    ]
+
+
+def _brief(version: str | None) -> str:
+    return NO_VALUE if version is None else version.removeprefix("content:")[:12]
+
+
+def configuration_rows(content: Content) -> list[tuple[str, str, str]]:
+    """Settings that differ: name, before, after."""
+    return [(one["name"], setting_text(one["before"]), setting_text(one["after"])) for one in content["configuration"]]
+
+
+def metric_rows(content: Content) -> list[tuple[str, Content]]:
+    """Metrics in which something is to be seen, by name, worst verdict first."""
+    found = [(name, one) for name, one in content["metrics"].items() if _is_worth_a_line(name, one)]
+    return sorted(found, key=lambda item: (VERDICTS.index(item[1]["verdict"]), _gain(item[1]) or 0, item[0]))
+
+
+def _is_worth_a_line(name: str, one: Content) -> bool:
+    has_moved = change(one["delta"]) not in ("=", NO_VALUE)
+    return one["verdict"] not in QUIET or has_moved or one["label"] != name
+
+
+def quiet_metrics(content: Content) -> str:
+    """How many metrics there are beside, as a sentence; '' where there are none."""
+    rest = len(content["metrics"]) - len(metric_rows(content))
+    return f"{rest} more metric{'s' if rest != 1 else ''} did not move" if rest else ""
+
+
+def numbers(one: Content) -> tuple[str, str, str, str, str]:
+    """Before, after, change, 95 % interval of the change, p of the change."""
+    top = one["scale"][1]
+    scale = "" if top == 1 else f" of {top:g}"
+    low, high = one["ci"] or (None, None)
+    interval = f"{low:+.3f} to {high:+.3f}" if low is not None and high is not None else NO_VALUE
+    p = one["p_adjusted"]
+    said_p = NO_VALUE if p is None else "< 0.0001" if p < 0.0001 else f"{p:.2g}"
+    after = score_text(one["after"]) + (scale if one["after"] is not None else "")
+    return score_text(one["before"]), after, change(one["delta"]), interval, said_p
+
+
+def tone(one: Content) -> Tone:
+    """How a metric's verdict is to be taken."""
+    gain = _gain(one)
+    if one["verdict"] == "unmeasured":
+        return "doubtful"
+    if gain is None or one["verdict"] in QUIET:
+        return "plain"
+    if one["verdict"] in ("regressed", "improved"):
+        return "better" if gain > 0 else "worse"
+    return "doubtful" if gain < 0 else "plain"
+
+
+def _gain(one: Content) -> float | None:
+    """A change as a share of the scale, positive where it is for the better."""
+    if one["delta"] is None:
+        return None
+    low, high = one["scale"]
+    share: float = one["delta"] / (high - low)
+    return share if one["better"] == "higher" else -share
+
+
+def layers(content: Content) -> list[str]:
+    """Layers in which categories can be compared."""
+    groups = (content["by_category"] or {}).values()
+    there = {content["metrics"][name]["layer"] for group in groups for name in group["metrics"]}
+    return [layer for layer in LAYERS if layer in there and layer != "operations"]
+
+
+def category_rows(content: Content) -> list[tuple[str, ...]]:
+    """Category, cases, passed before and after, how many flipped each way, and the mean gain of each layer."""
+    columns = layers(content)
+    groups = sorted((content["by_category"] or {}).items(), key=lambda one: (-one[1]["cases"], one[0]))
+    return [
+        (
+            name,
+            str(group["cases"]),
+            f"{group['passed_before']} → {group['passed_after']}",
+            str(group["flipped_to_fail"] or NO_VALUE),
+            str(group["flipped_to_pass"] or NO_VALUE),
+            *(change(_layer_gain(group, layer, content)) for layer in columns),
+        )
+        for name, group in groups
+    ]
+
+
+def _layer_gain(group: Content, layer: str, content: Content) -> float | None:
+    metrics = content["metrics"]
+    gains = (
+        _gain(one | {key: metrics[name][key] for key in ("scale", "better")})
+        for name, one in group["metrics"].items()
+        if metrics[name]["layer"] == layer
+    )
+    return mean([gain for gain in gains if gain is not None])
+
+
+def case_id(key: str) -> str:
+    """The part of a case key by which people know the case."""
+    return key.partition("::")[2] or key
+
+
+def failed_gates(flip: Content) -> list[str]:
+    """`recall_any@5 is 0, gate >= 1 (tag)`, of the side on which the case fails; the error where it ended in one."""
+    detail = flip["detail"] or {}
+    for name in ("after", "before"):
+        if error := detail.get(f"error_{name}"):
+            return [f"{error['kind']}: {error['message'] or 'no message was kept'}"]
+        if gates := detail.get(f"failed_gates_{name}"):
+            return [
+                f"{gate['metric']} is {short(gate['value'])}, gate {gate['threshold']}"
+                + (f" ({gate['tag']})" if gate["tag"] else "")
+                for gate in gates
+            ]
+    return []
+
+
+def gold_rows(detail: Content) -> list[tuple[str, str, str]]:
+    """Golds that came on either side: which, what became of its rank, where it stands."""
+    return [(f"gold {one['gold']}", gold_move(one), one["place"]) for one in detail["golds"]]
+
+
+def gold_move(one: Content) -> str:
+    """`lost (was rank 1)`, `gained (rank 2)`, `rank 1 → 3`, `rank 1`."""
+    before, after = one["rank_before"], one["rank_after"]
+    if after is None:
+        return f"lost (was rank {before})"
+    if before is None:
+        return f"gained (rank {after})"
+    return f"rank {before}" if before == after else f"rank {before} → {after}"
+
+
+def chunk_rows(detail: Content, where: Literal["before", "after"]) -> list[tuple[str, str, str]]:
+    """What was retrieved on one side: rank, place, and what it is (golds, its rank on the other side)."""
+    rows = []
+    for one in detail[f"chunks_{where}"] or ():
+        golds = f"gold {', '.join(map(str, one['golds']))}" if one["golds"] else ""
+        rows.append((str(one["rank"]), one["place"], ", ".join(part for part in (golds, _other(one, where)) if part)))
+    return rows
+
+
+def _other(chunk: Content, where: str) -> str:
+    rank = chunk["other_rank"]
+    if rank is None:
+        return "gone" if where == "before" else "new"
+    if rank == chunk["rank"]:
+        return ""
+    return f"rank {rank} after" if where == "before" else f"was rank {rank}"
+
+
+def answers(detail: Content) -> Iterator[tuple[str, str]]:
+    """The answer before and after, once where it is the same; what is not there is said."""
+    texts = {name: _answer(detail, name) for name in ("before", "after")}
+    if texts["before"] is not None and texts["before"] == texts["after"]:
+        yield "answer", texts["before"]
+        return
+    for name, text in texts.items():
+        yield f"answer {name}", "no record was kept" if text is None else text
+
+
+def _answer(detail: Content, name: str) -> str | None:
+    if detail[f"chunks_{name}"] is None:
+        return None
+    text: str | None = detail[f"answer_{name}"]
+    if detail[f"abstained_{name}"]:
+        return f"abstained: {text}" if text else "abstained"
+    return text if text is not None else "no text was kept"
+
+
+def moved_scores(flip: Content, most: int) -> str:
+    """`mrr 1 → 0.5, recall_any@5 1 → 0`."""
+    said = [f"{one['metric']} {short(one['before'])} → {short(one['after'])}" for one in flip["scores"][:most]]
+    more = len(flip["scores"]) - most
+    return ", ".join(said) + (f" and {more} more" if more > 0 else "")
+
+
+def listed(keys: Sequence[str], most: int) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(keys) - most} more" if len(keys) > most else ""
+    return ", ".join(keys[:most]) + more
+
+
+def errors(content: Content) -> str:
+    """How many cases ended in errors, by kind, where any did."""
+    before, after = (content["errors"][name] for name in ("before", "after"))
+    if not before and not after:
+        return ""
+    return f"errors: {_kinds(before.values())} before, {_kinds(after.values())} after"
+
+
+def _kinds(kinds: Iterable[str]) -> str:
+    counts: dict[str, int] = {}
+    for kind in kinds:
+        counts[kind] = counts.get(kind, 0) + 1
+    named = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
+    return f"{sum(counts.values())} ({named})" if counts else "none"

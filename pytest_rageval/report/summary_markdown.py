@@ -1,0 +1,266 @@
+"""summary.md: what was run, what came of it, layer by layer, why cases failed and what to look at first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_rageval.finish import Finished
+from pytest_rageval.io.atomic import write_text
+from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.report.gate_lines import evidence, gate_line
+from pytest_rageval.report.numbers import change, denominator, duration, score_text
+from pytest_rageval.stats.intervals import wilson
+from pytest_rageval.text import printable
+
+SHOWN_CASES = 10
+ADVICE = {
+    "L1_": "the system misreads questions: look at entity linking and concept mapping in the traces of",
+    "L2_doc_retrieval_fail": "the right passages do not come: look at chunking, k and the query of",
+    "L2_multi_hop_fail": "not all passages of a multi-hop question come: try a larger k, or split the question, for",
+    "L2_specificity_fail": "look-alikes come instead: look at the ranking of",
+    "L2_negative_fail": "something comes where nothing should: raise the retrieval threshold; see",
+    "L2_recency_fail": "the older of two conflicting sources is cited, or the conflict hidden: look at dates for",
+    "L3_": "the graph gives the wrong entities or edges: look at the graph and its query for",
+    "L4_": "inferences break the ontology: look at the traces of",
+    "L5_wrong_answer": "answers differ from the reference: read answer and reference of",
+    "L5_": "the judge finds answers wanting: read the judgements of",
+    "abstention_fail": "the system answers what its documents do not hold: raise the abstention threshold; see",
+    "over_abstention_fail": "the system refuses what it could answer: lower the abstention threshold; see",
+}
+
+
+def write_summary_file(finished: Finished, registry: Registry) -> None:
+    """Write the run's summary.md."""
+    write_text(finished.folder / "summary.md", summary_markdown(finished.metrics, finished.config, registry))
+
+
+def summary_markdown(metrics: Mapping[str, Any], config: Mapping[str, Any], registry: Registry) -> str:
+    """The whole document. Texts of cases and systems never stand in it; names are escaped."""
+    parts = [
+        *_head(metrics),
+        *_configuration(config),
+        *_results(metrics),
+        *_layers(metrics, registry),
+        *_breakdown(metrics, "category"),
+        *_breakdown(metrics, "difficulty"),
+        *_breakdown(metrics, "answerable"),
+        *_failures(metrics),
+        *_comparison(metrics),
+    ]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def escaped(text: object) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    line = " ".join(printable(str(text)).split())
+    return re.sub(r"([\\`*_{}\[\]<>|#~!&])", r"\\\1", line)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(head) + " |"
+    yield "| --- |" + " ---: |" * (len(head) - 1)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+    yield ""
+
+
+def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
+    outcomes = metrics["outcomes"]
+    yield f"# Run {escaped(metrics['volatile']['run_id'])}"
+    yield ""
+    if metrics["description"]:
+        yield escaped(metrics["description"])
+        yield ""
+    if metrics["partial"]:
+        yield "**Partial run**: not all cases ran, so gates of the run and regressions are shown and do not fail it."
+        yield ""
+    yield (
+        f"{metrics['total_tests']} cases: {outcomes['passed']} passed{_share(metrics)}, {outcomes['failed']} failed, "
+        f"{outcomes['error']} errors, {outcomes['xfailed']} known failures, {outcomes['skipped']} skipped. "
+        f"Overall score {score_text(metrics['overall_score'])}. "
+        f"{metrics['without_gate']} cases were examined by no gate."
+    )
+    yield ""
+    if repeats := metrics.get("repeats"):
+        yield (
+            f"{repeats['trials']} trials a case: {score_text(repeats['pass_at_n'])} of the cases passed at least once, "
+            f"{score_text(repeats['pass_hat_n'])} every time."
+        )
+        yield ""
+    yield from _judging(metrics)
+
+
+def _share(metrics: Mapping[str, Any]) -> str:
+    """The share of passed cases with its 95 % interval, in percent."""
+    total = metrics["total_tests"]
+    if not total:
+        return ""
+    passed = metrics["outcomes"]["passed"] / total
+    low, high = wilson(passed, total)
+    return f" ({100 * passed:.0f} %, 95 % within {100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def _judging(metrics: Mapping[str, Any]) -> Iterator[str]:
+    judge, cost = metrics["judge"], metrics["volatile"]["cost"]
+    if not judge:
+        return
+    kind = "a heuristic without a model" if judge["heuristic"] else "a model"
+    tokens, dollars = cost["judge_total_tokens"], cost["judge_total_usd"]
+    spent = f"; {tokens} tokens" if tokens else ""
+    spent += f", ${dollars:.4f}" if spent and dollars is not None else ", cost unknown" if spent else ""
+    yield f"Judged by {escaped(judge['model'])}, {kind}{spent}."
+    yield ""
+    if reliability := metrics["aggregate_metrics"].get("judge_reliability"):
+        rate, n = reliability["disagreement_rate"], reliability["spot_check_n"]
+        yield f"In a spot check of {n} judgements, a second judge disagreed with {score_text(rate)} of them."
+        yield ""
+
+
+def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
+    judge = config["judge"]
+    yield "## Configuration"
+    yield ""
+    rows = [
+        ("target", config["target"]),
+        ("judge", judge["model"] if judge else "none"),
+        ("k", config["k"]),
+        ("folder mode", config["folder_mode"]),
+        ("parameters", ", ".join(f"{name}={value}" for name, value in config["params"].items()) or "server default"),
+        ("dataset", config["dataset_version"]),
+        ("configuration hash", config["config_hash"][:16]),
+    ]
+    yield from _table(["", "value"], [[name, escaped(value)] for name, value in rows])
+
+
+def _results(metrics: Mapping[str, Any]) -> Iterator[str]:
+    if not metrics["gates"]:
+        return
+    yield "## Gates of the run"
+    yield ""
+    said = {True: "holds", False: "**fails**", None: "not measured"}
+    yield from _table(
+        ["gate", "verdict"], [[escaped(gate_line(gate)), said[gate["passed"]]] for gate in metrics["gates"]]
+    )
+
+
+def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
+    yield "## Metrics"
+    yield ""
+    yield "Means are over the cases to which a metric applies; *scored* says how many of how many."
+    yield ""
+    for layer, one in metrics["by_layer"].items():
+        title = layer if layer == one["title"] else f"{layer} {one['title']}"
+        yield f"### {title}: {score_text(one['score'])}"
+        yield ""
+        yield from _table(
+            ["metric", "mean", "95 %", "change", "scored", "better", "meaning"],
+            [_metric_row(name, metrics, registry) for name in one["metrics"]],
+        )
+    run_level = [name for name, one in metrics["metrics"].items() if one["layer"] == "operations"]
+    yield "### Operations"
+    yield ""
+    yield from _table(
+        ["metric", "value", "95 %", "change", "scored", "better", "meaning"],
+        [_metric_row(name, metrics, registry) for name in sorted(run_level)],
+    )
+    latency = metrics["volatile"]["latency"]
+    if latency["p50_ms"] is not None:
+        yield (
+            f"Latency of a question: median {duration(latency['p50_ms'])}, 95 % within {duration(latency['p95_ms'])}, "
+            f"99 % within {duration(latency['p99_ms'])}, at {metrics['volatile']['concurrency']} in flight."
+        )
+        yield ""
+
+
+def _metric_row(name: str, metrics: Mapping[str, Any], registry: Registry) -> list[str]:
+    one = metrics["metrics"][name]
+    compared = (metrics["comparison"] or {}).get("metrics", {}).get(name)
+    low, high = one["scale"]
+    meaning = registry[name.partition("@")[0]].doc.split("\n\n")[0] if name.partition("@")[0] in registry else ""
+    return [
+        f"`{name}`",
+        score_text(one["mean"]) + ("" if (low, high) == (0, 1) else f" of {high:g}"),
+        "–" if one["ci"] is None else f"{score_text(one['ci'][0])} to {score_text(one['ci'][1])}",
+        change(compared["delta"] if compared else None),
+        denominator(one),
+        one["better"],
+        escaped(meaning),
+    ]
+
+
+def _breakdown(metrics: Mapping[str, Any], name: str) -> Iterator[str]:
+    groups = metrics[f"by_{name}"]
+    if not groups:
+        return
+    yield f"## By {name}"
+    yield ""
+    outcomes = ("passed", "failed", "error", "xfailed", "skipped")
+    yield from _table(
+        [name, "cases", *outcomes],
+        [
+            [escaped(value), str(group["tests"]), *(str(group["outcomes"][outcome]) for outcome in outcomes)]
+            for value, group in groups.items()
+        ],
+    )
+
+
+def _failures(metrics: Mapping[str, Any]) -> Iterator[str]:
+    tags = sorted(metrics["failure_tags"].items(), key=lambda one: (-len(one[1]), one[0]))
+    if not tags:
+        return
+    yield "## Why cases failed"
+    yield ""
+    for tag, keys in tags:
+        yield f"- **{escaped(tag)}** ({len(keys)}): {_listed(keys)}"
+    yield ""
+    yield "## What to look at first"
+    yield ""
+    for tag, keys in tags[:3]:
+        advice = next((text for start, text in ADVICE.items() if tag.startswith(start)), "look at")
+        yield f"- {advice[0].upper()}{advice[1:]} {_listed(keys[:3])}."
+    yield ""
+
+
+def _comparison(metrics: Mapping[str, Any]) -> Iterator[str]:
+    yield "## Against the baseline"
+    yield ""
+    comparison = metrics["comparison"]
+    if not comparison:
+        yield "There was no baseline. `pytest --rageval-update-baseline` makes this run the first one."
+        return
+    for problem in comparison["problems"]:
+        yield f"**Not comparable as they are**: {escaped(problem)}."
+        yield ""
+    moved = {name: one for name, one in comparison["metrics"].items() if one["verdict"] not in ("unchanged", "new")}
+    if moved:
+        yield from _table(
+            ["metric", "before", "now", "change", "evidence", "verdict"],
+            [[f"`{name}`", *_moved(one)] for name, one in moved.items()],
+        )
+    else:
+        yield "No metric moved beyond its tolerance or significantly."
+        yield ""
+    titles = {
+        "flipped_to_fail": "Fail now, did not before",
+        "flipped_to_pass": "Pass now, failed before",
+        "only_before": "Only in the baseline",
+        "only_after": "Only in this run",
+    }
+    for name, title in titles.items():
+        if comparison[name]:
+            yield f"- {title} ({len(comparison[name])}): {_listed(comparison[name])}"
+    if lost := comparison["unmeasured"]:
+        listed = _listed([f"{case['case_key']} ({case['reason']})" for case in lost])
+        yield f"- Have no score now, had one before ({len(lost)}): {listed}"
+
+
+def _moved(one: Mapping[str, Any]) -> list[str]:
+    numbers = [score_text(one["before"]), score_text(one["after"]), change(one["delta"])]
+    return [*numbers, escaped(evidence(one)), escaped(one["verdict"])]
+
+
+def _listed(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - SHOWN_CASES} more" if len(keys) > SHOWN_CASES else ""
+    return ", ".join(escaped(key) for key in keys[:SHOWN_CASES]) + more

@@ -1,0 +1,227 @@
+"""The end of a run on the terminal: layers by category, what changed, which gates failed and for which cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from rich.cells import cell_len
+
+from pytest_rageval.report.columns import aligned, shortened
+from pytest_rageval.report.gate_lines import gate_line, is_warning
+from pytest_rageval.report.numbers import change, denominator, duration, score_text
+from pytest_rageval.runs.aggregate import mean, normalised
+from pytest_rageval.runs.row import Row
+
+Style = Literal["plain", "bold", "green", "red", "yellow"]
+SHOWN_CASES = 5
+SHOWN_CATEGORIES = 12
+SLOWEST = 3
+
+
+class SummaryLine(NamedTuple):
+    """A line and how it is meant: the face that prints it decides about colour."""
+
+    text: str
+    style: Style = "plain"
+
+
+def summary(metrics: Mapping[str, Any], rows: Sequence[Row], *, width: int, verbose: bool) -> Iterator[SummaryLine]:
+    """The lines of the summary for a terminal of this width."""
+    yield SummaryLine(_head(metrics))
+    yield SummaryLine("")
+    yield from _table(metrics)
+    yield from _repeats(metrics)
+    if verbose:
+        yield from _metrics(metrics)
+    yield from _gates(metrics)
+    yield from _failures(metrics, rows, width)
+    yield from _flips(metrics, width)
+    yield from _slowest(rows)
+    yield from _notes(metrics, rows)
+
+
+def _head(metrics: Mapping[str, Any]) -> str:
+    outcomes = metrics["outcomes"]
+    named = {
+        "passed": "passed",
+        "failed": "failed",
+        "error": "errors" if outcomes["error"] != 1 else "error",
+        "xfailed": "known failures" if outcomes["xfailed"] != 1 else "known failure",
+        "skipped": "skipped",
+    }
+    counts = ", ".join(f"{outcomes[name]} {title}" for name, title in named.items() if outcomes[name])
+    partial = " · partial run" if metrics["partial"] else ""
+    total, broken = metrics["total_tests"], outcomes["error"]
+    # Without the cases that broke, a broken run would look like the best one.
+    of = f" of the {total - broken} without errors" if broken and metrics["overall_score"] is not None else ""
+    cases = "1 case" if total == 1 else f"{total} cases"
+    return f"{cases}: {counts or 'none ran'} · overall {score_text(metrics['overall_score'])}{of}{partial}"
+
+
+def _repeats(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
+    repeats = metrics.get("repeats")
+    if repeats and repeats["cases"]:
+        shares = f"{repeats['pass_at_n']:.0%} passed at least once, {repeats['pass_hat_n']:.0%} every time"
+        yield SummaryLine(f"{repeats['trials']} trials a case: {shares}".replace("%", " %"))
+
+
+def _table(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
+    """Categories by layer. A layer's score is the mean of its metrics' means as 0 to 1, higher better."""
+    layers = metrics["by_layer"]
+    total = ["all", str(metrics["total_tests"]), str(metrics["outcomes"]["passed"])]
+    rows = [["", "cases", "passed", *layers], [*total, *(score_text(one["score"]) for one in layers.values())]]
+    styles: list[Style] = ["bold", "plain"]
+    if metrics.get("comparison"):
+        rows.append(["change", "", "", *(change(_layer_gain(one["metrics"], metrics)) for one in layers.values())])
+        styles.append("plain")
+    categories = sorted(metrics["by_category"].items(), key=lambda one: (-one[1]["tests"], one[0]))
+    for name, group in categories[:SHOWN_CATEGORIES]:
+        scores = (score_text(_layer_score(group, one["metrics"], metrics)) for one in layers.values())
+        rows.append([shortened(name, 24), str(group["tests"]), str(group["outcomes"]["passed"]), *scores])
+        styles.append("plain")
+    yield from (SummaryLine(text, style) for text, style in zip(aligned(rows), styles, strict=True))
+    if len(categories) > SHOWN_CATEGORIES:
+        yield SummaryLine(f"and {len(categories) - SHOWN_CATEGORIES} more categories: see summary.md")
+    if not metrics.get("comparison") and not metrics["partial"]:
+        yield SummaryLine("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
+
+
+def _metrics(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
+    """Every metric with its change and what its mean was taken over."""
+    rows = [["metric", "mean", "change", "scored"]]
+    for one in [*metrics["by_layer"].values(), {"metrics": _operations(metrics)}]:
+        for name in one["metrics"]:
+            found = metrics["metrics"][name]
+            compared = _compared(name, metrics)
+            if found["mean"] is not None:
+                delta = change(compared["delta"] if compared else None)
+                rows.append([name, score_text(found["mean"]), delta, denominator(found)])
+    yield SummaryLine("")
+    yield from (SummaryLine(text, "bold" if number == 0 else "plain") for number, text in enumerate(aligned(rows)))
+
+
+def _operations(metrics: Mapping[str, Any]) -> list[str]:
+    return sorted(name for name, one in metrics["metrics"].items() if one["layer"] == "operations")
+
+
+def _layer_gain(names: Sequence[str], metrics: Mapping[str, Any]) -> float | None:
+    return mean([gain for name in names if (gain := _gain(name, metrics)) is not None])
+
+
+def _compared(name: str, metrics: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    comparison = metrics.get("comparison") or {}
+    found: Mapping[str, Any] | None = comparison.get("metrics", {}).get(name)
+    return found
+
+
+def _gain(name: str, metrics: Mapping[str, Any]) -> float | None:
+    """A metric's change as a share of its scale, positive where it got better."""
+    compared = _compared(name, metrics)
+    if compared is None or compared["delta"] is None:
+        return None
+    low, high = metrics["metrics"][name]["scale"]
+    share: float = compared["delta"] / (high - low)
+    return share if metrics["metrics"][name]["better"] == "higher" else -share
+
+
+def _layer_score(group: Mapping[str, Any], names: Sequence[str], metrics: Mapping[str, Any]) -> float | None:
+    described = metrics["metrics"]
+    return mean(
+        [
+            normalised(group["metrics"][name]["mean"], described[name]["scale"], described[name]["better"])
+            for name in names
+            if name in group["metrics"]
+        ]
+    )
+
+
+def _gates(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
+    """Gates of the run that do not hold, and what one should know of those that do."""
+    for gate in metrics["gates"]:
+        if gate["passed"] is not True or is_warning(gate):
+            shown_only = " (a partial run: fails nothing)" if metrics["partial"] else ""
+            is_failing = gate["passed"] is False and not metrics["partial"]
+            yield SummaryLine("")
+            yield SummaryLine(gate_line(gate) + shown_only, "red" if is_failing else "yellow")
+
+
+def _failures(metrics: Mapping[str, Any], rows: Sequence[Row], width: int) -> Iterator[SummaryLine]:
+    """Failed gates by tag with the cases behind them; known failures are counted, not listed."""
+    failed = {row.key for row in rows if row.outcome == "failed"}
+    shown = {tag: [key for key in keys if key in failed] for tag, keys in metrics["failure_tags"].items()}
+    shown = {tag: keys for tag, keys in shown.items() if keys}
+    if shown:
+        yield SummaryLine("")
+        yield SummaryLine("failed gates", "bold")
+    for tag, keys in sorted(shown.items(), key=lambda one: -len(one[1])):
+        start = f"{tag}  {len(keys)}: "
+        yield SummaryLine(start + _listed(keys, width - len(start)), "red")
+
+
+def _listed(keys: Sequence[str], width: int) -> str:
+    """As many case ids as fit, at least one, and how many more there are."""
+    keys = [key.partition("::")[2] for key in keys]
+    for shown in range(min(len(keys), SHOWN_CASES), 0, -1):
+        more = f" and {len(keys) - shown} more" if len(keys) > shown else ""
+        text = ", ".join(keys[:shown]) + more
+        if cell_len(text) <= width:
+            break
+    return text
+
+
+def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
+    comparison = metrics.get("comparison") or {}
+    titles: tuple[tuple[str, str, Style], ...] = (
+        ("flipped_to_fail", "fails now, did not in the baseline", "red"),
+        ("flipped_to_pass", "passes now, failed in the baseline (tighten it with --rageval-update-baseline)", "green"),
+        ("unmeasured", "has no score now, had one in the baseline", "yellow"),
+    )
+    for name, title, style in titles:
+        if cases := comparison.get(name):
+            keys = [case if isinstance(case, str) else case["case_key"] for case in cases]
+            yield SummaryLine("")
+            yield SummaryLine(f"{title}:", style)
+            yield SummaryLine(f"  {_listed(keys, 3 * width)}", style)
+
+
+def _slowest(rows: Sequence[Row]) -> Iterator[SummaryLine]:
+    timed = [(row.latency["total_ms"], row.key) for row in rows if row.latency.get("total_ms") is not None]
+    if timed:
+        slowest = sorted(timed, key=lambda one: (-(one[0] or 0), one[1]))[:SLOWEST]
+        yield SummaryLine("")
+        named = (f"{key.partition('::')[2]} {duration(ms or 0)}" for ms, key in slowest)
+        yield SummaryLine("slowest calls: " + ", ".join(named))
+
+
+def _judging(cost: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[SummaryLine]:
+    """What judging took, and what the cache spared; nothing where no model was asked."""
+    cached = sum(row.cost["judgements_cached"] for row in rows)
+    if not (cached or cost["judge_total_tokens"]):
+        return
+    total = sum(row.cost["judgements"] for row in rows)
+    dollars, saved = cost["judge_total_usd"], cost["judge_saved_usd"]
+    parts = [f"{cached} of {total} judgements from the cache"]
+    parts += [f"{cost['judge_total_tokens']} tokens" if cost["judge_total_tokens"] is not None else "tokens unknown"]
+    parts += [f"${dollars:.4f} spent" if dollars is not None else "cost unknown"]
+    parts += [f"${saved:.4f} saved"] if saved else []
+    yield SummaryLine("judging: " + ", ".join(parts))
+
+
+def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[SummaryLine]:
+    if metrics["without_gate"]:
+        many = metrics["without_gate"] != 1
+        yield SummaryLine(
+            f"{metrics['without_gate']} {'cases were' if many else 'case was'} examined by no gate", "yellow"
+        )
+    judge = metrics.get("judge")
+    if judge and not judge["heuristic"]:
+        yield SummaryLine(f"judge: {judge['model']}")
+    elif judge:
+        yield SummaryLine(
+            f"judge: {judge['model']}, a heuristic without a model; its scores gate only where you wrote the gate"
+        )
+    yield from _judging(metrics["volatile"]["cost"], rows)
+    errors = {row.message for row in rows if row.outcome == "error" and row.message}
+    if len(errors) > 1:
+        yield SummaryLine(f"{len(errors)} different errors: see run.log", "yellow")

@@ -1,0 +1,107 @@
+"""Several runs of parts as one: shards that ran on different machines, equal to the run that was never divided."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.cases import content_hash
+from pytest_rageval.compare.baseline import Baseline
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.finish import Extent, Finished, finish
+from pytest_rageval.io.line_index import Place, line_at, lines_of
+from pytest_rageval.model import EvalCase
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.config import dataset_hash_of
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.writer import Keeper
+
+SHOWN = 5
+
+
+def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> None:
+    """SettingsError unless the runs are parts of one: same configuration, no case twice, none missing.
+
+    `cases`: those of the project, where they are at hand, to name what is missing.
+    """
+    first = runs[0]
+    problems = [
+        f"{run.run_id} was run with another configuration than {first.run_id}: {_difference(first.config, run.config)}"
+        for run in runs[1:]
+        if run.config["config_hash"] != first.config["config_hash"]
+    ]
+    found: dict[str, str] = {}
+    where: dict[str, str] = {}
+    doubled: dict[tuple[str, str], list[str]] = {}
+    for run in runs:
+        for record in run.records():
+            key = record["case_key"]
+            if where.setdefault(key, run.run_id) != run.run_id:
+                doubled.setdefault((where[key], run.run_id), []).append(key)
+            if key == f"{record['source']['file']}::{record['test_case_id']}":
+                found[key] = record["content_hash"]
+    problems += [
+        f"{one} and {other} overlap in {len(keys)} cases: {_listed(sorted(set(keys)))}"
+        for (one, other), keys in doubled.items()
+    ]
+    if not problems and dataset_hash_of(found.items()) != first.config["dataset_hash"]:
+        problems.append(_gap(runs, found, cases))
+    if problems:
+        raise SettingsError(*(f"merge: {problem}" for problem in problems))
+
+
+def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Baseline | None, file: Path) -> Finished:
+    """Write the parts as one run, in the order of the case files; they must have been checked."""
+    config = {**runs[0].config, "shard": None}
+    keeper = Keeper.new(reports, plan, config)
+    keeper.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
+    for line in _in_order(runs, "results.jsonl"):
+        keeper.take(line)
+    for line in _in_order(runs, "observations.jsonl"):
+        keeper.folder.append("observations.jsonl", line)
+    keys = {key for key, _ in keeper.rows}
+    return finish(keeper, plan, Extent(every=keys, expected=keys), baseline, file)
+
+
+def _in_order(runs: Sequence[StoredRun], name: str) -> Iterator[str]:
+    """The lines of all runs by place in the case files, key and trial; only their places are in memory together."""
+    places = sorted(place for run in runs for place in _placed(run.path / name))
+    for *_, path, offset, length in places:
+        yield line_at(Place(path, offset, length))
+
+
+def _placed(path: Path) -> Iterator[tuple[str, int, str, int, Path, int, int]]:
+    for place, line in lines_of(path):
+        record = json.loads(line)
+        file, number = record["case"]["source"] if "case" in record else record["source"].values()
+        yield file, number, record["case_key"], record["trial"], *place
+
+
+def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    before = {**one["settings"], "judge": one["judge"], "cases": one["dataset_hash"]}
+    after = {**other["settings"], "judge": other["judge"], "cases": other["dataset_hash"]}
+    names = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
+    if "cases" in names:
+        return "their case files differ"
+    return (
+        "; ".join(f"{name} is {before.get(name)!r} and {after.get(name)!r}" for name in names)
+        or "other metrics or gates"
+    )
+
+
+def _gap(runs: Sequence[StoredRun], found: Mapping[str, str], cases: Iterable[EvalCase]) -> str:
+    missing = [case.key for case in cases if found.get(case.key) != content_hash(case)]
+    named = f": {_listed(missing)}" if missing else ""
+    shards = [run.config.get("shard") for run in runs]
+    of = {shard.partition("/")[2] for shard in shards if shard}
+    if len(of) == 1 and all(shards):
+        lacking = sorted({f"{n}/{of_}" for of_ in of for n in range(1, int(of_) + 1)} - set(shards))
+        if lacking:
+            return f"shards are missing: {', '.join(lacking)}"
+    return f"the runs do not cover all cases{named or '; was one of them cut short?'}"
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(keys[:SHOWN]) + (f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else "")

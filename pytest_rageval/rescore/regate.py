@@ -1,0 +1,131 @@
+"""Would a stored run pass other gates? Its recorded scores against them; nothing is scored anew or written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.compare.baseline import Baseline
+from pytest_rageval.compare.outcomes import ending_again
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.finish import Finished, conclude
+from pytest_rageval.gates import Gate, RegressionGate, check
+from pytest_rageval.judges.rubrics import load_rubric, rubric_names
+from pytest_rageval.metrics.registry import Measure
+from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Gold, Judgement, Matching, Observation, Source
+from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.rescore.recorded_measures import recorded_run_measures
+from pytest_rageval.rescore.rescore import again, recorded_cases
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.kept_fields import earlier_of
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.runs.stored_plan import registry_of, settings_of
+from pytest_rageval.runs.writer import Keeper
+
+Record = Mapping[str, Any]
+
+
+def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
+    """The run's own plan under the gates that the project has now, and those of the command line.
+
+    A written gate on a metric that the run has not scored is a SettingsError.
+    """
+    settings = settings_of(run, current).model_copy(
+        update={
+            "gates": current.gates,
+            "gate": current.gate,
+            "description": earlier_of(run).metrics["description"],
+            "update_baseline": False,
+        }
+    )
+    plan = make_plan(settings, registry_of(run), root)
+    scored = set(run.config["metrics"])
+    gates: list[Gate | RegressionGate] = [*plan.case_gates, *plan.run_gates, *plan.regressions]
+    problems = [
+        _unscored(gate, gate.measure, run)
+        for gate in gates
+        if not gate.is_default and gate.measure is not None and gate.name not in scored
+    ]
+    if problems:
+        raise SettingsError(*dict.fromkeys(problems))
+    return plan
+
+
+def _unscored(gate: Gate | RegressionGate, measure: Measure, run: StoredRun) -> str:
+    verb = "judge" if measure.metric.rubrics and measure.metric.layer == "L5" else "score"
+    return (
+        f"gate '{gate}': run {run.run_id} has not scored {measure.name}; "
+        f"`rageval {verb} {run.run_id} --metrics {measure.name}` does"
+    )
+
+
+def regate(run: StoredRun, plan: Plan, baseline: Baseline | None) -> Finished:
+    """What the run comes to under the plan's gates."""
+    earlier = earlier_of(run)
+    plan = replace(plan, run_measures=recorded_run_measures(plan, earlier.metrics))
+    keeper = Keeper(RunFolder(run.path), plan, run.config)
+    for records in recorded_cases(run):
+        for record in _gated(records, plan, baseline):
+            keeper.note(record)
+    return conclude(keeper, plan, again(keeper, earlier), baseline)
+
+
+def _gated(records: Sequence[Record], plan: Plan, baseline: Baseline | None) -> Iterator[Record]:
+    """The records of a case with the verdict of the plan's gates; those of an error or a skipped case as they are."""
+    first = records[0]
+    if first["outcome"] in ("error", "skipped") or first["error"] is not None:
+        yield from records
+        return
+    (row,) = cases_of(map(Row.of, records))
+    held, failed = check(plan.case_gates, _stand_in(first), row.scores)
+    result = CaseResult(_case(first), "passed", scores=row.scores, failed_gates=failed, test=_test(first))
+    outcome, reason = ending_again(result, records, plan.settings, baseline)
+    for record in records:
+        _, of_trial = check(plan.case_gates, _stand_in(record), record["scores"])
+        verdict = {
+            "passed": not failed,
+            "gates_held": held,
+            "failed_gates": [asdict(gate) for gate in failed],
+            "trial_passed": not of_trial,
+        }
+        yield {**record, "outcome": outcome, "reason": reason, "verdict": verdict}
+
+
+def _test(record: Record) -> str | None:
+    key = f"{record['source']['file']}::{record['test_case_id']}"
+    return record["case_key"].removeprefix(key).removeprefix("::") or None
+
+
+def _case(record: Record) -> EvalCase:
+    """As much of the case as gates look at."""
+    return EvalCase(
+        id=record["test_case_id"],
+        question="",
+        answerable=record["answerable"],
+        category=record["category"],
+        difficulty=record["difficulty"],
+        domain=record["domain"],
+        tags=tuple(record["tags"]),
+        requires_kg=record["requires_kg"],
+        gold=Gold(support_groups=((),) if record.get("has_groups") else None),
+        source=Source(**record["source"]) if record["source"] else NOWHERE,
+    )
+
+
+def _stand_in(record: Record) -> Observation:
+    """As much of the observation as gates look at: the kind of gold, and which scores a judge gave, of what kind."""
+    judge = record["judge"] or {"prompt_versions": {}}
+    judgements = {
+        rubric: Judgement(
+            rubric,
+            {name: record["scores"][name] for name in load_rubric(rubric).scores if name in record["scores"]},
+            heuristic=judge["heuristic"],
+        )
+        for rubric in judge["prompt_versions"]
+        if rubric in rubric_names()
+    }
+    return Observation(_case(record), Answer(), Matching(record["gold"] or "none"), judgements)

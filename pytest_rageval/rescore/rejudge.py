@@ -1,0 +1,132 @@
+"""What does a judge say of the answers that a run has stored? New judgements in the place of the old."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pytest_rageval.engine import Observed, Unobserved
+from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.io.bounded_map import at_once
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judging import judge_answer
+from pytest_rageval.model import NOTHING, Answer, Judgement, Observation, Problem, Timings, Trial
+from pytest_rageval.plan import Plan
+from pytest_rageval.rescore.rescore import Line, Lines, observed_of, trial_of
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records import observation_record, to_line
+from pytest_rageval.text import printable
+
+
+@dataclass(slots=True)
+class Rejudge:
+    """Puts stored answers before a judge.
+
+    `judged` and `failed` count answers; an answer whose judging fails becomes an error of its case, as in a run.
+    """
+
+    run: StoredRun
+    plan: Plan
+    judge: Judge
+    watch: Callable[[int], None]
+    judged: int = 0
+    failed: int = 0
+    problem: Problem | None = field(default=None)
+
+    def lines(self, lines: Lines) -> Lines:
+        """Lines of observations.jsonl with new judgements; one whose judgements are the same is the same line.
+
+        A SettingsError where the limit of cost is reached, or nothing at all could be judged: then the old ones count.
+        """
+        limit = self.plan.settings.concurrency
+        yield from at_once(self._line, lines, limit, close=self.judge.aclose, watch=self.watch)
+        if self.problem is not None and self.failed == self.judged:
+            what = printable(f"{self.problem.kind}: {self.problem.message}")
+            raise SettingsError(f"none of {self.judged} answers could be judged, run {self.run.run_id} stays: {what}")
+
+    async def _line(self, line: Line) -> Line:
+        if line["answer"] is None:
+            return line
+        before, trial = observed_of(line, self.run.config), trial_of(line)
+        assert before.answer is not None
+        found = await self._judge(trial, before.answer, before)
+        # An answer about which nothing is to be asked says nothing of the judge.
+        self.judged += isinstance(found, Unobserved) or bool(found.judgements)
+        if isinstance(found, Unobserved):
+            self.failed += 1
+            self.problem = self.problem or found.problem
+        new: Line = json.loads(to_line(observation_record(trial, found, self.plan.settings)))
+        is_same = new["error"] == line["error"] and _said(new) == _said(line)
+        return line if is_same else {**line, **new}
+
+    async def _judge(self, trial: Trial, answer: Answer, before: Observed) -> Observed:
+        started = time.perf_counter()
+        try:
+            judgements = await said_of(self.judge, trial, answer, self.plan)
+        except JudgeError as error:
+            if error.kind == "budget":
+                raise SettingsError(f"{error}; run {self.run.run_id} stays as it was") from None
+            problem = Problem(f"judge_{error.kind}", str(error), error.raw)
+            return Unobserved(problem, _timed(before.timings, started), answer)
+        # A judge of the user's own may raise anything; it is this case's error and nobody else's.
+        except Exception as error:  # noqa: BLE001 because of the line above
+            problem = Problem("judge_exception", f"{type(error).__name__}: {error}")
+            return Unobserved(problem, _timed(before.timings, started), answer)
+        timings = _timed(before.timings, started)
+        if isinstance(before, Observation):
+            return replace(before, judgements=judgements, timings=timings)
+        # What was not kept with the error; without a time for asking, the system was not asked either.
+        was_asked = timings.ask_ms is not None
+        settings = self.plan.settings
+        return Observation(
+            trial.case,
+            answer,
+            judgements=judgements,
+            k=settings.k,
+            asked_k=self.run.config["asked_k"] if was_asked else None,
+            timings=timings,
+            trial=trial.number,
+            params=settings.ask_params if was_asked else NOTHING,
+        )
+
+
+async def said_of(judge: Judge, trial: Trial, answer: Answer, plan: Plan) -> dict[str, Judgement]:
+    """The judgements of one answer by rubric, as in a run of this plan."""
+    settings = plan.settings
+    return await judge_answer(
+        judge,
+        trial.case,
+        answer,
+        plan.rubrics,
+        settings.k,
+        wordings=plan.wordings,
+        repeats=settings.judge_repeats,
+        trial=trial.number,
+    )
+
+
+def check_judge_of(run: StoredRun, judge: Judge) -> None:
+    """SettingsError where the run was judged by an object of a fixture, which only pytest can make."""
+    configured = run.config["judge"]
+    models = {record["judge"]["model"] for record in run.records() if record["judge"]}
+    if models and (configured is None or configured["model"] not in models) and judge.model not in models:
+        listed = printable(", ".join(sorted(models)))
+        raise SettingsError(
+            f"run {run.run_id} was judged by {listed}, which the configuration does not name (a rag_judge fixture?); "
+            "say with --judge who is to judge"
+        )
+
+
+def _timed(timings: Timings, started: float) -> Timings:
+    return replace(timings, judge_ms=round((time.perf_counter() - started) * 1000, 3))
+
+
+def _said(line: Line) -> Mapping[str, Any]:
+    """The judgements but for where they came from: what is taken from the cache is the same judgement."""
+    return {
+        rubric: {name: value for name, value in one.items() if name != "cached"}
+        for rubric, one in line["judgements"].items()
+    }

@@ -1,0 +1,128 @@
+"""New labels for the cases of a stored run: which file's case is which of the run's, and may it take its place?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.cases import CaseFile, case_to_mapping, content_hash
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.line_index import index, line_at
+from pytest_rageval.model import EvalCase
+from pytest_rageval.rescore.rescore import OBSERVATIONS, Lines
+from pytest_rageval.runs.config import dataset_hash_of, dataset_version
+from pytest_rageval.runs.reader import StoredRun, recorded_case
+from pytest_rageval.runs.records import CUT
+
+ASKED = ("question", "history", "contexts", "vaults", "folders")
+"""What of a case went out to the system: an answer to something else is no answer to this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """By key of the run, the cases as they are labelled now.
+
+    `kept`: keys of the run that no file holds; they keep their labels. `unasked`: how many cases of the files the run
+    has not asked. `dataset` and `version` are what config.json says of all cases then.
+    """
+
+    cases: Mapping[str, EvalCase]
+    kept: tuple[str, ...]
+    unasked: int
+    dataset: str
+    version: str
+
+    def applied(self, lines: Lines) -> Lines:
+        """Lines of observations.jsonl with these labels."""
+        for line in lines:
+            case = self.cases.get(_key(line["case"]["source"][0], line["case"]["id"]))
+            yield line if case is None else {**line, "case": case_to_mapping(case) | {"source": list(case.source)}}
+
+
+def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> Labels:
+    """The run's cases as the files have them, found by key, else by id.
+
+    A CaseError lists everything at once: problems of the files, ids that several of their cases have, and cases of
+    which the question, or what else was sent with it, is not the one that the run asked.
+    """
+    if problems := [problem for file in files for problem in file.problems]:
+        raise CaseError(*problems)
+    records = {_key(one["source"]["file"], one["test_case_id"]): one for one in run.records()}
+    by_key = {case.key: case for file in files for case in file.cases}
+    by_id: dict[str, list[EvalCase]] = {}
+    for case in by_key.values():
+        by_id.setdefault(case.id, []).append(case)
+    found: dict[str, EvalCase] = {}
+    for key, record in records.items():
+        namesakes = by_id.get(record["test_case_id"], [])
+        if key in by_key:
+            found[key] = by_key[key]
+        elif len(namesakes) == 1:
+            found[key] = namesakes[0]
+        elif namesakes:
+            listed = ", ".join(str(case.source) for case in namesakes)
+            problems.append(f"{key}: its id is that of {len(namesakes)} cases ({listed}); leave all but one out")
+    problems += _changed(found, records, _asked(run))
+    if problems:
+        raise CaseError(*problems)
+    return _labels(run, files, root, found, records)
+
+
+def _labels(
+    run: StoredRun,
+    files: Sequence[CaseFile],
+    root: Path,
+    found: Mapping[str, EvalCase],
+    records: Mapping[str, Mapping[str, Any]],
+) -> Labels:
+    used = {case.key for case in found.values()}
+    unasked = [case for file in files for case in file.cases if case.key not in used]
+    kept = tuple(key for key in records if key not in found)
+    # A case keeps its key, and so its place in baselines, wherever its labels come from.
+    cases = {
+        key: case if case.key == key else replace(case, source=case.source._replace(**records[key]["source"]))
+        for key, case in found.items()
+    }
+    contents = {key: record["content_hash"] for key, record in records.items()}
+    contents |= {key: content_hash(case) for key, case in cases.items()}
+    if run.config["shard"] is not None:
+        # The dataset of a part is that of the whole, so that its parts can be merged.
+        contents |= {case.key: content_hash(case) for case in unasked}
+    dataset = dataset_hash_of(contents.items())
+    is_theirs = used == found.keys() and not kept
+    version = dataset_version(dataset, [file.path for file in files] if is_theirs else [], root)
+    if dataset == run.config["dataset_hash"]:
+        version = run.config["dataset_version"]
+    return Labels(cases, kept, len(unasked), dataset, version)
+
+
+def _key(file: str, case_id: str) -> str:
+    return f"{file}::{case_id}"
+
+
+def _asked(run: StoredRun) -> Iterator[EvalCase]:
+    """The observed cases as they were asked."""
+    for place in index([run.path / OBSERVATIONS]).values():
+        yield recorded_case(json.loads(line_at(place)))
+
+
+def _changed(
+    found: Mapping[str, EvalCase], records: Mapping[str, Mapping[str, Any]], asked: Iterable[EvalCase]
+) -> list[str]:
+    """What is not as it was asked, a line a case."""
+    changed: dict[str, str] = {}
+    for key, case in found.items():
+        written = records[key]["question"]
+        if written is not None and case.question[:CUT] != written[:CUT]:
+            changed[key] = "question"
+    for old in asked:
+        new = found.get(old.key)
+        if new is not None and (names := [name for name in ASKED if getattr(old, name) != getattr(new, name)]):
+            changed[old.key] = " and ".join(names)
+    return [
+        f"{found[key].source}: case {found[key].id!r}: its {what} changed since it was asked; ask it again with pytest"
+        for key, what in sorted(changed.items())
+    ]

@@ -1,0 +1,196 @@
+"""What does a stored run come to, decided again from what was observed? Scores, verdicts and aggregates anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_rageval.compare.baseline import Baseline
+from pytest_rageval.compare.outcomes import ending_again
+from pytest_rageval.engine import Observed, Unobserved, evaluation
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.finish import Extent, Finished, finish
+from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.line_index import Place, index, line_at
+from pytest_rageval.model import EvalCase, Problem, Timings, Trial
+from pytest_rageval.plan import Plan
+from pytest_rageval.rescore.recorded_measures import (
+    Stays,
+    is_described_measure,
+    recorded_measures,
+    recorded_run_measures,
+)
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.kept_fields import Earlier, earlier_of
+from pytest_rageval.runs.reader import StoredRun, observation_of, recorded_case
+from pytest_rageval.runs.records import case_fields, result_record, to_line
+from pytest_rageval.runs.writer import Keeper
+from pytest_rageval.targets.native_contract import answer_from_response
+
+RESULTS, OBSERVATIONS = "results.jsonl", "observations.jsonl"
+NOT_OBSERVED = frozenset({"crash", "setup", "record"})
+"""Kinds of error of which an observation, where there is one, says nothing."""
+Line = Mapping[str, Any]
+Lines = Iterator[Line]
+
+
+def _unseen(done: int) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """How a stored run is decided again.
+
+    plan      its own plan (`replan.plan_again`), and `config` what config.json is to say then
+    baseline  what its verdict is compared with
+    stays     measures that keep their recorded scores
+    labels    by key, cases with new labels; they are in the observations already
+    watch     called with the number of cases that are done
+    """
+
+    run: StoredRun
+    plan: Plan
+    config: Mapping[str, Any]
+    baseline: Baseline | None
+    stays: Stays = is_described_measure
+    labels: Mapping[str, EvalCase] | None = None
+    watch: Callable[[int], None] = _unseen
+
+
+def redo(how: Redo, change: Callable[[Lines], Lines] | None = None) -> Finished:
+    """Decide the run again and write what it comes to: records, metrics.json and config.json; summary.md is a report.
+
+    `change` is what becomes of the lines of observations.jsonl first, one for one. Each file is replaced in one step,
+    observations before records: whoever interrupts this finds the run as it was, or can do it again.
+    """
+
+    def write(keeper: Keeper) -> None:
+        path = how.run.path / OBSERVATIONS
+        if change is not None:
+            write_lines(path, map(to_line, change(_read(list(index([path]).values())))))
+        write_lines(how.run.path / RESULTS, _noted(_records(how), keeper))
+
+    return _finished(how, write)
+
+
+def aggregate_again(how: Redo) -> Finished:
+    """The same from the recorded scores and verdicts alone: only metrics.json and config.json are written."""
+
+    def read(keeper: Keeper) -> None:
+        for record in how.run.records():
+            keeper.note(record)
+
+    return _finished(how, read)
+
+
+def _finished(how: Redo, keep: Callable[[Keeper], None]) -> Finished:
+    """What the run comes to with the records that `keep` notes; no other process can write it meanwhile."""
+    earlier = earlier_of(how.run)
+    folder = RunFolder(how.run.path)
+    folder.claim()
+    try:
+        plan = replace(how.plan, run_measures=recorded_run_measures(how.plan, earlier.metrics))
+        keeper = Keeper(folder, plan, how.config)
+        keep(keeper)
+        return finish(keeper, plan, again(keeper, earlier), how.baseline, how.run.path / "baseline.json")
+    finally:
+        folder.close()
+
+
+def again(keeper: Keeper, earlier: Earlier) -> Extent:
+    """The extent of a run that has its records already: no more, and no less partial than it was."""
+    keys = {key for key, _ in keeper.rows}
+    return Extent(keys, keys, is_cut_short=earlier.is_partial, earlier=earlier)
+
+
+def check_observed(run: StoredRun) -> None:
+    """SettingsError where a run keeps no observations: cut texts would score differently."""
+    if not (run.path / OBSERVATIONS).exists():
+        raise SettingsError(
+            f"run {run.run_id} keeps no {OBSERVATIONS}, which this needs: it was run with --rageval-redact, or the "
+            "file was not brought along; run it anew"
+        )
+
+
+def _read(places: Sequence[Place]) -> Lines:
+    return (json.loads(line_at(place)) for place in places)
+
+
+def _noted(records: Iterator[Line], keeper: Keeper) -> Iterator[str]:
+    for record in records:
+        keeper.note(record)
+        yield to_line(record)
+
+
+# ── case by case ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _records(how: Redo) -> Lines:
+    """The records anew, all trials of a case together, in the order of the old ones."""
+    observations = index([how.run.path / OBSERVATIONS])
+    for number, records in enumerate(recorded_cases(how.run), start=1):
+        places = [observations.get((record["case_key"], record["trial"])) for record in records]
+        lines = [None if place is None else json.loads(line_at(place)) for place in places]
+        yield from _again(records, lines, how)
+        how.watch(number)
+
+
+def recorded_cases(run: StoredRun) -> Iterator[list[dict[str, Any]]]:
+    """The last record of each trial, by case, in the order in which the cases were recorded first."""
+    by_case: dict[str, list[tuple[int, Place]]] = {}
+    for (key, trial), place in index([run.path / RESULTS]).items():
+        by_case.setdefault(key, []).append((trial, place))
+    for places in by_case.values():
+        yield [json.loads(line_at(place)) for _, place in sorted(places)]
+
+
+def _again(records: Sequence[dict[str, Any]], lines: Sequence[Line | None], how: Redo) -> list[Line]:
+    """The records of a case; as they were, but for its labels, where a trial was not observed."""
+    known = [line for line in lines if line is not None]
+    if len(known) < len(records) or not all(map(_was_evaluated, records)):
+        return [_with_labels(record, how.labels or {}) for record in records]
+    measures = recorded_measures(how.plan, records, how.stays)
+    if measures is None:
+        return list(records)
+    plan, first = replace(how.plan, measures=measures), records[0]
+    trials = [trial_of(line) for line in known]
+    observed = [observed_of(line, how.run.config) for line in known]
+    found = evaluation(trials, observed, plan, first["attempts"])
+    outcome, reason = ending_again(found.overall, records, plan.settings, how.baseline)
+    overall, *results = (replace(one, outcome=outcome, reason=reason) for one in (found.overall, *found.trials))
+    config_hash = how.config["config_hash"]
+    return [result_record(one, plan.settings, plan.registry, config_hash, overall) for one in results]
+
+
+def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
+    """What a line of observations.jsonl holds; a line that nobody of ours has written is a SettingsError."""
+    try:
+        if line["error"] is None and (found := observation_of(line, config)) is not None:
+            return found
+        answer = None if line["answer"] is None else answer_from_response(line["answer"], line["case_key"])
+        return Unobserved(Problem(**line["error"]), Timings(**line["timings"]), answer)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        where = f"{OBSERVATIONS}: {line.get('case_key')!r}"
+        raise SettingsError(f"{where}: not an observation as a run writes it; was the file changed?") from None
+
+
+def trial_of(line: Line) -> Trial:
+    """Which asking of which case a line of observations.jsonl is about."""
+    case = recorded_case(line)
+    test = line["case_key"].removeprefix(case.key).removeprefix("::")
+    return Trial(case, line["trial"], test or None)
+
+
+def _was_evaluated(record: Line) -> bool:
+    """Does the record rest on what was observed? Not where a fixture failed, a mark skipped it, or its process died."""
+    if record["error"] is None:
+        return bool(record["scores"] or record["skipped_metrics"])
+    return record["error"]["kind"] not in NOT_OBSERVED
+
+
+def _with_labels(record: dict[str, Any], labels: Mapping[str, EvalCase]) -> dict[str, Any]:
+    case = labels.get(f"{record['source']['file']}::{record['test_case_id']}")
+    return record if case is None else record | case_fields(case)

@@ -1,0 +1,104 @@
+"""A run on disk: one folder, lines appended as cases end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.text import printable
+
+GITIGNORE = """\
+# Written once by rageval; yours to change. Kept: metrics.json, summary.md, baseline.json and each run's config.json.
+results*.jsonl
+observations*.jsonl
+scores.jsonl
+*.log
+report.*
+cache/
+"""
+
+
+def check_reports(reports: Path) -> None:
+    """SettingsError unless a run could be written below this folder."""
+    existing = reports
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        raise SettingsError(f"reports: {reports} cannot be a folder: {existing} is a file; set another with reports")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise SettingsError(f"reports: {existing} cannot be written to; set another folder with reports")
+
+
+def check_run_id(reports: Path, wanted: str | None) -> None:
+    """SettingsError if a run of this name is there already."""
+    if wanted is not None and (reports / "runs" / wanted).exists():
+        raise SettingsError(f"--rageval-run-id: a run {wanted!r} is in {reports / 'runs'} already; choose another name")
+
+
+class RunFolder:
+    """`reports/runs/<run_id>/`, open for writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.reports = path.parent.parent
+        self._files: dict[str, int] = {}
+        self._claim: int | None = None
+
+    @classmethod
+    def new(cls, reports: Path, wanted: str | None = None) -> RunFolder:
+        """Make the folder: of the wanted name, else of the UTC time; with a suffix where that is taken."""
+        run_id = wanted or datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
+        for suffix in ("", *(f"_{n}" for n in range(2, 10_000))):
+            path = reports / "runs" / (run_id + suffix)
+            try:
+                path.mkdir(parents=True)
+                break
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise SettingsError(f"reports: {path} cannot be made: {error.strerror}") from None
+        ignore = reports / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text(GITIGNORE, encoding="utf-8")
+        return cls(path)
+
+    def claim(self) -> None:
+        """Keep other processes from finishing this run while this one writes it; SettingsError where one does.
+
+        The lock lives as long as this process, however it ends.
+        """
+        self._claim = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SettingsError(f"run {self.run_id} is being written by another process; wait for it to end") from None
+        except OSError:
+            pass  # a file system without locks
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    def append(self, name: str, line: str) -> None:
+        """Add one line to a file of the run; it is with the operating system when this returns."""
+        if name not in self._files:
+            self._files[name] = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        data = memoryview((line + "\n").encode("utf-8"))
+        while data:
+            data = data[os.write(self._files[name], data) :]
+
+    def log(self, message: str) -> None:
+        """Add a line with the time to run.log; line breaks and what steers terminals are shown, not written."""
+        shown = printable(message.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r"))
+        self.append("run.log", f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {shown}")
+
+    def close(self) -> None:
+        for descriptor in self._files.values():
+            os.close(descriptor)
+        self._files.clear()
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None

@@ -1,0 +1,116 @@
+"""What aggregation and comparison need of each record: a small fraction of it, kept in memory for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_rageval.engine import mean_scores
+
+ASK_FAILED = frozenset(
+    {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
+     "invalid_response", "empty", "missing", "exception"}
+)  # fmt: skip
+"""Kinds of error that mean: the system under test gave no usable answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case and trial. Sorted by key and trial, so that nothing computed from rows depends on their order."""
+
+    key: str
+    trial: int
+    outcome: str
+    content_hash: str
+    groups: Mapping[str, tuple[str, ...]]
+    """Breakdowns: 'category', 'tag', 'difficulty', 'domain', 'answerable' → the values of this case."""
+    scores: Mapping[str, float]
+    not_applicable: frozenset[str]
+    failed: tuple[tuple[str, str], ...]
+    """Failed gates as (metric, tag)."""
+    gates_examined: int
+    trial_passed: bool
+    """Did this trial alone hold its gates? The outcome is that of all trials of the case together."""
+    error_kind: str | None
+    message: str | None
+    is_blank: bool
+    latency: Mapping[str, float | None]
+    cost: Mapping[str, Any]
+    judge: Mapping[str, Any] | None
+
+    @property
+    def is_bad(self) -> bool:
+        """Did a gate fail, known or not?"""
+        return self.outcome in ("failed", "xfailed")
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Row:
+        """The row of one line of results.jsonl."""
+        error = record["error"] or {}
+        abstained = record["abstention"] or {}
+        return cls(
+            key=record["case_key"],
+            trial=record["trial"],
+            outcome=record["outcome"],
+            content_hash=record["content_hash"],
+            groups={
+                "category": (record["category"] or "uncategorised",),
+                "tag": tuple(dict.fromkeys(record["tags"])),
+                "difficulty": (record["difficulty"],) if record["difficulty"] else (),
+                "domain": (record["domain"],) if record["domain"] else (),
+                "answerable": ("answerable" if record["answerable"] else "unanswerable",),
+            },
+            scores=record["scores"],
+            not_applicable=frozenset(record["skipped_metrics"]),
+            failed=tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]),
+            gates_examined=record["verdict"]["gates_held"] + len(record["verdict"]["failed_gates"]),
+            trial_passed=record["verdict"].get("trial_passed", record["verdict"]["passed"]),
+            error_kind=error.get("kind"),
+            message=error.get("message") or record["reason"],
+            is_blank=abstained.get("decided_by") == "empty answer",
+            latency=record["latency"],
+            cost=record["cost"],
+            judge=record["judge"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CaseScores:
+    """One case of a stored run or of a baseline, which does not keep the kind of error: outcome and scores."""
+
+    content_hash: str
+    outcome: str
+    scores: Mapping[str, float]
+    error_kind: str | None = None
+
+    @property
+    def is_bad(self) -> bool:
+        return self.outcome in ("failed", "xfailed")
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Rows by case key and trial; of one that was recorded twice (a retried case) the last counts."""
+    latest = {(row.key, row.trial): row for row in rows}
+    return [latest[key] for key in sorted(latest)]
+
+
+def cases_of(rows: Iterable[Row]) -> list[Row]:
+    """A row a case: that of its only trial, or one with the mean of each score over its trials.
+
+    A case of which a trial ended in an error is that error.
+    """
+    trials: dict[str, list[Row]] = {}
+    for row in in_order(rows):
+        trials.setdefault(row.key, []).append(row)
+    return [_over(each) if len(each) > 1 else each[0] for each in trials.values()]
+
+
+def _over(trials: list[Row]) -> Row:
+    broken = next((row for row in trials if row.error_kind is not None), None)
+    if broken is not None:
+        return broken
+    scores = mean_scores(row.scores for row in trials)
+    not_applicable = frozenset().union(*(row.not_applicable for row in trials)) - scores.keys()
+    is_blank = all(row.is_blank for row in trials)
+    return replace(trials[0], scores=scores, not_applicable=not_applicable, is_blank=is_blank)

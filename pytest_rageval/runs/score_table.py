@@ -1,0 +1,163 @@
+"""What did each case of a run come to? A small table of it, so that runs can be compared without reading their records.
+
+`scores.jsonl` holds a column a line, each in the order of the case keys; below the cases' own columns the metrics:
+
+    {"schema": 1, "cases": 2}
+    ["case_key", ["evalcases/a.jsonl::q1", "evalcases/a.jsonl::q2"]]
+    …
+    ["recall_any@5", [1.0, null]]
+
+A score is null where the case has none. Like a baseline, the file holds no texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.line_index import lines_of
+from pytest_rageval.runs.row import CaseScores, Row, cases_of
+
+SCORES = "scores.jsonl"
+SCHEMA = 1
+COLUMNS = ("case_key", "content_hash", "outcome", "category", "error")
+"""The columns before the metrics; `error` is the kind of error, or null."""
+_OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
+_NUMBERS = frozenset({int, float, type(None)})
+
+
+Column = Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The cases of a run by key, the categories of those that have one, by metric scores in the order of `cases`."""
+
+    cases: Mapping[str, CaseScores]
+    categories: Mapping[str, str]
+    columns: Mapping[str, Column]
+
+    @classmethod
+    def of(cls, cases: Mapping[str, CaseScores], categories: Mapping[str, str] | None = None) -> Scores:
+        """The table of some cases."""
+        names = sorted({name for case in cases.values() for name in case.scores})
+        columns = {name: [case.scores.get(name) for case in cases.values()] for name in names}
+        return cls(cases, categories or {}, columns)
+
+    def renamed(self, names: Mapping[str, str]) -> Scores:
+        """The same with other names of metrics, by the present ones."""
+        if not names:
+            return self
+        cases = {
+            key: replace(case, scores={names.get(name, name): value for name, value in case.scores.items()})
+            for key, case in self.cases.items()
+        }
+        columns = {names.get(name, name): column for name, column in self.columns.items()}
+        return Scores(cases, self.categories, columns)
+
+
+def write_scores(folder: Path, cases: Iterable[Row]) -> None:
+    """Write the table of a run, from a row a case; equal cases are equal bytes."""
+    write_lines(folder / SCORES, _lines(sorted(cases, key=lambda row: row.key)))
+
+
+def _lines(cases: list[Row]) -> Iterator[str]:
+    yield _json({"schema": SCHEMA, "cases": len(cases)})
+    columns: tuple[list[str | None], ...] = (
+        [row.key for row in cases],
+        [row.content_hash for row in cases],
+        [row.outcome for row in cases],
+        [row.groups["category"][0] for row in cases],
+        [row.error_kind for row in cases],
+    )
+    for name, facts in zip(COLUMNS, columns, strict=True):
+        yield _json([name, facts])
+    for name in sorted({name for row in cases for name in row.scores}):
+        yield _json([name, [row.scores.get(name) for row in cases]])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def read_scores(folder: Path) -> Scores | None:
+    """The table of a run; None where there is none, SettingsError where the file is something else."""
+    path = folder / SCORES
+    try:
+        with path.open(encoding="utf-8", newline="\n") as file:
+            head = json.loads(next(file))
+            columns = dict(json.loads(line, parse_constant=_no_number) for line in file)
+        return _scores(columns, head["cases"])
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, RecursionError, StopIteration):
+        remedy = "remove it, and results.jsonl is read instead"
+        raise SettingsError(f"{path}: not a table of scores; was it changed? {remedy}") from None
+
+
+def _no_number(written: str) -> None:
+    raise ValueError(f"{written} is not a number")
+
+
+def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
+    keys, hashes, outcomes, categories, errors = (columns.pop(name) for name in COLUMNS)
+    if {*map(len, (keys, hashes, outcomes, categories, errors, *columns.values()))} != {cases}:
+        raise ValueError("columns of different lengths")
+    if not {*map(type, keys), *map(type, hashes), *map(type, categories)} <= {str} or not {*outcomes} <= _OUTCOMES:
+        raise TypeError("not cases")
+    if not {*map(type, errors)} <= {str, type(None)}:
+        raise TypeError("not kinds of error")
+    if not all(_NUMBERS.issuperset(map(type, column)) for column in columns.values()):
+        raise TypeError("not scores")
+    return Scores(
+        cases=dict(zip(keys, map(CaseScores, hashes, outcomes, _by_case(columns, cases), errors), strict=True)),
+        categories=dict(zip(keys, categories, strict=True)),
+        columns=columns,
+    )
+
+
+def _by_case(columns: Mapping[str, list[float | None]], cases: int) -> Iterator[dict[str, float]]:
+    if not columns:
+        return iter([{} for _ in range(cases)])
+    whole = [name for name, column in columns.items() if None not in column]
+    partly = [(name, columns[name]) for name in columns.keys() - set(whole)]
+    values = zip(*(columns[name] for name in whole), strict=True) if whole else iter([()] * cases)
+    found: list[dict[str, Any]] = [dict(zip(whole, one, strict=True)) for one in values]
+    for name, column in sorted(partly):
+        for scores, value in zip(found, column, strict=True):
+            if value is not None:
+                scores[name] = value
+    return iter(found)
+
+
+def scores_of_records(path: Path) -> Scores:
+    """The same from results.jsonl, for a run that has no such table; a last line that was cut off is left out."""
+    rows = (
+        _row(line, f"{place.path}:{number}")
+        for number, (place, line) in enumerate(lines_of(path), start=1)
+        if line.endswith(b"\n")
+    )
+    return scores_of(cases_of(rows))
+
+
+def scores_of(cases: Iterable[Row]) -> Scores:
+    """The same from a row a case."""
+    cases = list(cases)
+    return Scores.of(
+        {row.key: CaseScores(row.content_hash, row.outcome, row.scores, row.error_kind) for row in cases},
+        {row.key: row.groups["category"][0] for row in cases},
+    )
+
+
+def _row(line: bytes, where: str) -> Row:
+    try:
+        return Row.of(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SettingsError(f"{where}: not a record: {type(error).__name__}: {error}; was the file changed?") from None

@@ -1,0 +1,83 @@
+"""What did a stored run measure? Its plan again, from its config.json: nothing of the project's code is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.config.settings import Gates, Settings, tuples_of
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import Metric, Registry
+from pytest_rageval.model import NotApplicable
+from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.runs.reader import StoredRun
+
+DESCRIBED = ("layer", "better", "scale", "binary", "aggregate", "run_level")
+
+
+def described_metrics(plan: Plan) -> dict[str, dict[str, Any]]:
+    """Metrics of the project's own among those measured: all that aggregation and gates need of them."""
+    known = load_registry()
+    own = {one.metric.name: one.metric for one in (*plan.measures, *plan.run_measures) if one.metric.name not in known}
+    return {name: {key: getattr(metric, key) for key in DESCRIBED} for name, metric in own.items()}
+
+
+def meanings(plan: Plan) -> dict[str, str]:
+    """What metrics of the project's own say of themselves, for people: the first paragraph of each."""
+    own = {one.metric.name: one.metric for one in (*plan.measures, *plan.run_measures)}
+    return {name: own[name].doc.split("\n\n")[0] for name in described_metrics(plan)}
+
+
+def plan_of(run: StoredRun, current: Settings, root: Path) -> Plan:
+    """The plan of a stored run: what decides about results as it was then, all else as the project has it now.
+
+    A metric of the project's own is known by its description: its scores can be aggregated and gated, not made anew.
+    """
+    return make_plan(settings_of(run, current), registry_of(run), root)
+
+
+def settings_of(run: StoredRun, current: Settings) -> Settings:
+    """The settings that the run had, where they decide about results."""
+    told = dict(run.config["settings"])
+    known = load_registry()
+    options = {name: value for name, value in told.pop("metric_options").items() if name in known}
+    gates = told.pop("gates")
+    then = {name: tuples_of(value) for name, value in told.items() if name in Settings.model_fields}
+    return current.model_copy(
+        update=then
+        | {
+            "mapping": None,
+            "metric_options": options,
+            "gates": Gates(case=tuple(gates["case"]), run=tuple(gates["run"])),
+            "enabled": tuple(run.config["metrics"]),
+        }
+    )
+
+
+def registry_of(run: StoredRun) -> Registry:
+    """All known metrics, and those of the run's project by their descriptions."""
+    registry = load_registry()
+    said = run.config.get("own_meanings", {})
+    for name, one in run.config.get("own_metrics", {}).items():
+        if name not in registry:
+            registry.add(Metric(name, _Described(said.get(name, "")), **(one | {"scale": tuple(one["scale"])})))
+    return registry
+
+
+def is_described(metric: Metric) -> bool:
+    """Is this a metric of which only the description is known?"""
+    return metric.function is without_code or isinstance(metric.function, _Described)
+
+
+def without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: ARG001 because metrics are called so
+    return NotApplicable("the metric is the project's own: only pytest can compute it")
+
+
+class _Described:
+    """The same, with what the metric says of itself."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __call__(self, obs: object, k: int | None = None) -> NotApplicable:
+        return without_code(obs, k)

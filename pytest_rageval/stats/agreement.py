@@ -1,0 +1,277 @@
+"""Do a judge and people agree? At the gate, over the scale, and in the order that they put answers in.
+
+Here *positive* means: fails the gate. People are taken to be right, the judge is what is examined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from statistics import NormalDist, correlation
+from typing import NamedTuple
+
+from pytest_rageval.stats.intervals import LEVEL, Interval, wilson
+
+Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+
+
+class LabelPair(NamedTuple):
+    """One answer: does it pass by what a person said, and what did the judge score?"""
+
+    passes: bool
+    score: float
+
+
+class Estimate(NamedTuple):
+    """A value with its 95 % interval; None where the data give none."""
+
+    value: float
+    interval: Interval | None
+
+
+# ── at the gate ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Answers by what the judge says and what people say of them; positive: fails the gate.
+
+    tp  both fail it      fp  the judge alone fails it
+    fn  people alone do   tn  both pass it
+    """
+
+    tp: int
+    fp: int
+    fn: int
+    tn: int
+
+    @classmethod
+    def of(cls, decided: Iterable[tuple[bool, bool]]) -> Confusion:
+        """From pairs (passes by the judge, passes by people)."""
+        count = Counter((bool(judge), bool(human)) for judge, human in decided)
+        return cls(count[False, False], count[False, True], count[True, False], count[True, True])
+
+    @property
+    def n(self) -> int:
+        return self.tp + self.fp + self.fn + self.tn
+
+    @property
+    def agreement(self) -> Estimate | None:
+        """Share of answers on the same side of the gate for both, with Wilson's interval; None without answers."""
+        if not self.n:
+            return None
+        share = (self.tp + self.tn) / self.n
+        return Estimate(share, wilson(share, self.n))
+
+    @property
+    def precision(self) -> float | None:
+        """Of the answers that the judge fails, the share that people fail."""
+        return _share(self.tp, self.tp + self.fp)
+
+    @property
+    def recall(self) -> float | None:
+        """Of the answers that people fail, the share that the judge fails."""
+        return _share(self.tp, self.tp + self.fn)
+
+    @property
+    def specificity(self) -> float | None:
+        """Of the answers that people pass, the share that the judge passes."""
+        return _share(self.tn, self.tn + self.fp)
+
+    @property
+    def youden(self) -> float | None:
+        """Recall + specificity - 1: 1 at best, 0 for guessing. Source: Youden 1950."""
+        if self.recall is None or self.specificity is None:
+            return None
+        return self.recall + self.specificity - 1
+
+    @property
+    def kappa(self) -> Estimate | None:
+        """Agreement beyond chance: 1 at best, 0 for chance. None where both say one and the same of all answers.
+
+        Source: Cohen 1960. The interval is that of Fleiss, Cohen and Everitt 1969 with half an answer added to each
+        of the four cells, so that perfect agreement on a few answers is not taken for certainty.
+        """
+        value = _kappa([[self.tp, self.fp], [self.fn, self.tn]])
+        if value is None:
+            return None
+        cells = [[self.tp + 0.5, self.fp + 0.5], [self.fn + 0.5, self.tn + 0.5]]
+        centre = _kappa(cells)
+        assert centre is not None  # no margin of these cells is empty
+        half = Z * kappa_error(cells)
+        return Estimate(value, (max(-1.0, min(value, centre - half)), min(1.0, max(value, centre + half))))
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _kappa(cells: Sequence[Sequence[float]]) -> float | None:
+    n = math.fsum(map(math.fsum, cells))
+    if not n:
+        return None
+    by_row = [math.fsum(row) / n for row in cells]
+    by_column = [math.fsum(column) / n for column in zip(*cells, strict=True)]
+    same = math.fsum(cells[at][at] for at in range(len(cells))) / n
+    chance = math.fsum(row * column for row, column in zip(by_row, by_column, strict=True))
+    return None if chance >= 1 else (same - chance) / (1 - chance)
+
+
+def kappa_error(cells: Sequence[Sequence[float]]) -> float:
+    """Standard error of kappa from counts by two raters (rows and columns), no margin of which is all there is.
+
+    Source: Fleiss, Cohen and Everitt 1969, for large samples.
+    """
+    n = math.fsum(map(math.fsum, cells))
+    share = [[count / n for count in row] for row in cells]
+    by_row = [math.fsum(row) for row in share]
+    by_column = [math.fsum(column) for column in zip(*share, strict=True)]
+    size = range(len(cells))
+    chance = math.fsum(by_row[at] * by_column[at] for at in size)
+    kappa = (math.fsum(share[at][at] for at in size) - chance) / (1 - chance)
+    same = math.fsum(share[at][at] * (1 - (by_row[at] + by_column[at]) * (1 - kappa)) ** 2 for at in size)
+    other = math.fsum(share[i][j] * (by_column[i] + by_row[j]) ** 2 for i in size for j in size if i != j)
+    variance = same + (1 - kappa) ** 2 * other - (kappa - chance * (1 - kappa)) ** 2
+    return math.sqrt(max(0.0, variance) / n) / (1 - chance)
+
+
+def in_words(kappa: float) -> str:
+    """What a kappa is called. Source: Landis and Koch 1977; the borders are their convention."""
+    rounded = round(kappa, 2)  # their classes are written with two digits: 0.61 to 0.80
+    if rounded < 0:
+        return "poor"
+    names = ((0.8, "almost perfect"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"))
+    return next((name for above, name in names if rounded > above), "slight")
+
+
+# ── over the scale ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def step_of(scale: tuple[float, float]) -> float:
+    """The steps to which scores are rounded for weighted kappa: 1, or a tenth of a scale shorter than 2."""
+    return 1.0 if scale[1] - scale[0] >= 2 else (scale[1] - scale[0]) / 10
+
+
+def weighted_kappa(
+    pairs: Sequence[tuple[float, float]], scale: tuple[float, float], *, squared: bool = False
+) -> float | None:
+    """Agreement beyond chance over the steps of a scale, near misses counting less than far ones.
+
+    Scores are rounded to `step_of(scale)`, halves upwards. The weight of a difference is its size, or its square. None
+    without pairs, and where both have one and the same value throughout. Source: Cohen 1968.
+    """
+    low, step, power = scale[0], step_of(scale), 2 if squared else 1
+    steps = [tuple(math.floor((score - low) / step + 0.5 + 1e-9) for score in pair) for pair in pairs]
+    if not steps:
+        return None
+    ours, theirs = Counter(one for one, _ in steps), Counter(other for _, other in steps)
+    seen = math.fsum(abs(one - other) ** power for one, other in steps) / len(steps)
+    by_chance = math.fsum(
+        n * m * abs(one - other) ** power for one, n in ours.items() for other, m in theirs.items()
+    ) / (len(steps) ** 2)
+    return None if not by_chance else 1 - seen / by_chance
+
+
+# ── in their order ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """Correlation of ranks, ties with their mean rank: -1 to 1; None where one side says the same of all answers."""
+    ours, theirs = [one for one, _ in pairs], [other for _, other in pairs]
+    if len(set(ours)) < 2 or len(set(theirs)) < 2:
+        return None
+    return max(-1.0, min(1.0, correlation(_ranks(ours), _ranks(theirs))))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """1-based ranks, equal values with the mean of theirs."""
+    found = [0.0] * len(values)
+    before = 0
+    for _, group in groupby(sorted(range(len(values)), key=values.__getitem__), key=values.__getitem__):
+        tied = list(group)
+        for position in tied:
+            found[position] = before + (len(tied) + 1) / 2
+        before += len(tied)
+    return found
+
+
+def auroc(pairs: Sequence[LabelPair]) -> Estimate | None:
+    """The chance that the judge scores an answer that passes higher than one that fails, ties counting half.
+
+    0 to 1, 0.5 for guessing; None without answers of both kinds. The interval is that of DeLong, DeLong and
+    Clarke-Pearson 1988 on the logit scale (Qin and Hotilovac 2008); where its variance is 0, as with kinds that do not
+    overlap, Newcombe's 2006 (method 5); None with fewer than two of a kind.
+    """
+    good = [pair.score for pair in pairs if pair.passes]
+    bad = [pair.score for pair in pairs if not pair.passes]
+    if not good or not bad:
+        return None
+    among_all = _ranks([*good, *bad])
+    # Of each answer the share of the other kind that lies on its right side.
+    beaten = [(total - own) / len(bad) for total, own in zip(among_all, _ranks(good), strict=False)]
+    beaten_by = [1 - (total - own) / len(good) for total, own in zip(among_all[len(good) :], _ranks(bad), strict=True)]
+    area = math.fsum(beaten) / len(beaten)
+    if len(good) < 2 or len(bad) < 2:
+        return Estimate(area, None)
+    variance = _variance(beaten) / len(good) + _variance(beaten_by) / len(bad)
+    if variance <= 1e-12 or not 0 < area < 1:
+        return Estimate(area, _newcombe(area, len(good), len(bad)))
+    half = Z * math.sqrt(variance) / (area * (1 - area))
+    centre = math.log(area / (1 - area))
+    return Estimate(area, (_logistic(centre - half), _logistic(centre + half)))
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _logistic(value: float) -> float:
+    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
+
+
+def _newcombe(area: float, n_good: int, n_bad: int) -> Interval:
+    """Where the area lies just Z standard errors, as that area would have them, from what was found."""
+
+    def bound(outer: float) -> float:
+        inner = area
+        for _ in range(60):
+            middle = (inner + outer) / 2
+            spread = (1 - middle) / (2 - middle) + middle / (1 + middle)
+            variance = middle * (1 - middle) * (1 + ((n_good + n_bad) / 2 - 1) * spread) / (n_good * n_bad)
+            if abs(middle - area) < Z * math.sqrt(variance):
+                inner = middle
+            else:
+                outer = middle
+        return outer
+
+    return (bound(0.0), bound(1.0))
+
+
+def roc(pairs: Sequence[LabelPair]) -> list[tuple[float, float]]:
+    """The curve from (0, 0) to (1, 1): for ever higher limits, the share of passing and of failing answers below.
+
+    x is 1 - specificity and y recall of *fails*; empty without answers of both kinds.
+    """
+    good, bad = sum(pair.passes for pair in pairs), sum(not pair.passes for pair in pairs)
+    if not good or not bad:
+        return []
+    points, x, y = [(0.0, 0.0)], 0, 0
+    for _, group in groupby(sorted(pairs, key=lambda pair: pair.score), key=lambda pair: pair.score):
+        for pair in group:
+            x, y = x + pair.passes, y + (not pair.passes)
+        points.append((x / good, y / bad))
+    # A corner in the middle of a straight line says nothing.
+    inner = [
+        here
+        for (before, here), (_, after) in zip(pairwise(points), pairwise(points[1:]), strict=False)
+        if not _is_between(before, here, after)
+    ]
+    return [points[0], *inner, points[-1]]
+
+
+def _is_between(before: tuple[float, float], here: tuple[float, float], after: tuple[float, float]) -> bool:
+    return before[0] == here[0] == after[0] or before[1] == here[1] == after[1]

@@ -1,0 +1,103 @@
+"""How small a change could so many cases have shown? The power of the paired tests, turned around."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from statistics import NormalDist
+
+from pytest_rageval.stats.sign_flip import LEVEL, binomial_tail
+
+POWER = 0.8
+FEWEST = 6
+"""With fewer changed cases no sign-flip test gets below the level: 2 / 2**5 is 0.06."""
+COUNTED = 60
+"""Up to so many changed cases the power for shares is exact; beyond, its limit is off by a hundredth at most."""
+UNLIKELY = 1e-9
+_Z_LEVEL = NormalDist().inv_cdf(1 - LEVEL / 2)
+_Z_POWER = NormalDist().inv_cdf(POWER)
+
+
+def detectable_mean(differences: Sequence[float], widest: float) -> float | None:
+    """The smallest change of a mean that cases differing like these would show with power 0.8 at level 0.05.
+
+    From the standard deviation of the differences, with the quantiles of Student's t. None where nothing can be said:
+    fewer than six cases changed, all by the same, or none smaller than `widest`, the largest change there can be.
+    """
+    n = len(differences)
+    if n - differences.count(0) < FEWEST:
+        return None
+    deviation = math.dist(differences, [math.fsum(differences) / n] * n) / math.sqrt(n - 1)
+    found = (_student(_Z_LEVEL, n - 1) + _student(_Z_POWER, n - 1)) * deviation / math.sqrt(n)
+    return found if 0 < found <= widest else None
+
+
+@lru_cache(maxsize=256)
+def detectable_share(n: int, changed: int) -> float | None:
+    """The same for a share of n cases of which `changed` differ between the runs, one way or the other.
+
+    Beside the drop, as many cases are taken to change as did; where a drop needs more, they all change for the worse.
+    So even a run in which nothing changed says something. None for fewer than six cases. Source: the unconditional
+    power of McNemar's exact test; beyond `COUNTED` changes its normal limit (Connor 1987), one case later, since cases
+    are whole.
+    """
+    if n < FEWEST:
+        return None
+    power = _exact_power if changed <= COUNTED else _normal_power
+    low, high = 0.0, min(n, 12 + 3 * math.sqrt(changed))  # more than the limit needs, in cases
+    for _ in range(16):
+        middle = (low + high) / 2
+        low, high = (low, middle) if power(n, max(changed, middle) / n, middle / n) >= POWER else (middle, high)
+    return high / n
+
+
+def _normal_power(n: int, changing: float, drop: float) -> float:
+    """How likely the drop stands out, in the limit for many changed cases."""
+    needed = 1 + _Z_LEVEL * math.sqrt(n * changing)
+    return NormalDist().cdf((n * drop - needed) / math.sqrt(n * (changing - drop * drop)))
+
+
+def _exact_power(n: int, changing: float, drop: float) -> float:
+    """How likely McNemar's exact test shows a drop: summed over how many cases get better all the same."""
+    better, worse = (changing - drop) / 2, (changing + drop) / 2
+    total = 0.0
+    for gained, likely in enumerate(_binomial(n, better)):
+        too_few = math.fsum(islice(_binomial(n - gained, worse / (1 - better)), _needed(gained)))
+        total += likely * (1 - too_few)
+        if gained > n * better and likely < UNLIKELY:
+            break
+    return total
+
+
+@lru_cache(maxsize=1024)
+def _needed(gained: int) -> int:
+    """How many cases must get worse to be significant beside so many that get better."""
+    lost = _needed(gained - 1) + 1 if gained else FEWEST
+    while 2 * binomial_tail(lost + gained, gained) > LEVEL:
+        lost += 1
+    return lost
+
+
+def _binomial(n: int, share: float) -> Iterator[float]:
+    """How likely are 0, 1, … n of n? Where n times share is beyond a few hundred, floats would not do."""
+    if share > 1 - UNLIKELY:
+        yield from (float(k == n) for k in range(n + 1))
+        return
+    odds = share / (1 - share)
+    likely = math.exp(n * math.log1p(-share))
+    for k in range(n + 1):
+        yield likely
+        likely *= odds * (n - k) / (k + 1)
+
+
+def _student(z: float, freedom: int) -> float:
+    """The quantile of Student's t by that of the normal distribution. Source: Abramowitz and Stegun 26.7.5."""
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return math.fsum(term / float(freedom) ** order for order, term in enumerate(terms))

@@ -1,0 +1,158 @@
+"""Which limit would serve best? Chosen on some of the answers, and held against the present one on the others."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from pytest_rageval.stats.agreement import Confusion, LabelPair
+from pytest_rageval.stats.intervals import Interval
+from pytest_rageval.stats.pass_rate import paired_difference
+
+Aim = Literal["youden", "agreement"]
+FEWEST = 20
+"""Answers of a kind (passing, failing) below which no limit is suggested: a single one would shift it too far."""
+FOLDS = 10
+STEPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A limit that scores must reach, chosen to serve one aim.
+
+    value     what it reaches on the answers that it was chosen on: too good by what it was fitted to them
+    held_out  what limits chosen on nine tenths of the answers reach on the tenth left out
+    present   what the present limit reaches
+    gain      held_out - present, and its 95 % interval
+    chosen    the lowest and the highest of the limits chosen on nine tenths
+    """
+
+    aim: Aim
+    limit: float
+    value: float
+    held_out: float
+    present: float
+    gain: float
+    gain_interval: Interval
+    chosen: Interval
+    is_present: bool
+
+    @property
+    def is_clearly_better(self) -> bool:
+        """Is it better than the present limit even at the lower end of the interval?"""
+        return self.gain_interval[0] > 0
+
+
+def best_threshold(
+    pairs: Sequence[LabelPair], scale: Interval, holds: Callable[[float], bool], present: float, aim: Aim
+) -> Threshold | str:
+    """The best limit for `score >= limit`, or one line that says why there is none.
+
+    pairs    what people said and what the judge scored
+    scale    of the scores: limits are looked for in steps of a hundredth of it
+    holds    the present gate, `present` its limit; of limits that serve equally well the nearest is chosen
+    aim      'youden': recall + specificity - 1, which does not depend on how many answers fail (Youden 1950);
+             'agreement': the share of answers on the right side
+
+    Limits that fail or pass all answers are not looked at. Held-out figures come from ten-fold cross-validation with
+    folds drawn by a fixed seed, each with its share of passing and of failing answers; the gain's interval from
+    paired differences (Bonett and Price 2012), as if folds were independent.
+    """
+    good, bad = sum(pair.passes for pair in pairs), sum(not pair.passes for pair in pairs)
+    if min(good, bad) < FEWEST:
+        return f"too few labels: {good} pass and {bad} fail, at least {FEWEST} of each are needed"
+    whole = _best(pairs, scale, present, aim)
+    if whole is None:
+        return "the judge gives all answers much the same score"
+    decided: list[tuple[LabelPair, bool]] = []
+    limits: list[float] = []
+    for chosen_on, left_out in _folds(pairs):
+        found = _best(chosen_on, scale, present, aim)
+        limit = present if found is None else found.limit
+        limits.append(limit)
+        decided += [(pair, pair.score >= limit) for pair in left_out]
+    held_out = Confusion.of((judge, pair.passes) for pair, judge in decided)
+    now = Confusion.of((holds(pair.score), pair.passes) for pair in pairs)
+    after, before = _reached(held_out, aim), _reached(now, aim)
+    return Threshold(
+        aim=aim,
+        limit=whole.limit,
+        value=whole.value,
+        held_out=after,
+        present=before,
+        gain=after - before,
+        gain_interval=_gain_interval(decided, holds, aim),
+        chosen=(min(limits), max(limits)),
+        is_present=whole.limit == present,
+    )
+
+
+def _reached(confusion: Confusion, aim: Aim) -> float:
+    if aim == "youden":
+        assert confusion.youden is not None  # there are answers of both kinds
+        return confusion.youden
+    return (confusion.tp + confusion.tn) / confusion.n
+
+
+class _Choice(NamedTuple):
+    limit: float
+    value: float
+
+
+def _best(pairs: Sequence[LabelPair], scale: Interval, present: float, aim: Aim) -> _Choice | None:
+    """The limit that reaches most, of equals the one nearest to the present; None where no limit parts the answers.
+
+    Of limits that part the answers alike it is the present one, else the middle one: the furthest from either score.
+    """
+    good = sorted(pair.score for pair in pairs if pair.passes)
+    bad = sorted(pair.score for pair in pairs if not pair.passes)
+    found: tuple[float, float, _Choice] | None = None
+    by_parting = groupby(_limits(scale), key=lambda limit: (bisect_left(good, limit), bisect_left(bad, limit)))
+    for (false_alarms, caught), group in by_parting:
+        if not 0 < false_alarms + caught < len(pairs):
+            continue
+        alike = list(group)
+        limit = present if alike[0] <= present <= alike[-1] else alike[(len(alike) - 1) // 2]
+        value = _reached(Confusion(caught, false_alarms, len(bad) - caught, len(good) - false_alarms), aim)
+        ranked = (round(value, 12), -abs(limit - present), _Choice(limit, value))
+        if found is None or ranked[:2] > found[:2]:
+            found = ranked
+    return found[2] if found else None
+
+
+def _limits(scale: Interval) -> Iterator[float]:
+    low, high = scale
+    return (round(low + (high - low) * step / STEPS, 9) for step in range(1, STEPS + 1))
+
+
+def _folds(pairs: Sequence[LabelPair]) -> Iterator[tuple[list[LabelPair], list[LabelPair]]]:
+    """Ten times: nine tenths, and the tenth left out."""
+    generator = random.Random(FOLDS)  # noqa: S311 because the same folds are wanted again, not secret ones
+    fold_of: dict[int, int] = {}
+    for kind in (True, False):
+        places = [place for place, pair in enumerate(pairs) if pair.passes is kind]
+        generator.shuffle(places)
+        fold_of |= {place: number % FOLDS for number, place in enumerate(places)}
+    for fold in range(FOLDS):
+        yield (
+            [pair for place, pair in enumerate(pairs) if fold_of[place] != fold],
+            [pair for place, pair in enumerate(pairs) if fold_of[place] == fold],
+        )
+
+
+def _gain_interval(decided: Sequence[tuple[LabelPair, bool]], holds: Callable[[float], bool], aim: Aim) -> Interval:
+    """Over all answers, or, for Youden's J, over each kind by itself and then added up."""
+    kinds = [[one for one in decided if one[0].passes is kind] for kind in (True, False)]
+    groups = kinds if aim == "youden" else [list(decided)]
+    parts = []
+    for group in groups:
+        right_now = [(judge == pair.passes, holds(pair.score) == pair.passes) for pair, judge in group]
+        mended = sum(after and not before for after, before in right_now)
+        spoilt = sum(before and not after for after, before in right_now)
+        parts.append(paired_difference(mended, spoilt, len(group)))
+    total = parts[0] if len(parts) == 1 else parts[0].plus(parts[1])
+    return total.interval()

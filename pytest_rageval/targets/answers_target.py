@@ -1,0 +1,78 @@
+"""A system whose answers are in a file already: scoring only, nothing is called."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from pytest_rageval.errors import TargetError
+from pytest_rageval.model import Answer, AskRequest
+from pytest_rageval.targets.answer_files import AnswerRecord, AnswersFile
+from pytest_rageval.targets.values import shown_value
+
+
+class AnswersTarget:
+    """Looks the answer of a case up by its full key (`path::id`) or its id."""
+
+    is_called = False
+    """Nothing is asked, so there is nothing to time."""
+
+    def __init__(self, answers: AnswersFile, name: str | None = None) -> None:
+        of_system = f"#{answers.system}" if answers.system is not None else ""
+        self.name = name or f"answers:{answers.shown}{of_system}"
+        self._answers = answers
+
+    async def ask(self, request: AskRequest) -> Answer:
+        """The answer to the case with this key; TargetError `missing` if the file has none."""
+        record = self._record(request.case_key)
+        if record is None:
+            raise TargetError("missing", f"{self._answers.shown}: no answer for {request.case_key}")
+        return record.answer
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+    def has_answer(self, case_key: str) -> bool:
+        """Is there an answer for the case with this key?"""
+        return self._record(case_key) is not None
+
+    def check_coverage(self, cases: Sequence[tuple[str, str]], *, is_partial_allowed: bool = False) -> list[str]:
+        """Everything that does not fit between the file and all cases, given as (key, id): one line each.
+
+        Cases without an answer (unless `is_partial_allowed`), ids that no case has, ids that several cases have, and
+        cases that are answered twice, by id and by key.
+        """
+        by_id: dict[str, list[str]] = {}
+        for key, case_id in cases:
+            by_id.setdefault(case_id, []).append(key)
+        keys = {key for key, _ in cases}
+        known = [*by_id, *keys]
+        problems = []
+        for record in self._answers.records.values():
+            where = f"{self._answers.shown}:{record.line}"
+            if record.id in keys:
+                continue
+            of_id = by_id.get(record.id, [])
+            if not of_id:
+                problems.append(f"{where}: no case has the id {shown_value(record.id)}{_nearest(record.id, known)}")
+            elif len(of_id) > 1:
+                problems.append(
+                    f"{where}: id {shown_value(record.id)} stands in {len(of_id)} case files; "
+                    f"write {' or '.join(of_id)}"
+                )
+            elif of_id[0] in self._answers.records:
+                other = self._answers.records[of_id[0]].line
+                problems.append(f"{where}: {of_id[0]} already has an answer at line {other}")
+        if not is_partial_allowed:
+            problems += [f"{self._answers.shown}: no answer for {key}" for key, _ in cases if not self.has_answer(key)]
+        return problems
+
+    def _record(self, case_key: str) -> AnswerRecord | None:
+        records = self._answers.records
+        return records.get(case_key) or records.get(case_key.partition("::")[2])
+
+
+def _nearest(written: str, known: Sequence[str]) -> str:
+    # Comparing with many thousands of ids, for each of as many wrong ones, would take minutes.
+    near = difflib.get_close_matches(written, known, n=1) if len(known) <= 2000 else []
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,84 @@
+"""A RAG system that is a Python function, sync or async: from a question to a str, a dict or an Answer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from pytest_rageval.errors import SettingsError, TargetError
+from pytest_rageval.model import Answer, AskRequest
+from pytest_rageval.targets.foreign_code import call_foreign
+from pytest_rageval.targets.native_contract import (
+    answer_from_record,
+    answer_from_response,
+    answer_from_text,
+    answer_to_response,
+)
+from pytest_rageval.targets.values import shown_value
+
+
+class CallableTarget:
+    """Calls a function with the question.
+
+    A parameter named `request` that is not the first one receives the whole `AskRequest`. A function that is not
+    async runs in a daemon thread. What it raises is the error of that case, of kind `exception`; what takes longer
+    than `timeout` seconds is a `timeout` (a thread that hangs is left behind). A dict is an answer record.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None, *, timeout: float = 120.0) -> None:
+        self.name = name or _name_of(function)
+        self._function = function
+        self._timeout = timeout
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - of an object, __call__ says whether it is async
+        )
+        self._takes_request = _takes_request(function, self.name)
+
+    async def ask(self, request: AskRequest) -> Answer:
+        """One call; raises TargetError where it fails or returns something else."""
+
+        def call() -> Any:
+            named = {"request": request} if self._takes_request else {}
+            return self._function(request.question, **named)
+
+        result = await call_foreign(call, self.name, self._timeout, is_async=self._is_async)
+        return answer_of(result, self.name)
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+
+def answer_of(result: Any, where: str) -> Answer:
+    """What a function returned as an Answer, checked as strictly as a response over the network."""
+    if isinstance(result, str):
+        return answer_from_text(result, where)
+    if isinstance(result, dict):
+        return answer_from_record(result, where)
+    if isinstance(result, Answer):
+        try:
+            response = answer_to_response(result)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise TargetError("invalid_response", f"{where}: the Answer holds wrong types: {error}") from None
+        return answer_from_response(response, where)
+    message = f"{where}: returned {type(result).__name__} {shown_value(result)}, expected str, dict or Answer"
+    raise TargetError("invalid_response", message)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def _takes_request(function: Callable[..., Any], name: str) -> bool:
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):  # some built-in callables have none
+        return False
+    parameters = list(signature.parameters)
+    takes_request = "request" in parameters[1:]
+    try:
+        signature.bind("", **({"request": None} if takes_request else {}))
+    except TypeError as error:
+        raise SettingsError(f"{name} cannot be called with a question alone: {error}") from None
+    return takes_request

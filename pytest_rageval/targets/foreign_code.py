@@ -1,0 +1,120 @@
+"""How is code that is not ours called: in time, away from the event loop, and its exceptions said in one line?"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import sysconfig
+import threading
+import traceback
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pytest_rageval.errors import TargetError
+from pytest_rageval.text import printable
+
+T = TypeVar("T")
+
+_LONGEST_MESSAGE = 300
+_NOT_THEIRS = tuple(
+    str(Path(folder)) for folder in {Path(__file__).parents[1], *map(Path, sysconfig.get_paths().values())}
+)
+
+
+async def call_foreign(
+    call: Callable[[], Any],
+    where: str,
+    seconds: float,
+    *,
+    is_async: bool,
+    kind_of: Callable[[BaseException], str] = lambda _: "exception",
+) -> Any:
+    """What `call` gives, awaited if it can be; TargetError where it gives nothing in time or raises.
+
+    Unless `is_async`, it is called in a daemon thread of its own: one that hangs blocks neither the loop nor the exit.
+    `kind_of` names the kind of an exception.
+    """
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            result = call() if is_async else await _in_thread(call)
+            return await result if inspect.isawaitable(result) else result
+    # Code of the user's may raise anything, SystemExit and pytest.skip() included: it is an error of this case alone.
+    except BaseException as error:
+        if must_pass(error):
+            raise
+        if isinstance(error, TimeoutError) and limit.expired():
+            raise TargetError("timeout", f"{where}: no answer within {seconds:.3g} s") from None
+        raised = error.error if isinstance(error, _Raised) else error
+        if isinstance(raised, TargetError):
+            raise raised from None
+        raise TargetError(kind_of(raised), f"{where}: {described_exception(raised)}") from None
+
+
+def must_pass(error: BaseException) -> bool:
+    """Is this no failure of the code called, but the end of the program or the cancelling of the current task?"""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)
+
+
+def described_exception(error: BaseException) -> str:
+    """Type and message of an exception and where in the user's own code it came from, in one line."""
+    said = printable(" ".join(str(error)[: 2 * _LONGEST_MESSAGE].split()))
+    if len(said) > _LONGEST_MESSAGE:
+        said = said[: _LONGEST_MESSAGE - 1] + "…"
+    name = type(error).__name__
+    place = _place(error)
+    return name + (f": {said}" if said else "") + (f" (at {place})" if place else "")
+
+
+def _place(error: BaseException) -> str:
+    """`file:line` of the last frame that lies neither in a library nor here."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return ""  # its own message says where
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if not frame.filename.startswith((*_NOT_THEIRS, "<"))]
+    if not theirs:
+        return ""
+    path, line = Path(theirs[-1].filename), theirs[-1].lineno
+    return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{line}"
+
+
+class _Raised(Exception):
+    """Carries out of a thread what cannot be raised across it as it is, such as StopIteration."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _in_thread(call: Callable[[], T]) -> Awaitable[T]:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def hand_over(result: Any, raised: BaseException | None) -> None:
+        if future.done():  # nobody waits any more
+            return
+        if raised is None:
+            future.set_result(result)
+        else:
+            future.set_exception(_Raised(raised))
+
+    def run() -> None:
+        result, raised = None, None
+        try:
+            result = context.run(call)
+        except BaseException as error:  # noqa: BLE001 - handed to who waits for it
+            raised = error
+        try:
+            loop.call_soon_threadsafe(hand_over, result, raised)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise
+
+    threading.Thread(target=run, name="rageval-call", daemon=True).start()
+    return future

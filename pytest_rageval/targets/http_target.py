@@ -1,0 +1,74 @@
+"""A RAG system behind the native HTTP contract: `POST {url}/api/v1/ask?debug=true`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_rageval.errors import TargetError
+from pytest_rageval.http.client import HttpFailure, SlottedClient, endpoint, public_url
+from pytest_rageval.model import Answer, AskRequest, Json
+from pytest_rageval.targets.ask_body import ASK_PATH, STATS_PATH, ask_body
+from pytest_rageval.targets.native_contract import answer_from_body, data_from_body
+from pytest_rageval.targets.target_credentials import with_token
+
+
+class HttpTarget:
+    """Asks a server. `name` is its URL without credentials.
+
+    timeout    seconds for one attempt; a question with its retries takes at most `timeout` × (`retries` + 1)
+    headers    sent with every question, already resolved; an `authorization` among them replaces the bearer token
+    app        an ASGI application of this process to ask in place of the network
+    backoff    seconds before the first retry
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str | None = None,
+        timeout: float = 120.0,
+        retries: int = 2,
+        concurrency: int = 16,
+        max_bytes: int = 16 * 2**20,
+        headers: Mapping[str, str] | None = None,
+        app: Any = None,
+        backoff: float = 0.5,
+    ) -> None:
+        self.name = name or public_url(url)
+        self.url = url
+        self._ask = endpoint(url, ASK_PATH, debug="true")
+        self._stats = endpoint(url, STATS_PATH)
+        self._where = f"POST {public_url(self._ask)}" if name is None else name
+        self._client = SlottedClient(
+            slots=concurrency,
+            timeout=timeout,
+            retries=retries,
+            max_bytes=max_bytes,
+            headers=with_token(headers),
+            app=app,
+            backoff=backoff,
+        )
+
+    async def ask(self, request: AskRequest) -> Answer:
+        """One question; raises TargetError where no usable answer comes."""
+        try:
+            reply = await self._client.request("POST", self._ask, json=ask_body(request))
+        except HttpFailure as failure:
+            raise TargetError(failure.kind, str(failure)) from None
+        return answer_from_body(reply.body, self._where)
+
+    async def index_stats(self) -> dict[str, Json] | None:
+        """What the system says of its index; None where it does not offer that."""
+        try:
+            reply = await self._client.request("GET", self._stats)
+            stats = data_from_body(reply.body, f"GET {public_url(self._stats)}")
+        except HttpFailure as failure:
+            if failure.kind == "http_4xx":
+                return None
+            raise TargetError(failure.kind, str(failure)) from None
+        return stats if isinstance(stats, dict) else None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()

@@ -1,0 +1,108 @@
+"""A JSON API with a shape of its own: a template says what is sent, expressions say where the answer stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pytest_rageval.errors import SettingsError, TargetError
+from pytest_rageval.http.client import HttpFailure, SlottedClient, endpoint, public_url
+from pytest_rageval.model import Answer, AskRequest, Json
+from pytest_rageval.targets.mapped.expressions import Expression, Table, response_table
+from pytest_rageval.targets.mapped.template import filled, template_problems
+from pytest_rageval.targets.native_contract import answer_from_record, data_from_body
+from pytest_rageval.targets.target_credentials import with_token
+from pytest_rageval.targets.values import Wrong
+
+if TYPE_CHECKING:
+    from pytest_rageval.config.settings import TargetMapping
+
+PLACE = "target.mapping"
+# Only said of an answer that abstains, and there may be none.
+_OFTEN_ABSENT = frozenset({"abstain_reason"})
+
+
+def checked_mapping(mapping: TargetMapping) -> Table:
+    """The response's expressions, compiled; SettingsError names every problem of the mapping, one line each."""
+    problems = list(template_problems(mapping.request, f"{PLACE}.request"))
+    try:
+        table = response_table(mapping.response, f"{PLACE}.response")
+    except SettingsError as error:
+        raise SettingsError(*problems, *error.problems) from None
+    if problems:
+        raise SettingsError(*problems)
+    return table
+
+
+class MappedTarget:
+    """Asks a server as its mapping says. `name` is its URL without credentials.
+
+    url       with the mapping's path appended; a path and a query of its own are kept
+    Other arguments are those of `HttpTarget`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        mapping: TargetMapping,
+        *,
+        timeout: float = 120.0,
+        retries: int = 2,
+        concurrency: int = 16,
+        max_bytes: int = 16 * 2**20,
+        headers: Mapping[str, str] | None = None,
+        backoff: float = 0.5,
+    ) -> None:
+        self.name = public_url(url)
+        self.url = url
+        self._mapping = mapping
+        self._response = checked_mapping(mapping)
+        # Without a path in the mapping the URL is the address, to its last slash: servers tell /ask from /ask/.
+        last_slash = "/" if urlsplit(url).path.endswith("/") else ""
+        self._address = endpoint(url, mapping.path or last_slash)
+        self._where = f"{mapping.method} {public_url(self._address)}"
+        self._answers = 0
+        self._found: set[str] = set()
+        self._client = SlottedClient(
+            slots=concurrency,
+            timeout=timeout,
+            retries=retries,
+            max_bytes=max_bytes,
+            headers=with_token(headers),
+            backoff=backoff,
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """Fields that were mapped and never found: their metrics are not applicable, perhaps for a slip of the pen."""
+        fields = self._response.fields.keys() - self._found - _OFTEN_ABSENT if self._answers else ()
+        return [f"{PLACE}.response.{name} found nothing in any of {self._answers} responses" for name in sorted(fields)]
+
+    async def ask(self, request: AskRequest) -> Answer:
+        """One question; raises TargetError where no usable answer comes."""
+        body = filled(self._mapping.request, request)
+        try:
+            reply = await self._client.request(self._mapping.method, self._address, json=body)
+        except HttpFailure as failure:
+            raise TargetError(failure.kind, str(failure)) from None
+        if not reply.body.strip():
+            raise TargetError("empty", f"{self._where}: the response has no body")
+        return self._answer(data_from_body(reply.body, self._where))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    def _answer(self, data: Json) -> Answer:
+        try:
+            found: dict[str, Any] = self._response.find(data, "") or {}
+        except Wrong as wrong:
+            raise TargetError("invalid_response", f"{self._where}: mapped {wrong}") from None
+        self._answers += 1
+        self._found |= found.keys()
+        answer = self._response.fields.get("answer")
+        if isinstance(answer, Expression) and "answer" not in found and found.get("abstained") is not True:
+            message = f"{self._where}: {PLACE}.response.answer {answer.written!r} finds nothing in the response"
+            raise TargetError("invalid_response", message)
+        return answer_from_record(found, f"{self._where}: mapped")

@@ -1,0 +1,219 @@
+"""Which target is meant by a spelling, or by what an overridden `rag_client` fixture returned?
+
+Adapters are imported only where they are chosen: scoring a file of answers never loads an HTTP library.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.masking import public_target
+from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.values import shown_value
+
+if TYPE_CHECKING:
+    from pytest_rageval.config.settings import TargetMapping
+    from pytest_rageval.model import EvalCase
+    from pytest_rageval.targets.answer_files import AnswersFile
+    from pytest_rageval.targets.chat_target import Api
+
+GROUP = "rageval.targets"
+SPELLINGS = (
+    "demo, http(s)://HOST[:PORT], openai:MODEL[@URL], ollama:MODEL[@URL], package.module:callable, "
+    "asgi:package.module:app, answers:FILE[#SYSTEM], run:RUN_ID"
+)
+_OURS = frozenset({"demo", "openai", "ollama", "asgi", "answers", "run"})
+_OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def target_from_spec(
+    spec: str,
+    *,
+    root: Path,
+    reports: Path,
+    timeout: float = 120.0,
+    retries: int = 2,
+    concurrency: int = 16,
+    max_bytes: int = 16 * 2**20,
+    headers: Mapping[str, str] | None = None,
+    mapping: TargetMapping | None = None,
+) -> Target:
+    """The target that `spec` spells; SettingsError (or CaseError, for a file of answers) says why there is none.
+
+    root      the project: on `sys.path` for Python targets, and where relative files are looked for
+    reports   the folder whose `runs/` holds earlier runs
+    timeout   seconds for an attempt; `retries`, `concurrency`, `max_bytes` and `headers` as for `HttpTarget`
+    mapping   for a URL: what is sent and where the answer stands; None for the native contract
+    """
+    network: dict[str, Any] = {
+        "timeout": timeout, "retries": retries, "concurrency": concurrency, "max_bytes": max_bytes, "headers": headers,
+    }  # fmt: skip
+    kind, colon, rest = spec.partition(":")
+    if spec == "demo":
+        from pytest_rageval.demo.app import create_app
+        from pytest_rageval.targets.asgi_target import AsgiTarget
+
+        return AsgiTarget(create_app(), "demo", **network)
+    if kind in ("http", "https", "openai", "ollama"):
+        return _over_http(spec, mapping, network)
+    if kind == "asgi" and _OBJECT.fullmatch(rest):
+        from pytest_rageval.targets.asgi_target import AsgiTarget
+
+        return AsgiTarget(_imported(rest, root), spec, **network)
+    if kind == "answers" and rest:
+        from pytest_rageval.targets.answers_target import AnswersTarget
+
+        return AnswersTarget(_answers(rest, root), spec)
+    if kind == "run" and rest:
+        from pytest_rageval.targets.recorded_target import RecordedTarget
+
+        return RecordedTarget(_run_folder(rest, reports), spec)
+    if kind not in _OURS and (factory := _plugged_in(kind)):
+        return factory(rest)
+    if colon and kind not in _OURS and _OBJECT.fullmatch(spec):
+        return target_from_object(_imported(spec, root), name=spec, timeout=timeout)
+    raise SettingsError(f"unknown target {shown_value(public_target(spec))}; targets are spelt {SPELLINGS}")
+
+
+def target_from_object(obj: object, *, name: str | None = None, timeout: float = 120.0) -> Target:
+    """The target behind an object: a Target as it is, an HTTP client with a base URL, or a function."""
+    if isinstance(obj, type):
+        raise SettingsError(f"{name or 'rag_client'}: is the class {obj.__name__}; give an instance, or a function")
+    if isinstance(obj, Target):
+        return obj
+    if hasattr(obj, "post") and hasattr(obj, "base_url"):
+        from pytest_rageval.targets.client_target import ClientTarget
+
+        return ClientTarget(obj, name, timeout=timeout)
+    if callable(obj):
+        from pytest_rageval.targets.callable_target import CallableTarget
+
+        return CallableTarget(obj, name, timeout=timeout)
+    expected = "a Target, an HTTP client with a base URL, or a function from a question to an answer"
+    raise SettingsError(f"{name or 'rag_client'}: is {type(obj).__name__} {shown_value(obj)}, expected {expected}")
+
+
+def check_spec(
+    spec: str,
+    *,
+    root: Path,
+    reports: Path,
+    cases: Sequence[EvalCase],
+    is_partial_allowed: bool = False,
+    mapping: TargetMapping | None = None,
+) -> list[str]:
+    """Whether a target can answer at all, before it is asked: why not, one line each, or nothing.
+
+    One connection to the host of an HTTP target is tried; a file of answers must cover all cases; Python targets are
+    imported. Raises SettingsError or CaseError as `target_from_spec` does.
+    """
+    target = target_from_spec(spec, root=root, reports=reports, mapping=mapping)
+    check_coverage = getattr(target, "check_coverage", None)
+    if check_coverage is not None:
+        found: list[str] = check_coverage(
+            [(case.key, case.id) for case in cases], is_partial_allowed=is_partial_allowed
+        )
+        return found
+    if spec.startswith(("http:", "https:", "openai:", "ollama:")):
+        from pytest_rageval.http.client import probe
+
+        problem = probe(target.url)  # type: ignore[attr-defined] # what `_over_http` makes has one
+        return [f"target {problem}; is the system running?"] if problem else []
+    return []
+
+
+# ── finding things ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _over_http(spec: str, mapping: TargetMapping | None, network: dict[str, Any]) -> Target:
+    """The target behind a URL, or `openai:` or `ollama:` with a model; each has a `url`."""
+    kind, _, rest = spec.partition(":")
+    if kind in ("openai", "ollama"):
+        from pytest_rageval.targets.chat_target import ChatTarget, model_and_url
+
+        try:
+            return ChatTarget(cast("Api", kind), *model_and_url(rest), **network)
+        except SettingsError as error:
+            raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
+    if mapping is not None:
+        from pytest_rageval.targets.mapped.mapped_target import MappedTarget
+
+        return MappedTarget(spec, mapping, **network)
+    from pytest_rageval.targets.http_target import HttpTarget
+
+    return HttpTarget(spec, **network)
+
+
+def _imported(place: str, root: Path) -> Any:
+    """The object at `package.module:name`; SettingsError in one line if there is none."""
+    module_name, _, attributes = place.partition(":")
+    if str(root) not in sys.path:
+        # Left there: the module may import more of the project later.
+        sys.path.insert(0, str(root))
+    try:
+        found: Any = importlib.import_module(module_name)
+    except KeyboardInterrupt:
+        raise
+    # Importing runs code of the user's, which may raise anything, SystemExit included.
+    except BaseException as error:  # noqa: BLE001 because of the line above
+        from pytest_rageval.targets.foreign_code import described_exception
+
+        raise SettingsError(f"target {place}: {module_name} cannot be imported: {described_exception(error)}") from None
+    for name in attributes.split("."):
+        if not hasattr(found, name):
+            near = get_close_matches(name, [known for known in dir(found) if not known.startswith("_")], n=1)
+            remedy = f"; did you mean {near[0]!r}?" if near else ""
+            raise SettingsError(f"target {place}: {module_name} has no {name!r}{remedy}")
+        found = getattr(found, name)
+    return found
+
+
+def _answers(rest: str, root: Path) -> AnswersFile:
+    """The file of answers at FILE[#SYSTEM]; a file whose name holds `#` is found, too."""
+    name, hash_sign, system = (rest, "", "") if (root / rest).is_file() else rest.rpartition("#")
+    if not hash_sign:
+        name = rest
+    path = root / name
+    if not path.is_file():
+        raise SettingsError(f"target answers:{rest}: there is no file {path}")
+    stat = path.stat()
+    return _read_answers(path, system or None, name, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=2)
+def _read_answers(path: Path, system: str | None, shown_as: str, _modified: int, _size: int) -> AnswersFile:
+    """Kept, because coverage is checked first and answers are needed afterwards."""
+    from pytest_rageval.targets.answer_files import load_answers
+
+    return load_answers(path, system, shown_as=shown_as)
+
+
+def _run_folder(run_id: str, reports: Path) -> Path:
+    runs = reports / "runs"
+    if not _RUN_ID.fullmatch(run_id):
+        raise SettingsError(
+            f"target run:{shown_value(run_id)[1:-1]}: that is not the id of a run, as in 20251218_063617"
+        )
+    if not (runs / run_id).is_dir():
+        known = sorted(folder.name for folder in runs.iterdir() if folder.is_dir()) if runs.is_dir() else []
+        last = f"; the last ones are {', '.join(known[-3:])}" if known else f"; {runs} holds no runs"
+        raise SettingsError(f"target run:{run_id}: there is no such run{last}")
+    return runs / run_id
+
+
+def _plugged_in(name: str) -> Callable[[str], Target] | None:
+    """The factory that an installed package registers under this name."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=GROUP, name=name):
+        return cast("Callable[[str], Target]", entry.load())
+    return None

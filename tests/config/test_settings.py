@@ -1,0 +1,145 @@
+"""Settings: option over environment over table over default, all problems at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_rageval.config.files import case_globs, has_table
+from pytest_rageval.config.options import OPTIONS
+from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.errors import SettingsError
+
+
+def a_project(path: Path, table: str, name: str = "pyproject.toml") -> Path:
+    (path / name).write_text(table, encoding="utf-8")
+    return path
+
+
+def test_options_win_over_environment_over_table_over_defaults(tmp_path: Path):
+    root = a_project(tmp_path, '[tool.rageval]\ntarget = "table"\njudge = "none"\nk = 3\n')
+    environment = {"RAGEVAL_TARGET": "environment", "RAGEVAL_JUDGE": "stub:1"}
+    settings = load_settings(root, {"target": "option"}, environment)
+    assert (settings.target, settings.judge, settings.k, settings.reports) == ("option", "stub:1", 3, "reports")
+
+
+def test_rageval_toml_may_hold_the_table_with_or_without_its_name(tmp_path: Path):
+    assert load_settings(a_project(tmp_path, "k = 3\n", "rageval.toml"), {}, {}).k == 3
+    assert load_settings(a_project(tmp_path, "[tool.rageval]\nk = 4\n", "rageval.toml"), {}, {}).k == 4
+
+
+def test_every_option_sets_a_setting():
+    assert {option.field for option in OPTIONS} <= set(Settings.model_fields)
+
+
+def test_parameters_are_json_where_they_can_be_and_text_elsewhere(tmp_path: Path):
+    root = a_project(tmp_path, "[tool.rageval.params]\nmin_score = 0.1\nrerank = true\n")
+    given = ["min_score=0.3", "name=x=y", "flag=false", "list=[1, 2]", "odd=NaN"]
+    params = load_settings(root, {"params": given}, {}).params
+    assert params == {
+        "min_score": 0.3, "rerank": True, "name": "x=y", "flag": False, "list": [1, 2], "odd": "NaN",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("kk = 1", "kk is not a known key; did you mean 'k'?"),
+        ("k = 0", "k is 0, expected greater than or equal to 1"),
+        ('k = "5"', "k is '5', expected a valid integer"),
+        ("k = true", "k is True"),
+        ("timeout = inf", "timeout is inf"),
+        ("timeout = nan", "timeout is nan"),
+        ('known_failures = "ratchets"', "known_failures is 'ratchets', expected 'fail', 'ratchet' or 'report'"),
+        ('cases = "evalcases"', "cases is 'evalcases'"),
+        ("metrics = 3", "metrics is 3, expected a table"),
+        ('gates = { cases = ["mrr >= 1"] }', "cases"),
+        ('[[regression]]\nmetric = "mrr"', "needs one of max_drop and max_rise"),
+        ('[[regression]]\nmetrik = "mrr"\nmax_drop = 1.0', "metrik"),
+        ("update_baseline = true", "update_baseline is not a known key"),
+        ("[params]\nquestion = 1", "params.question cannot be set"),
+        ("[headers]\nX = 3", "headers.X is 3"),
+        ("target = 3", "target is 3, expected a valid string"),
+        ("mapping = {}", "mapping is not a known key"),
+        ('target = { url = "demo" }', "target.url is 'demo', expected a URL, as in 'http://localhost:8080'"),
+        ("target = { url = 3 }", "target.url is 3, expected a URL"),
+        ('target = { uri = "http://h" }', "target.uri is not a known key; did you mean 'url'?"),
+        ("target = { mapping = 3 }", "target.mapping is 3"),
+        ("target = { mapping = { request = {} } }", "target.mapping.response is missing"),
+        ("target.mapping = { request = {}, respones = {} }", "mapping.respones is not a known key; did you mean"),
+        ('target.mapping = { request = {}, response = {}, method = "GET" }', "mapping.method is 'GET', expected"),
+        ('target.mapping = { request = {}, response = {}, path = "ask" }', "target.mapping.path is 'ask', expected"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_with_place_and_value(tmp_path: Path, table: str, said: str):
+    root = a_project(tmp_path, table, "rageval.toml")
+    with pytest.raises(SettingsError) as raised:
+        load_settings(root, {}, {})
+    assert any(said in problem for problem in raised.value.problems), raised.value.problems
+    assert all("\n" not in problem and "rageval.toml" in problem for problem in raised.value.problems)
+
+
+def test_all_problems_come_together(tmp_path: Path):
+    root = a_project(tmp_path, "kk = 1\nretries = -1\nconcurrency = 0\n", "rageval.toml")
+    with pytest.raises(SettingsError) as raised:
+        load_settings(root, {"k": "x"}, {})
+    assert len(raised.value.problems) == 4
+
+
+MAPPED = """
+[target]
+url = "http://localhost:9000"
+[target.mapping]
+path = "/ask"
+request = { query = "{question}", list = [1, "{k}"] }
+response = { answer = "text", retrieved_chunks = { each = "hits", text = "body" } }
+"""
+
+
+def test_a_target_may_be_a_table_with_a_mapping(tmp_path: Path):
+    settings = load_settings(a_project(tmp_path, MAPPED, "rageval.toml"), {}, {})
+    assert settings.target == "http://localhost:9000"
+    assert settings.mapping is not None
+    assert (settings.mapping.method, settings.mapping.path) == ("POST", "/ask")
+    assert settings.mapping.request == {"query": "{question}", "list": [1, "{k}"]}
+    bare = a_project(tmp_path, '[target]\nurl = "http://localhost:9000"\n', "rageval.toml")
+    assert load_settings(bare, {}, {}).mapping is None
+
+
+def test_another_url_keeps_the_mapping_and_another_kind_of_target_leaves_it(tmp_path: Path):
+    root = a_project(tmp_path, MAPPED, "rageval.toml")
+    settings = load_settings(root, {}, {"RAGEVAL_TARGET": "https://staging"})
+    assert settings.target == "https://staging"
+    assert settings.mapping is not None
+    for other in ("demo", "openai:m@http://localhost:9000"):
+        assert load_settings(root, {"target": other}, {}).mapping is None
+
+
+def test_the_url_of_a_mapping_may_come_from_the_command_line_alone(tmp_path: Path):
+    table = '[target.mapping]\nrequest = { q = "{question}" }\nresponse = { answer = "a" }\n'
+    root = a_project(tmp_path, table, "rageval.toml")
+    assert load_settings(root, {}, {}).target is None
+    assert load_settings(root, {"target": "http://host"}, {}).mapping is not None
+
+
+@pytest.mark.parametrize("content", [b"k = ", b"\xff\xfe", b"[tool]\nrageval = 3\n"])
+def test_a_broken_file_is_one_problem(tmp_path: Path, content: bytes):
+    (tmp_path / "rageval.toml").write_bytes(content)
+    with pytest.raises(SettingsError, match=r"^rageval\.toml"):
+        load_settings(tmp_path, {}, {})
+
+
+def test_headers_come_from_the_environment_when_they_say_so(tmp_path: Path):
+    root = a_project(tmp_path, '[tool.rageval.headers]\nAuthorization = "env:BOT_TOKEN"\nX = "plain"\n')
+    settings = load_settings(root, {}, {})
+    assert settings.resolved_headers({"BOT_TOKEN": "t"}) == {"Authorization": "t", "X": "plain"}
+    with pytest.raises(SettingsError, match="BOT_TOKEN is not set"):
+        settings.resolved_headers({})
+
+
+def test_a_project_without_a_table_is_seen_as_such(tmp_path: Path):
+    assert not has_table(tmp_path)
+    assert not has_table(a_project(tmp_path, "[tool.other]\n"))
+    assert has_table(a_project(tmp_path, "[tool.rageval]\n"))
+    assert case_globs(a_project(tmp_path, '[tool.rageval]\ncases = ["x/*.jsonl"]\n')) == ("x/*.jsonl",)

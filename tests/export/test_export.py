@@ -1,0 +1,236 @@
+"""A run for other programs: each record once and in order, in every format the same, and never half a file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kept_runs import a_result, a_run, an_error
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.export.csv_and_json import csv_lines, json_lines
+from pytest_rageval.export.export_source import FIELDS, ExportSource, look_through, replacing
+from pytest_rageval.export.parquet import write_parquet
+from pytest_rageval.export.sqlite import write_sqlite
+from pytest_rageval.model import GateFailed
+from pytest_rageval.runs.reader import StoredRun, open_run
+from pytest_rageval.runs.records import CUT
+
+LONG = "Water boils at 100 degrees. " * 30
+
+
+def stored(path: Path) -> StoredRun:
+    return open_run(path.parent.parent, path.name)
+
+
+def source(path: Path, *, full_text: bool = False) -> ExportSource:
+    return look_through(stored(path), full_text=full_text)
+
+
+def table(source: ExportSource) -> list[dict[str, str]]:
+    return list(csv.DictReader("".join(f"{line}\n" for line in csv_lines(source)).splitlines(keepends=True)))
+
+
+def select(path: Path, statement: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+@pytest.fixture
+def some(tmp_path: Path) -> Path:
+    """A run of three cases, one of which failed and one of which was an error."""
+    gate = GateFailed("recall_any@5", 0.0, ">= 1", "L2_doc_retrieval_fail")
+    failed = a_result("q2", "=1+1", recall=0.0, outcome="failed", failed_gates=(gate,), category="multi_hop")
+    return a_run(tmp_path, "a", failed, a_result("q1"), an_error("q3", "no answer in 5 s"))
+
+
+# ── which records ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_records_come_by_key_and_trial_in_whatever_order_they_were_written(tmp_path: Path):
+    path = a_run(tmp_path, "a", a_result("b"), a_result("a", trial=1), a_result("a"), repeat=2)
+    found = [(record["test_case_id"], record["trial"]) for record in source(path).records()]
+    assert found == [("a", 0), ("a", 1), ("b", 0)]
+
+
+def test_of_a_case_that_was_recorded_twice_the_last_record_counts(tmp_path: Path):
+    path = a_run(tmp_path, "a", a_result(answer="first"), a_result(answer="second"))
+    assert [record["answer"] for record in source(path).records()] == ["second"]
+    assert len(source(path)) == 1
+
+
+def test_a_line_that_was_cut_off_is_left_out_and_said(some: Path):
+    whole = (some / "results.jsonl").read_bytes()
+    (some / "results.jsonl").write_bytes(whole[:-100])
+    found = source(some)
+    assert len(found) == 2
+    assert len(found.notes) == 1
+    assert "is no record and is left out" in found.notes[0]
+
+
+def test_a_run_that_did_not_finish_is_exported_with_what_its_workers_wrote(tmp_path: Path):
+    path = a_run(tmp_path, "a", a_result("q1"), a_result("q2"), is_finished=False)
+    first, second = (path / "results.jsonl").read_text().splitlines(keepends=True)
+    (path / "results.jsonl").write_text(first)
+    (path / "results-gw0.jsonl").write_text(second)
+    found = source(path)
+    assert len(found) == 2
+    assert found.notes == ("run a did not finish: no aggregates, and 2 of its results",)
+    assert json.loads("\n".join(json_lines(found)))["aggregates"] is None
+
+
+def test_a_run_without_results_is_said(tmp_path: Path):
+    path = a_run(tmp_path, "a")
+    (path / "results.jsonl").write_text("")
+    with pytest.raises(SettingsError, match="run a has no results"):
+        source(path)
+
+
+# ── texts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_texts_are_cut_as_recorded_unless_the_full_ones_are_asked_for(tmp_path: Path):
+    path = a_run(tmp_path, "a", a_result(question=LONG, answer=LONG, chunk=LONG), an_error("q2", "late"))
+    cut, _ = source(path).records()
+    full, error = source(path, full_text=True).records()
+    for record, text in [(cut, LONG[:CUT] + "…"), (full, LONG)]:
+        assert (record["question"], record["answer"], record["retrieved_chunks"][0]["text"]) == (text, text, text)
+    assert error["error"]["message"] == "late"
+
+
+def test_full_texts_of_a_run_that_keeps_none_are_refused(tmp_path: Path):
+    with pytest.raises(SettingsError, match=r"keeps no observations\.jsonl.*leave out --full-text"):
+        source(a_run(tmp_path, "a", redact=True), full_text=True)
+
+
+# ── csv and json ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_csv_has_a_row_a_record_and_a_column_a_metric(some: Path):
+    good, failed, error = table(source(some))
+    assert [*good] == [*FIELDS, "recall_any@5", "mrr", "groundedness"]
+    assert (good["test_case_id"], good["outcome"], good["answer"]) == ("q1", "passed", "At 100 degrees.")
+    assert (good["recall_any@5"], good["mrr"], good["groundedness"], good["total_ms"]) == ("1.0", "0.5", "", "12.5")
+    assert failed["failed_gates"] == "recall_any@5 is 0, gate >= 1 (L2_doc_retrieval_fail)"
+    assert failed["answer"] == "'=1+1"
+    assert (error["error"], error["answer"], error["mrr"]) == ("timeout: no answer in 5 s", "", "")
+
+
+def test_a_metric_that_is_called_like_a_column_has_a_column_of_its_own(tmp_path: Path):
+    path = a_run(tmp_path, "a")
+    (path / "results.jsonl").write_text((path / "results.jsonl").read_text().replace('"mrr":0.5', '"error":0.25'))
+    (row,) = table(source(path))
+    assert (row["error"], row["metric.error"]) == ("", "0.25")
+
+
+def test_names_and_texts_of_every_field_are_quoted(tmp_path: Path):
+    hostile = "=HYPERLINK(1)"
+    result = a_result(hostile, hostile, question=hostile, category=hostile, reason=hostile, outcome="skipped")
+    path = a_run(tmp_path, "a", result, an_error("q2", hostile))
+    rows = table(source(path))
+    assert [value for row in rows for value in row.values() if value.lstrip()[:1] == "="] == []
+
+
+def test_json_holds_configuration_aggregates_and_every_record_as_it_is(some: Path):
+    whole = json.loads("\n".join(json_lines(source(some))))
+    assert whole["run_id"] == "a"
+    assert whole["configuration"] == json.loads((some / "config.json").read_text())
+    assert whole["aggregates"] == json.loads((some / "metrics.json").read_text())
+    lines = [json.loads(line) for line in (some / "results.jsonl").read_text().splitlines()]
+    assert whole["cases"] == sorted(lines, key=lambda record: record["case_key"])
+
+
+def test_json_is_strict(some: Path):
+    text = (some / "results.jsonl").read_text().replace('"mrr":0.5', '"mrr":NaN')
+    (some / "results.jsonl").write_text(text)
+    with pytest.raises(ValueError, match="JSON"):
+        list(json_lines(source(some)))
+
+
+# ── sqlite and parquet ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_sqlite_holds_runs_cases_scores_and_chunks(some: Path, tmp_path: Path):
+    write_sqlite(source(some), tmp_path / "a.sqlite")
+    path = tmp_path / "a.sqlite"
+    assert select(path, "SELECT run_id, partial, json_extract(configuration, '$.k') FROM runs") == [("a", 0, 5)]
+    assert select(path, "SELECT test_case_id, outcome, answer FROM cases ORDER BY 1") == [
+        ("q1", "passed", "At 100 degrees."), ("q2", "failed", "=1+1"), ("q3", "error", None)
+    ]  # fmt: skip
+    assert select(path, "SELECT metric, avg(value), count(*) FROM scores GROUP BY 1 ORDER BY 1") == [
+        ("mrr", 0.5, 2), ("recall_any@5", 0.5, 2)
+    ]  # fmt: skip
+    assert (
+        select(path, "SELECT rank, rel_path, text, matches FROM chunks") == [(1, "water.md", "Water boils.", "[0]")] * 2
+    )
+
+
+def test_sqlite_takes_texts_as_texts(tmp_path: Path):
+    hostile = "'); DROP TABLE cases; --"
+    write_sqlite(source(a_run(tmp_path, "a", a_result(hostile, hostile))), tmp_path / "a.sqlite")
+    assert select(tmp_path / "a.sqlite", "SELECT test_case_id, answer FROM cases") == [(hostile, hostile)]
+
+
+def test_sqlite_takes_more_records_than_go_in_at_once(tmp_path: Path):
+    path = a_run(tmp_path, "a", *(a_result(f"q{number}") for number in range(1203)))
+    write_sqlite(source(path), tmp_path / "a.sqlite")
+    assert select(tmp_path / "a.sqlite", "SELECT count(*), count(DISTINCT case_key) FROM cases") == [(1203, 1203)]
+
+
+def test_parquet_holds_the_columns_of_csv_and_the_chunks(some: Path, tmp_path: Path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'parquet'")
+    write_parquet(source(some), tmp_path / "a.parquet")
+    good, failed, error = parquet.read_table(tmp_path / "a.parquet").to_pylist()
+    assert [*good] == [*source(some).columns(), "trace", "retrieved_chunks"]
+    assert (good["mrr"], good["groundedness"], good["answerable"], good["trial"]) == (0.5, None, True, 0)
+    assert failed["answer"] == "=1+1"
+    assert good["retrieved_chunks"][0]["rel_path"] == "water.md"
+    assert error["retrieved_chunks"] == []
+
+
+def test_parquet_without_its_library_says_how_to_get_it(some: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(SettingsError, match=r"pip install 'pytest-rageval\[parquet\]'"):
+        write_parquet(source(some), tmp_path / "a.parquet")
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_is_replaced_when_the_new_one_is_whole_and_else_left_as_it_was(tmp_path: Path):
+    path = tmp_path / "deeper" / "a.bin"
+    with replacing(path) as new:
+        new.write_text("first")
+
+    def fail() -> None:
+        with replacing(path) as new:
+            new.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert path.read_text() == "first"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_records_are_read_as_they_are_asked_for(tmp_path: Path):
+    path = a_run(tmp_path, "a", a_result("q1"), a_result("q2"))
+    seen: list[str] = []
+
+    def watch(keys: Any) -> Iterator[Any]:
+        for key in keys:
+            seen.append(key[0])
+            yield key
+
+    lines = csv_lines(replace(source(path), watch=watch))
+    assert (next(lines)[:10], seen) == ('"case_key"', [])
+    next(lines)
+    assert seen == ["evalcases/a.jsonl::q1"]

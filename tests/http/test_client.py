@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import logging
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any, TypeVar
+
+import pytest
+import stamina
+from fault_server import (
+    Behaviour,
+    FaultServer,
+    closed_port,
+    drips,
+    gives,
+    gzip_bomb,
+    gzipped,
+    hangs,
+    resets,
+    resets_mid_body,
+    sends_chunks_for_ever,
+    sends_raw,
+    status,
+    truncates,
+)
+from stamina import instrumentation
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.http.client import HttpFailure, HttpReply, SlottedClient, endpoint, probe
+from pytest_rageval.http.retries import seconds_of
+from pytest_rageval.io.masking import public_url
+
+T = TypeVar("T")
+YES = {"answer": "yes"}
+QUICK = 0.01
+
+
+def with_client(use: Callable[[SlottedClient], Coroutine[Any, Any, T]], **options: Any) -> T:
+    async def run() -> T:
+        client = SlottedClient(**{"backoff": QUICK, "timeout": 20.0} | options)
+        try:
+            return await use(client)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def get(url: str, **options: Any) -> HttpReply:
+    return with_client(lambda client: client.request("GET", url), **options)
+
+
+def failure_of(url: str, **options: Any) -> HttpFailure:
+    with pytest.raises(HttpFailure) as caught:
+        get(url, **options)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+# ── what comes back ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_reply_has_status_headers_and_body():
+    with FaultServer(gives(YES, x_build="7")) as server:
+        reply = get(server.url)
+    assert (reply.status, reply.headers["x-build"], json.loads(reply.body)) == (200, "7", YES)
+
+
+def test_json_is_posted_as_utf8_with_its_type():
+    with FaultServer(gives(YES)) as server:
+        with_client(lambda client: client.request("POST", server.url + "/x", json={"question": "시장?"}))
+    received = server.requests[0]
+    assert (received.method, received.path, received.json) == ("POST", "/x", {"question": "시장?"})
+    assert received.headers["content-type"] == "application/json"
+
+
+def test_a_compressed_reply_is_decompressed():
+    with FaultServer(gzipped(b"hello " * 1000)) as server:
+        assert get(server.url).body == b"hello " * 1000
+
+
+def test_a_gzip_body_in_several_members_is_read_to_its_end():
+    body = gzip.compress(b"one ") + gzip.compress(b"two")
+    with FaultServer(status(200, body, content_encoding="gzip")) as server:
+        assert get(server.url).body == b"one two"
+
+
+def test_connections_are_reused_and_never_more_than_slots():
+    async def use(client: SlottedClient) -> None:
+        for _ in range(3):
+            await asyncio.gather(*(client.request("GET", server.url) for _ in range(12)))
+
+    with FaultServer(gives(YES)) as server:
+        with_client(use, slots=3)
+    assert len(server.requests) == 36
+    assert server.connections <= 3
+
+
+def test_one_after_the_other_needs_one_connection():
+    async def use(client: SlottedClient) -> None:
+        for _ in range(5):
+            await client.request("GET", server.url)
+
+    with FaultServer(gives(YES)) as server:
+        with_client(use, slots=8)
+    assert server.connections == 1
+
+
+def test_cookies_of_one_case_are_not_told_to_the_next():
+    async def use(client: SlottedClient) -> None:
+        await client.request("GET", server.url)
+        await client.request("GET", server.url)
+
+    with FaultServer(gives(YES, set_cookie="session=abc; Path=/")) as server:
+        with_client(use)
+    assert "cookie" not in server.requests[1].headers
+
+
+# ── what fails, and how often it was sent ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind"),
+    [
+        (resets, "reset"),
+        (resets_mid_body, "reset"),
+        (truncates, "reset"),
+        (sends_raw(b""), "reset"),
+        (sends_raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), "invalid_response"),
+        (status(400, b"bad"), "http_4xx"),
+        (status(404), "http_4xx"),
+        (status(500, b"oops"), "http_5xx"),
+        (status(501), "http_5xx"),
+        (status(301, location="/elsewhere"), "invalid_response"),
+        (status(304), "invalid_response"),
+        (status(200, b"not gzip", content_encoding="gzip"), "invalid_response"),
+        (status(200, gzip.compress(b"x" * 99)[:-9], content_encoding="gzip"), "invalid_response"),
+        (status(200, b"x", content_encoding="br"), "invalid_response"),
+        (gzip_bomb(64), "too_large"),
+        (gzip_bomb(64, layers=2), "invalid_response"),
+        (sends_chunks_for_ever, "too_large"),
+        (status(200, b"x" * (2**20 + 1)), "too_large"),
+    ],
+)
+def test_what_is_not_safe_or_useful_to_repeat_is_sent_once(behaviour: Behaviour, kind: str):
+    with FaultServer(behaviour) as server:
+        failure = failure_of(server.url, max_bytes=2**20)
+    assert failure.kind == kind
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(429, "rate_limited"), (502, "http_5xx"), (503, "http_5xx"), (504, "http_5xx")]
+)
+def test_a_passing_trouble_is_retried_and_then_reported(code: int, kind: str):
+    with FaultServer(status(code, b"busy")) as server:
+        failure = failure_of(server.url, retries=2)
+    assert failure.kind == kind
+    assert str(failure) == f"GET {server.url}: status {code}: busy (tried 3 times)"
+    assert len(server.requests) == 3
+
+
+def test_a_retry_that_gets_through_is_a_reply_like_any_other():
+    with FaultServer(status(503), status(429), gives(YES)) as server:
+        assert json.loads(get(server.url).body) == YES
+    assert len(server.requests) == 3
+
+
+def test_without_retries_nothing_is_sent_twice():
+    with FaultServer(status(503)) as server:
+        failure_of(server.url, retries=0)
+    assert len(server.requests) == 1
+
+
+def test_a_refused_connection_says_so_after_its_retries():
+    url = f"http://127.0.0.1:{closed_port()}"
+    failure = failure_of(url)
+    assert failure.kind == "connect"
+    assert str(failure) == f"GET {url}: Connection refused (tried 3 times)"
+
+
+def test_a_host_that_does_not_exist_is_a_failed_connection():
+    assert failure_of("http://no-such-host.invalid", retries=0).kind == "connect"
+
+
+@pytest.mark.parametrize("behaviour", [hangs, drips])
+def test_the_deadline_holds_for_the_attempt_as_a_whole(behaviour: Behaviour):
+    with FaultServer(behaviour) as server:
+        failure = failure_of(server.url, timeout=0.4)
+    assert failure.kind == "timeout"
+    assert str(failure) == f"GET {server.url}: no complete reply within 0.4 s"
+    assert len(server.requests) <= 1
+
+
+def test_a_failure_leaves_the_client_usable():
+    async def use(client: SlottedClient) -> HttpReply:
+        for _ in range(3):
+            with pytest.raises(HttpFailure):
+                await client.request("GET", server.url)
+        return await client.request("GET", server.url)
+
+    with FaultServer(resets_mid_body, drips, sends_chunks_for_ever, gives(YES)) as server:
+        assert json.loads(with_client(use, slots=1, timeout=1.0, max_bytes=2**20).body) == YES
+
+
+def test_a_redirect_is_named_and_not_followed():
+    with FaultServer(status(302, location="http://user:hunter22hunter@elsewhere/x?token=abc")) as server:
+        failure = failure_of(server.url)
+    assert "redirect to http://elsewhere/x?token=***; not followed" in str(failure)
+
+
+def test_a_refusal_is_quoted_in_one_short_escaped_line():
+    with FaultServer(status(500, "Zeile\r\n\x1b[31mrot\u202e ".encode() + b"x" * 5000)) as server:
+        message = str(failure_of(server.url))
+    assert "status 500: Zeile \\x1b[31mrot\\u202e xxx" in message
+    assert len(message) < 300
+
+
+# ── Retry-After ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_is_sent_before_the_seconds_the_server_asks_for_are_over():
+    with FaultServer(status(429, retry_after="1"), gives(YES)) as server:
+        get(server.url)
+    first, second = server.requests
+    assert second.at - first.at >= 1.0
+
+
+def test_nothing_is_sent_before_the_date_the_server_asks_for():
+    date = (datetime.now(UTC) + timedelta(seconds=2)).replace(microsecond=0)
+    with FaultServer(status(503, retry_after=format_datetime(date, usegmt=True)), gives(YES)) as server:
+        get(server.url)
+    assert server.requests[1].at >= date.timestamp()
+
+
+@pytest.mark.parametrize("nonsense", ["soon", "-5", "1e3", "", "٣", "Wed, 99 Foo 2025 99:99:99 GMT", "nan"])
+def test_a_retry_after_that_makes_no_sense_is_ignored(nonsense: str):
+    assert seconds_of(nonsense) is None
+
+
+def test_a_date_that_is_past_means_now():
+    assert seconds_of("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+
+
+@pytest.mark.parametrize(("code", "wait"), [(429, "3600"), (503, "9" * 400), (503, "Fri, 31 Dec 2100 23:59:59 GMT")])
+def test_a_wait_longer_than_the_time_left_ends_it_at_once(code: int, wait: str):
+    with FaultServer(status(code, retry_after=wait)) as server:
+        failure = failure_of(server.url)
+    assert failure.kind == "rate_limited"
+    assert "asks to wait" in str(failure)
+    assert len(server.requests) == 1
+
+
+# ── what nobody else may notice ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_retries_are_no_event_of_the_users_own_stamina_hooks():
+    seen = []
+    instrumentation.set_on_retry_hooks([seen.append])
+    try:
+        with FaultServer(status(503), gives(YES)) as server:
+            get(server.url)
+        assert seen == []
+        _fail_once_under_stamina()
+        assert [details.caused_by.args for details in seen] == [("theirs",)]
+    finally:
+        instrumentation.set_on_retry_hooks(None)
+
+
+def _fail_once_under_stamina() -> None:
+    failures = [KeyError("theirs")]
+
+    @stamina.retry(on=KeyError, wait_initial=0, wait_jitter=0)
+    def their_own() -> None:
+        if failures:
+            raise failures.pop()
+
+    their_own()
+
+
+def test_retries_leave_no_line_in_the_log(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.WARNING), FaultServer(status(503), gives(YES)) as server:
+        get(server.url)
+    assert caplog.records == []
+
+
+# ── secrets ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_user_and_password_of_a_url_go_into_a_header_and_nowhere_else(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.DEBUG), FaultServer(status(500, b"you sent hunter2hunter2")) as server:
+        url = server.url.replace("http://", "http://ann:hunter2hunter2@") + "/x?api_key=0123456789abc&page=2"
+        failure = failure_of(url)
+    assert server.requests[0].headers["authorization"] == "Basic YW5uOmh1bnRlcjJodW50ZXIy"
+    assert server.requests[0].path == "/x?api_key=0123456789abc&page=2"
+    assert str(failure) == f"GET {server.url}/x?api_key=***&page=2: status 500: you sent ***"
+    for secret in ("hunter2", "0123456789abc", "YW5u"):
+        assert secret not in caplog.text
+
+
+def test_credentials_that_a_server_echoes_are_masked():
+    token = "sk-0123456789/abc"
+    echo = json.dumps({"answer": f"your key is {token}"}).replace("/", "\\/").encode()
+    with FaultServer(status(200, echo), status(401, b"wrong key: Bearer " + token.encode())) as server:
+        headers = {"Authorization": f"Bearer {token}"}
+        assert json.loads(get(server.url, headers=headers).body) == {"answer": "your key is ***"}
+        assert str(failure_of(server.url, headers=headers)).endswith("status 401: wrong key: ***")
+
+
+def test_a_header_that_cannot_be_sent_is_named_without_its_value():
+    with pytest.raises(SettingsError, match=r"^header X-Key: its value holds characters") as caught:
+        SlottedClient(headers={"X-Key": "geheim\nX-Evil: 1"})
+    assert "geheim" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://localhost:8080", "http://localhost:8080"),
+        ("https://a:b@host/p?x=1#frag", "https://host/p?x=1"),
+        ("https://a:b@host:bad?token=1", "https://host:bad?token=***"),
+        ("http://[bad/?password=1", "http://[bad/"),
+        ("http://u:p@ss@host/", "http://host/"),
+    ],
+)
+def test_a_url_is_shown_without_credentials(url: str, shown: str):
+    assert public_url(url) == shown
+
+
+# ── addresses and the probe ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("base", "address"),
+    [
+        ("http://h:1", "http://h:1/api/v1/ask?debug=true"),
+        ("http://h:1/", "http://h:1/api/v1/ask?debug=true"),
+        ("https://h/rag/?tenant=a", "https://h/rag/api/v1/ask?tenant=a&debug=true"),
+    ],
+)
+def test_a_path_is_added_below_the_base_url(base: str, address: str):
+    assert endpoint(base, "/api/v1/ask", debug="true") == address
+
+
+@pytest.mark.parametrize("url", ["ftp://host", "http://", "http:///path", "localhost:8080", "http://host:x"])
+def test_what_is_no_http_url_is_a_settings_error(url: str):
+    with pytest.raises(SettingsError):
+        endpoint(url, "/x")
+
+
+def test_the_probe_finds_a_server_that_listens_and_sends_it_nothing():
+    with FaultServer(gives(YES)) as server:
+        assert probe(server.url) is None
+    assert server.requests == []
+
+
+def test_the_probe_says_in_one_line_why_there_is_no_connection():
+    url = f"http://ann:secret@127.0.0.1:{closed_port()}"
+    reason = probe(url)
+    assert reason == f"cannot connect to {public_url(url)}: Connection refused"
+
+
+def test_the_probe_tries_tls_where_the_url_says_https():
+    with FaultServer(gives(YES)) as server:
+        reason = probe(server.url.replace("http:", "https:"), 1.0)
+    assert reason is not None
+    assert reason.startswith("cannot connect to https://127.0.0.1")
+
+
+def test_the_probe_survives_an_impossible_host_name():
+    assert "cannot connect" in (probe("http://" + "a" * 70 + ".invalid") or "")

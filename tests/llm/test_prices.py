@@ -1,0 +1,107 @@
+"""Prices: known ones from the table, unknown ones never 0; and a budget made of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.llm.budget import Budget
+from pytest_rageval.llm.prices import Tariff, cost_of
+
+OPENAI = "https://api.openai.com/v1/chat/completions"
+ANTHROPIC = "https://api.anthropic.com/v1/messages"
+
+
+def test_a_known_model_has_its_price():
+    assert cost_of("gpt-4o-mini", OPENAI, 1_000_000, 0) == pytest.approx(0.15)
+    assert cost_of("gpt-4o-mini", OPENAI, 0, 1_000_000) == pytest.approx(0.60)
+    assert cost_of("claude-3-5-haiku-20241022", ANTHROPIC, 1_000_000, 1_000_000) == pytest.approx(0.8 + 4.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "url"),
+    [
+        ("gpt-unheard-of", OPENAI),
+        ("claude-3-5-haiku-20241022", OPENAI),
+        ("gpt-4o-mini", "https://gateway.example/v1/chat/completions"),
+        ("gpt-4o-mini", "http://localhost:8080/v1"),
+        ("gpt-4o-mini", "http://127.0.0.1:8080/v1"),
+        ("gpt-4o-mini", "http://[::1]:8080/v1"),
+        ("gpt-4o-mini", "http://192.168.1.4/v1"),
+        ("gpt-4o-mini", "http://gpu-box/v1"),
+        ("gpt-4o-mini", "http://judge.internal/v1"),
+        ("gpt-4o-mini", "http://api.openai.com@127.0.0.1/v1"),
+    ],
+)
+def test_what_nobody_knows_is_unknown_and_not_free(model: str, url: str):
+    assert cost_of(model, url, 1000, 1000) is None
+    assert not Tariff(model, url).is_known
+
+
+def test_unknown_tokens_have_an_unknown_cost():
+    tariff = Tariff("gpt-4o-mini", OPENAI)
+    assert tariff.cost(None, 10) is None
+    assert tariff.cost(10, None) is None
+    assert tariff.cost(0, 0) == 0
+
+
+def test_an_estimate_grows_with_the_prompts():
+    tariff = Tariff("gpt-4o-mini", OPENAI)
+    one = tariff.estimate(["x" * 4000], 5, 1)
+    assert one == pytest.approx(((1000 + 5 * 250) * 0.15 + 250 * 0.60) / 1e6)
+    assert tariff.estimate(["x" * 4000], 5, 100) == pytest.approx(100 * one)
+    assert tariff.estimate(["x" * 4000] * 2, 5, 1) == pytest.approx(2 * one)
+    assert Tariff("gpt-unheard-of", OPENAI).estimate(["x"], 5, 1) is None
+
+
+def test_without_the_extra_and_without_a_network_prices_are_unknown():
+    script = f"""
+import sys, socket
+sys.modules["genai_prices"] = None
+def refuse(*_): raise AssertionError("a connection was tried")
+socket.socket.connect = refuse
+from pytest_rageval.llm.prices import cost_of
+print(cost_of("gpt-4o-mini", {OPENAI!r}, 1000, 1000))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "None\n"
+
+
+def test_prices_come_without_any_connection():
+    script = f"""
+import socket
+def refuse(*_): raise AssertionError("a connection was tried")
+socket.socket.connect = socket.getaddrinfo = refuse
+from pytest_rageval.llm.prices import cost_of
+print(cost_of("gpt-4o-mini", {OPENAI!r}, 1000000, 0))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (float(ran.stdout), ran.stderr) == (pytest.approx(0.15), "")
+
+
+# ── a budget ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_budget_lets_through_until_it_is_spent():
+    budget = Budget(0.10)
+    budget.check()
+    budget.spend(0.09)
+    budget.check()
+    budget.spend(0.02)
+    with pytest.raises(JudgeError, match=r"--rageval-max-cost: 0\.11 of 0\.1 US dollars are spent") as caught:
+        budget.check()
+    assert caught.value.kind == "budget"
+
+
+def test_a_budget_of_nothing_judges_nothing():
+    with pytest.raises(JudgeError):
+        Budget(0).check()
+
+
+def test_a_budget_needs_a_price():
+    Budget(1).check_price(Tariff("gpt-4o-mini", OPENAI))
+    with pytest.raises(SettingsError, match=r"the price of 'qwen2\.5-14b' is not known"):
+        Budget(1).check_price(Tariff("qwen2.5-14b", "http://localhost:8080/v1"))

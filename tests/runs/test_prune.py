@@ -1,0 +1,135 @@
+"""Runs that are kept, and runs that go: never the baseline's, never one that is being written, nothing outside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from kept_runs import a_result, a_run, at
+
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.prune import KeptRun, Pruned, kept_run, kept_runs, may_go, remove
+
+
+def ids(runs: Iterable[KeptRun]) -> list[str]:
+    return [run.run_id for run in runs]
+
+
+def days_ago(days: float) -> str:
+    return (datetime.now(UTC) - timedelta(days=days)).isoformat()
+
+
+def going(
+    runs: Sequence[KeptRun], keep: int | None = None, older_than_days: float | None = None, baseline: str | None = None
+) -> Pruned:
+    return may_go(runs, keep=keep, older_than_days=older_than_days, baseline=baseline)
+
+
+# ── what is there ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_is_told_with_its_outcome_and_the_room_it_takes(tmp_path: Path):
+    path = a_run(tmp_path, "a", a_result("q1"), a_result("q2", outcome="failed"), ended=at(5), description="try")
+    (run,) = kept_runs(tmp_path)
+    assert (run.state, run.total, run.overall, run.description) == ("complete", 2, 0.5 + 0.25, "try")
+    assert run.outcomes is not None
+    assert (run.outcomes["passed"], run.outcomes["failed"]) == (1, 1)
+    assert run.timestamp == datetime(2026, 3, 1, 5, tzinfo=UTC)
+    assert {file.name for file in run.files} >= {"config.json", "metrics.json", "results.jsonl", "observations.jsonl"}
+    assert run.bytes == sum(file.stat().st_size for file in path.iterdir())
+
+
+def test_a_run_that_was_cut_short_is_partial_and_one_that_died_interrupted(tmp_path: Path):
+    a_run(tmp_path, "20260301_070000", missing=["x"], ended=at(8))
+    a_run(tmp_path, "20260301_090000_2", is_finished=False)
+    partial, interrupted = kept_runs(tmp_path)
+    assert (partial.state, interrupted.state) == ("partial", "interrupted")
+    assert (interrupted.total, interrupted.overall, interrupted.timestamp.isoformat()) == (None, None, at(9))
+
+
+def test_a_run_that_another_process_holds_is_being_written(tmp_path: Path):
+    path = a_run(tmp_path, "a", is_finished=False)
+    writer = RunFolder(path)
+    writer.claim()
+    assert kept_run(path).state == "being written"
+    writer.close()
+    assert kept_run(path).state == "interrupted"
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.json"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff", b'{"a":' * 10**5])
+def test_a_run_that_cannot_be_read_is_broken_and_listed_all_the_same(tmp_path: Path, name: str, content: bytes):
+    path = a_run(tmp_path, "20260301_070000")
+    (path / name).write_bytes(content)
+    run = kept_run(path)
+    if name == "config.json" and content == b"{}":
+        assert run.state == "complete"  # nothing of it is needed here
+    else:
+        assert (run.state, run.timestamp.isoformat()) == ("broken", at(7))
+
+
+def test_folders_and_links_that_are_no_runs_are_not_listed(tmp_path: Path):
+    elsewhere = a_run(tmp_path / "other", "a")
+    (tmp_path / "runs" / "notes").mkdir(parents=True)
+    (tmp_path / "runs" / "link").symlink_to(elsewhere)
+    assert kept_runs(tmp_path) == []
+
+
+# ── what may go ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def five(tmp_path: Path) -> list[KeptRun]:
+    """Runs a to e, 50, 40, … 10 days old."""
+    for number, name in enumerate("abcde"):
+        a_run(tmp_path, name, ended=days_ago(50 - 10 * number))
+    return kept_runs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("keep", "older_than", "gone"),
+    [(2, None, "abc"), (0, None, "abcde"), (9, None, ""), (None, 25, "abc"), (None, 0, "abcde"), (4, 25, "a"),
+     (1, 35, "ab")],
+)  # fmt: skip
+def test_those_go_for_which_all_that_is_told_holds(five: list[KeptRun], keep, older_than, gone: str):
+    found = going(five, keep, older_than)
+    assert ids(found.removed) == list(gone)
+    assert found.kept == []
+
+
+def test_the_run_of_the_baseline_stays_and_that_is_said(five: list[KeptRun]):
+    found = going(five, keep=2, baseline="b")
+    assert ids(found.removed) == ["a", "c"]
+    assert [(run.run_id, reason) for run, reason in found.kept] == [("b", "the baseline came from it")]
+
+
+def test_a_run_that_is_being_written_stays_whatever_its_state_was(five: list[KeptRun]):
+    writer = RunFolder(five[0].path)
+    writer.claim()
+    found = going(five, keep=4)
+    assert (found.removed, [reason for _, reason in found.kept]) == ([], ["it is being written"])
+    done = remove(five[:2])
+    assert (ids(done.removed), [(run.run_id, why) for run, why in done.kept]) == (["b"], [("a", "it is being written")])
+    writer.close()
+    assert five[0].path.exists()
+
+
+def test_removing_takes_the_folder_and_nothing_that_it_links_to(tmp_path: Path, five: list[KeptRun]):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("x")
+    (five[0].path / "link").symlink_to(precious)
+    assert ids(remove(five[:1]).removed) == ["a"]
+    assert (precious / "thesis.txt").exists()
+    assert sorted(os.listdir(tmp_path / "runs")) == ["b", "c", "d", "e"]
+
+
+def test_a_run_that_is_gone_already_is_said_and_the_others_go(five: list[KeptRun]):
+    assert ids(remove(five[:1]).removed) == ["a"]
+    done = remove(five[:2])
+    assert ids(done.removed) == ["b"]
+    ((run, reason),) = done.kept
+    assert (run.run_id, reason.startswith("it cannot be deleted: No such file")) == ("a", True)

@@ -1,0 +1,73 @@
+"""The small table of a run's cases: written, read back, and refused where it is something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from two_runs import a_row
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.score_table import SCORES, read_scores, scores_of, write_scores
+
+ROWS = [
+    a_row("a.jsonl::둘", mrr=0.5, recall_any_at_5=1.0),
+    a_row("a.jsonl::one", mrr=1 / 3),
+    a_row("a.jsonl::gone", outcome="error", error_kind="timeout"),
+]
+
+
+def test_what_was_written_comes_back(tmp_path: Path):
+    write_scores(tmp_path, ROWS)
+    found = read_scores(tmp_path)
+    assert found is not None
+    assert found.cases == scores_of(ROWS).cases
+    assert found.categories == {row.key: "a" for row in ROWS}
+    assert found.columns["mrr"] == [None, 1 / 3, 0.5]  # in the order of the keys
+    assert found.cases["a.jsonl::gone"].error_kind == "timeout"
+
+
+def test_the_same_cases_in_another_order_are_the_same_bytes(tmp_path: Path):
+    write_scores(tmp_path, ROWS)
+    once = (tmp_path / SCORES).read_bytes()
+    write_scores(tmp_path, reversed(ROWS))
+    assert (tmp_path / SCORES).read_bytes() == once
+
+
+def test_a_run_without_cases_has_an_empty_table(tmp_path: Path):
+    write_scores(tmp_path, [])
+    found = read_scores(tmp_path)
+    assert found is not None
+    assert found.cases == {}
+
+
+def test_where_there_is_no_table_none_is_read(tmp_path: Path):
+    assert read_scores(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace("0.5", "NaN"),
+        lambda text: text.replace("0.5", '"0.5"'),
+        lambda text: text.replace('"timeout"', "7"),
+        lambda text: text.replace('"passed"', '"fine"'),
+        lambda text: text.replace('"cases":3', '"cases":4'),
+        lambda text: text.replace('"outcome"', '"came"'),
+        lambda text: "[" * 100_000,
+    ],
+)
+def test_a_damaged_table_is_refused_with_what_to_do(tmp_path: Path, damage):
+    write_scores(tmp_path, ROWS)
+    text = (tmp_path / SCORES).read_text(encoding="utf-8")
+    (tmp_path / SCORES).write_text(damage(text), encoding="utf-8")
+    with pytest.raises(SettingsError, match="not a table of scores; was it changed"):
+        read_scores(tmp_path)
+
+
+def test_columns_of_metrics_renamed_keep_their_scores():
+    found = scores_of(ROWS).renamed({"recall_any@5": "recall_any@10"})
+    assert found.cases["a.jsonl::둘"].scores == {"mrr": 0.5, "recall_any@10": 1.0}
+    assert found.columns["recall_any@10"] == [1.0, None, None]

@@ -1,0 +1,83 @@
+"""Detectable changes: against figures of SciPy's distributions, and silent where nothing can be said."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from pytest_rageval.stats import power
+from pytest_rageval.stats.power import detectable_mean, detectable_share
+
+
+def exact_power(n: int, changed: int, drop: float) -> float:
+    """The power of McNemar's exact test at 0.05, by SciPy: the sum over all ways to gain and lose cases."""
+    changing = max(changed / n, drop)
+    better, worse = (changing - drop) / 2, (changing + drop) / 2
+    gained, lost = np.meshgrid(np.arange(n + 1), np.arange(n + 1))
+    p = 2 * scipy.stats.binom.cdf(gained, gained + lost, 0.5)
+    seen = (gained + lost <= n) & (gained < lost) & (p <= 0.05)
+    outcomes = np.stack([gained[seen], lost[seen], n - gained[seen] - lost[seen]], axis=-1)
+    return float(scipy.stats.multinomial(n, [better, worse, 1 - better - worse]).pmf(outcomes).sum())
+
+
+@pytest.mark.parametrize(("n", "changed"), [(6, 0), (10, 3), (30, 0), (30, 12), (60, 60), (150, 5), (150, 40)])
+def test_a_share_drops_by_what_mcnemars_test_shows_four_times_in_five(n: int, changed: int):
+    assert exact_power(n, changed, detectable_share(n, changed)) == pytest.approx(0.8, abs=0.005)
+
+
+@pytest.mark.parametrize(("n", "changed"), [(100, 70), (150, 61), (200, 150)])
+def test_many_changed_cases_have_the_limit(n: int, changed: int):
+    assert exact_power(n, changed, detectable_share(n, changed)) == pytest.approx(0.8, abs=0.02)
+
+
+def test_the_limit_takes_over_without_a_jump():
+    exact = detectable_share(5000, power.COUNTED)
+    assert detectable_share(5000, power.COUNTED + 1) == pytest.approx(exact, rel=0.03)
+
+
+def test_of_cases_that_never_changed_eight_in_n_must():
+    # 0.8 = P(six or more), of a Poisson distribution of mean 7.9
+    assert detectable_share(100_000, 0) * 100_000 == pytest.approx(7.906, abs=0.01)
+
+
+def test_fewer_than_six_changed_cases_can_show_nothing():
+    assert detectable_share(5, 2) is None
+    assert detectable_mean([-0.1, 0.2, 0.3, -0.1, 0.2, 0.0, 0.0], widest=1) is None
+    assert detectable_mean([-0.1, 0.2, 0.3, -0.1, 0.2, 0.1, 0.0], widest=1) is not None
+
+
+def some(n: int) -> list[float]:
+    random = Random(n)
+    return [random.gauss(0, 0.1) for _ in range(n)]
+
+
+@pytest.mark.parametrize("n", [10, 30, 1000])
+def test_a_mean_moves_by_what_a_paired_t_test_shows_four_times_in_five(n: int):
+    differences = some(n)
+    deviation, freedom = float(np.std(differences, ddof=1)), n - 1
+    found = detectable_mean(differences, widest=1)
+    needed = scipy.stats.t.ppf(0.975, freedom)
+    shown = scipy.stats.nct.sf(needed, freedom, found / deviation * math.sqrt(n))
+    assert shown == pytest.approx(0.8, abs=0.02)
+
+
+@pytest.mark.parametrize("freedom", [5, 9, 99])
+@pytest.mark.parametrize("q", [0.8, 0.975])
+def test_quantiles_of_t_are_scipys(freedom: int, q: float):
+    found = power._student(scipy.stats.norm.ppf(q), freedom)
+    assert found == pytest.approx(scipy.stats.t.ppf(q, freedom), rel=0.005)
+
+
+def test_where_all_cases_moved_alike_or_not_at_all_nothing_can_be_said():
+    assert detectable_mean([0.0] * 50, widest=1) is None
+    assert detectable_mean([-0.25] * 50, widest=1) is None
+
+
+def test_a_change_wider_than_the_scale_is_none():
+    differences = [1.0, -1.0, 1.0, -1.0, 0.9, -0.9]
+    assert detectable_mean(differences, widest=1) is None
+    assert detectable_mean(differences, widest=5) > 1
