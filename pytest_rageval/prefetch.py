@@ -1,11 +1,11 @@
-"""Many cases, asked and judged before they are needed: a loop in a thread of its own, bounded, in the items' order."""
+"""Cases asked and judged before they are needed: bounded, in the items' order, on a loop in a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
@@ -28,79 +28,38 @@ class Journal(Protocol):
         """Write it down; what comes back is what counts: an error, where it cannot be written."""
 
 
-class Ahead:
-    """Evaluates cases on an event loop in a daemon thread while tests report one by one.
+class BackgroundLoop:
+    """An event loop on a daemon thread: all that waits for servers runs there, whatever the main thread does."""
 
-    At most `concurrency` cases are in flight; a `Stretch` keeps up to `window` more started or waiting.
-    """
-
-    def __init__(self, plan: Plan, journal: Journal) -> None:
-        self.plan = plan
-        self._journal = journal
-        self._slots = asyncio.Semaphore(plan.settings.concurrency)
+    def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rageval", daemon=True)
         self._thread.start()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closed = False
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result, waited for on the calling thread."""
         return wait(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
-    def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
-        """Evaluate trials now, in turn with everything that was queued before."""
-        futures: list[Future[Observed]] = [Future() for _ in trials]
-        self.queue(trials, target, judge, futures)
-        return [wait(future) for future in futures]
+    def start(self, coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Run coroutines that nobody waits for. One wake-up of the loop for all: it costs more than a task."""
+        self._loop.call_soon_threadsafe(self._start, coroutines)
 
-    def queue(
-        self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
-    ) -> None:
-        """Start trials, or let them wait for a free slot; each one's future gets what came of it."""
-        submitted = time.perf_counter()
-
-        # One wake-up of the loop for the whole batch: a wake-up costs more than a task.
-        def start() -> None:
-            for trial, future in zip(trials, futures, strict=True):
-                self._keep(self._loop.create_task(self._one(trial, target, judge, future, submitted)))
-
-        self._loop.call_soon_threadsafe(start)
-
-    async def _one(
-        self, trial: Trial, target: Target, judge: Judge | None, future: Future[Observed], submitted: float
-    ) -> None:
-        known = self._journal.find(trial)
-        if known is not None:
-            future.set_result(known)
-            return
-        async with self._slots:
-            try:
-                observed = await evaluate(trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number)
-            # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
-            except Exception as error:  # noqa: BLE001 because of the line above
-                observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
-            try:
-                observed = self._journal.keep(trial, observed)
-            except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say
-                future.set_exception(error)
-                return
-        future.set_result(observed)
-
-    def _keep(self, task: asyncio.Task[None]) -> None:
-        # The loop itself holds tasks only weakly.
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _start(self, coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
+        for coroutine in coroutines:
+            task = self._loop.create_task(coroutine)
+            # The loop itself holds tasks only weakly.
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     def cancel(self) -> None:
-        """Stop at once all that is queued or in flight."""
+        """Stop at once all that was started."""
         self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in self._tasks])
 
     def close(self) -> None:
         """Cancel what is left, let it clean up for at most a second, end the loop; safe to call twice."""
-        if self._is_closed:
+        if self._loop.is_closed() or not self._thread.is_alive():
             return
-        self._is_closed = True
         self.run(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=1)
@@ -115,14 +74,64 @@ class Ahead:
         await self._loop.shutdown_asyncgens()
 
 
-class Stretch:
+class Prefetcher:
+    """Evaluates cases on a background loop while tests report one by one.
+
+    At most `concurrency` cases are in flight; a `Batch` keeps up to `window` more started or waiting.
+    """
+
+    def __init__(self, plan: Plan, journal: Journal, loop: BackgroundLoop) -> None:
+        self.plan = plan
+        self.loop = loop
+        self._journal = journal
+        self._slots = asyncio.Semaphore(plan.settings.concurrency)
+
+    def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
+        """Evaluate trials now, in turn with everything that was queued before."""
+        futures: list[Future[Observed]] = [Future() for _ in trials]
+        self.queue(trials, target, judge, futures)
+        return [wait(future) for future in futures]
+
+    def queue(
+        self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
+    ) -> None:
+        """Start trials, or let them wait for a free slot; each one's future gets what came of it."""
+        submitted = time.perf_counter()
+        self.loop.start(
+            self._one(trial, target, judge, future, submitted) for trial, future in zip(trials, futures, strict=True)
+        )
+
+    async def _one(
+        self, trial: Trial, target: Target, judge: Judge | None, future: Future[Observed], submitted: float
+    ) -> None:
+        recorded = self._journal.find(trial)
+        if recorded is not None:
+            future.set_result(recorded)
+            return
+        async with self._slots:
+            try:
+                observed = await evaluate(trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number)
+            # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
+            except Exception as error:  # noqa: BLE001 because of the line above
+                observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
+            try:
+                observed = self._journal.keep(trial, observed)
+            except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say
+                future.set_exception(error)
+                return
+        future.set_result(observed)
+
+
+class Batch:
     """Consecutive cases for one target and one judge, evaluated ahead of the one that was asked for last."""
 
-    def __init__(self, ahead: Ahead, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> None:
+    def __init__(
+        self, prefetcher: Prefetcher, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None
+    ) -> None:
         """`cases`: the trials of each."""
-        self._ahead, self._cases, self._target, self._judge = ahead, cases, target, judge
+        self._prefetcher, self._cases, self._target, self._judge = prefetcher, cases, target, judge
         trials = len(cases[0]) if cases else 1
-        self._window = max(1, ahead.plan.settings.window // trials)
+        self._window = max(1, prefetcher.plan.settings.window // trials)
         self._started = 0
         self._futures: dict[int, list[Future[Observed]]] = {}
 
@@ -131,7 +140,7 @@ class Stretch:
         self._top_up(position)
         futures = self._futures.pop(position, None)
         if futures is None:
-            return self._ahead.now(self._cases[position], self._target, self._judge)
+            return self._prefetcher.now(self._cases[position], self._target, self._judge)
         return [wait(future) for future in futures]
 
     def _top_up(self, position: int) -> None:
@@ -147,7 +156,9 @@ class Stretch:
         self._futures |= batch
         self._started = last
         trials = [trial for at in batch for trial in self._cases[at]]
-        self._ahead.queue(trials, self._target, self._judge, [one for futures in batch.values() for one in futures])
+        self._prefetcher.queue(
+            trials, self._target, self._judge, [future for futures in batch.values() for future in futures]
+        )
 
 
 def wait(future: Future[T]) -> T:
