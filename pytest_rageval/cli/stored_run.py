@@ -35,7 +35,8 @@ class Opened(NamedTuple):
 def opened(wanted: str, **options: Any) -> Opened:
     """The run of this id in the project of the current folder; `options` are settings, None where not given."""
     project = find_project(options)
-    return Opened(project, open_stored_run(project.reports, wanted), project_baseline(project))
+    baseline = project_baseline(project)
+    return Opened(project, open_stored_run(project.reports, wanted), baseline)
 
 
 def run_argument(command: F) -> F:

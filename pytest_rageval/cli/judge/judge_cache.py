@@ -127,7 +127,10 @@ def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric
 
 
 def _path(cache: Path | None) -> Path:
-    return cache or find_project().judge_cache_file
+    if cache is not None:
+        return cache
+    file, here = find_project().judge_cache_file, Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 def _size(path: Path) -> int:
