@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
-from pytest_rageval.engine import Observed, Unobserved, evaluate, raised
+from pytest_rageval.engine import Observed, Unobserved, ends_the_run, evaluate, raised
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Problem, Trial
 from pytest_rageval.plan import Plan
@@ -28,10 +29,28 @@ class Journal(Protocol):
         """Write it down; what comes back is what counts: an error, where it cannot be written."""
 
 
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+class LoopBlockedError(Exception):
+    """Code of a target or judge that calls itself async blocks the loop: nothing else can go on."""
+
+    def __init__(self, patience: float) -> None:
+        super().__init__(
+            f"no answer, and nothing else moves since {patience:.3g} s: an async target or judge blocks the event "
+            "loop; await in it, or make it a plain function, which gets a thread of its own"
+        )
+
+
 class BackgroundLoop:
     """An event loop on a daemon thread: all that waits for servers runs there, whatever the main thread does."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = math.inf) -> None:
+        """`patience`: seconds after which a loop that does not move is given up, its thread abandoned."""
+        self._patience = patience
+        self._unanswered_since: float | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rageval", daemon=True)
         self._thread.start()
@@ -39,7 +58,38 @@ class BackgroundLoop:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result, waited for on the calling thread."""
-        return wait(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+        return self.wait(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+
+    def wait(self, future: Future[T]) -> T:
+        """The future's result; LoopBlockedError where nothing moves any more.
+
+        Wakes now and then, so that Ctrl-C is seen on every platform.
+        """
+        while True:
+            try:
+                return future.result(timeout=0.5)
+            except TimeoutError:
+                if future.done():
+                    return future.result()
+                self._check_that_it_moves()
+
+    def _check_that_it_moves(self) -> None:
+        now = time.monotonic()
+        if not self._thread.is_alive():
+            raise LoopBlockedError(0)
+        if self._unanswered_since is None:
+            self._unanswered_since = now
+            self._loop.call_soon_threadsafe(self._answer)
+        elif now - self._unanswered_since > self._patience:
+            raise LoopBlockedError(self._patience)
+
+    def _answer(self) -> None:
+        self._unanswered_since = None
+
+    @property
+    def is_blocked(self) -> bool:
+        since = self._unanswered_since
+        return since is not None and time.monotonic() - since > self._patience
 
     def start(self, coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
         """Run coroutines that nobody waits for. One wake-up of the loop for all: it costs more than a task."""
@@ -58,7 +108,7 @@ class BackgroundLoop:
 
     def close(self) -> None:
         """Cancel what is left, let it clean up for at most a second, end the loop; safe to call twice."""
-        if self._loop.is_closed() or not self._thread.is_alive():
+        if self._loop.is_closed() or not self._thread.is_alive() or self.is_blocked:
             return
         self.run(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -90,7 +140,14 @@ class Prefetcher:
         """Evaluate trials now, in turn with everything that was queued before."""
         futures: list[Future[Observed]] = [Future() for _ in trials]
         self.queue(trials, target, judge, futures)
-        return [wait(future) for future in futures]
+        return [self.observed(future) for future in futures]
+
+    def observed(self, future: Future[Observed]) -> Observed:
+        """What came of a trial, waited for; where the loop is blocked, that is what came of it."""
+        try:
+            return self.loop.wait(future)
+        except LoopBlockedError as error:
+            return Unobserved(Problem("timeout", str(error)))
 
     def queue(
         self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
@@ -112,7 +169,14 @@ class Prefetcher:
             try:
                 observed = await evaluate(trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number)
             # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
-            except Exception as error:  # noqa: BLE001 because of the line above
+            except BaseException as error:
+                if _is_cancelled():
+                    future.cancel()
+                    raise
+                if ends_the_run(error):
+                    # Raised here, it would end this thread, and everybody would wait for ever.
+                    future.set_exception(error)
+                    return
                 observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
             try:
                 observed = self._journal.keep(trial, observed)
@@ -141,7 +205,7 @@ class Batch:
         futures = self._futures.pop(position, None)
         if futures is None:
             return self._prefetcher.now(self._cases[position], self._target, self._judge)
-        return [wait(future) for future in futures]
+        return [self._prefetcher.observed(future) for future in futures]
 
     def _top_up(self, position: int) -> None:
         """Keep `window` cases started beyond this position, in batches of an eighth of it."""
@@ -159,13 +223,3 @@ class Batch:
         self._prefetcher.queue(
             trials, self._target, self._judge, [future for futures in batch.values() for future in futures]
         )
-
-
-def wait(future: Future[T]) -> T:
-    """The future's result. Wakes now and then, so that Ctrl-C is seen on every platform."""
-    while True:
-        try:
-            return future.result(timeout=0.5)
-        except TimeoutError:
-            if future.done():
-                return future.result()

@@ -15,6 +15,7 @@ from pytest_rageval.compare.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, Problems, SettingsError
+from pytest_rageval.gates import unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judge import Judge, described_judge
@@ -112,6 +113,12 @@ def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCas
         raise CaseError(*problems)
 
 
+def check_gates(prepared: Prepared, cases: Sequence[EvalCase]) -> None:
+    """SettingsError where a written gate is for cases that do not exist: it would look at nothing, and hold."""
+    if problems := list(unknown_values(prepared.plan.case_gates, cases)):
+        raise SettingsError(*problems)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenRun:
     """A run that is being asked, as one process of it sees it. `writer` is None on a worker."""
@@ -148,7 +155,7 @@ def open_run(
     is_judge_asked  is it the configured judge that judges? Then its server must be there
     add_to_config   may add to what config.json holds
     """
-    loop = BackgroundLoop()
+    loop = BackgroundLoop(prepared.settings.longest_call)
     try:
         if is_judge_asked:
             check_judge(prepared, loop)
@@ -166,7 +173,8 @@ def join_run(prepared: Prepared, folder: Path | None, worker: str, config_hash: 
     """The part of a worker in a run that the controlling process has opened; without a folder nothing is written."""
     unfinished = Unfinished(folder) if folder is not None and prepared.settings.resume is not None else None
     journal = RunJournal(RunFolder(folder) if folder else None, prepared.settings, worker, unfinished)
-    return OpenRun(config_hash, None, journal, unfinished, Prefetcher(prepared.plan, journal, BackgroundLoop()))
+    loop = BackgroundLoop(prepared.settings.longest_call)
+    return OpenRun(config_hash, None, journal, unfinished, Prefetcher(prepared.plan, journal, loop))
 
 
 def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:

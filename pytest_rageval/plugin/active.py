@@ -5,8 +5,9 @@ Lives in every process: alone, on the controller of xdist, on each worker. All t
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
 from pytest_rageval.plugin.marked_tests import marked_cases
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, open_run, prepare
+from pytest_rageval.prepare import OpenRun, Prepared, check_gates, join_run, make_target, open_run, prepare
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
@@ -114,6 +115,17 @@ class ActiveSession:
         """The cases that the globs find and of files that were named; files with problems give none."""
         return [case for path in self.session.all_files for case in self.load(path).cases]
 
+    def check_gates(self) -> None:
+        """A usage error where a written gate is for cases that do not exist; silent where some could not be read."""
+        files = [*self._files.values(), *(self.load(path) for path in self.session.all_files)]
+        cases = [case for file in files for case in file.cases]
+        if not cases or any(file.problems for file in files):
+            return
+        try:
+            check_gates(self.prepared, cases)
+        except RagevalError as problem:
+            raise pytest.UsageError(*self.mask.value(problem.problems)) from None
+
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Run a test of the user's own for each case of the file that its mark names."""
         change = metafunc.config.hook.pytest_rageval_case
@@ -188,15 +200,24 @@ class ActiveSession:
         except RagevalError as error:
             pytest.fail("; ".join(error.problems), pytrace=False)
         yield target
-        self.opened().prefetcher.loop.run(target.aclose())
+        self._finish(target.aclose())
         self.session.notes += getattr(target, "notes", ())
 
     def judge(self) -> Iterator[Judge | None]:
         judge = self.prepared.judge
         yield judge
         if judge is not None:
-            self.opened().prefetcher.loop.run(judge.aclose())
+            self._finish(judge.aclose())
             self.session.notes += getattr(judge, "notes", ())
+
+    def _finish(self, closing: Coroutine[Any, Any, None]) -> None:
+        """Wait for what closes a target or a judge, on the loop on which it was used."""
+        if self.run is None:
+            asyncio.run(closing)
+        elif self.run.prefetcher.loop.is_blocked:
+            closing.close()  # abandoned with its thread, which was said
+        else:
+            self.run.prefetcher.loop.run(closing)
 
     def cache(self) -> Iterator[JudgementCache | None]:
         if self.settings.judge_cache == "off" or self.settings.redact:  # a judgement quotes what it judged

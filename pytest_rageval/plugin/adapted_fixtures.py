@@ -10,6 +10,7 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.judges import judge_from_object
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.time_bound import TimeBoundJudge
 from pytest_rageval.plan import Plan
 from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.targets import target_from_object
@@ -38,7 +39,7 @@ class AdaptedFixtures:
     def close(self, loop: BackgroundLoop) -> None:
         """Close the targets that were made here around a function or a client; all others have owners."""
         for (client, *_), target, _judge in self._pairs.values():
-            if target is not client:
+            if target is not client and not loop.is_blocked:
                 loop.run(target.aclose())
         self._pairs.clear()
 
@@ -50,6 +51,8 @@ class AdaptedFixtures:
         judge = None if settings.retrieval_only else judge_from_object(given)
         if judge is None:
             return None
+        if not type(judge).__module__.startswith("pytest_rageval."):
+            judge = TimeBoundJudge(judge, settings.longest_call)
         # In mode `off` as well: it checks what a judge says before anybody sees it.
         mode = settings.judge_cache if cache is not None else "off"
         return CachedJudge(judge, cache, mode, self._plan.mask)

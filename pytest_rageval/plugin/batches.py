@@ -27,7 +27,7 @@ class Batches:
 
     def plan(self, items: Sequence[EvalItem]) -> None:
         """Take the final order of the items to ask. A worker of xdist does not know its own: it asks on demand."""
-        for definitions, group in groupby(items, key=_session_definitions):
+        for definitions, group in groupby(filter(_will_be_asked, items), key=_session_definitions):
             if definitions is not None:
                 batch = list(group)
                 self._places.update((item, (batch, position)) for position, item in enumerate(batch))
@@ -41,6 +41,11 @@ class Batches:
             trials = [self._trials(each.case) for each in batch]
             self._running[id(batch)] = Batch(self._prefetcher, trials, target, judge)
         return self._running[id(batch)].observed(position)
+
+
+def _will_be_asked(item: pytest.Item) -> bool:
+    """A mark may skip the test, or not run it: its case is asked when it comes to that, never ahead."""
+    return not any(item.get_closest_marker(name) for name in ("skip", "skipif", "xfail"))
 
 
 def _session_definitions(item: pytest.Item) -> tuple[int, ...] | None:

@@ -50,6 +50,7 @@ class Controller:
     def open_for_workers(self) -> None:
         """Check settings, target and judge, and open the run, before xdist starts its workers."""
         self._active.raise_problem()
+        self._active.check_gates()
         asked = sum(len(self._active.load(path).cases) for path in self._session.collected)
         is_target_ours = self._active.settings.target is not None or not may_override_client(self._session)
         self._open(asked, is_target_ours=is_target_ours, is_judge_asked=True)
@@ -74,10 +75,12 @@ class Controller:
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Take the final order of items; stop with a usage error where nothing could be asked."""
         items = [item for item in session.items if isinstance(item, EvalItem)]
-        if not items or self._config.option.collectonly:
+        option = self._config.option
+        if not items or option.collectonly or option.setuponly:
             return
+        self._active.check_gates()
         self._expected |= {item.nodeid: item.case for item in items}
-        if session.testsfailed and not self._config.option.continue_on_collection_errors:
+        if session.testsfailed and not option.continue_on_collection_errors:
             return
         clients_are_ours = (is_ours(fixture_definition(item, "rag_client")) for item in items)
         judges_are_ours = (is_ours(fixture_definition(item, "rag_judge")) for item in items)

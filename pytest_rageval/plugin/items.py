@@ -104,6 +104,8 @@ class EvalItem(pytest.Function):
         self.attempts += 1
         self.result = self.evaluation = None
         super().setup()
+        if self.config.option.setuponly:  # --setup-plan sets it too
+            return
         self.result = self.runner.evaluate(self)
 
     def runtest(self) -> None:

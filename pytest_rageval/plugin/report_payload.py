@@ -108,13 +108,15 @@ def _lines(
     item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport, prepared: Prepared, config_hash: str
 ) -> list[str]:
     """A record a trial. What cannot be written fails the test."""
-    overall = evaluation.overall
     try:
         for result in evaluation.trials:
             item.ihook.pytest_rageval_result(item=item, result=result)
     # A hook of the project's own may raise anything; here it would end the session instead of failing its test.
     except Exception as error:  # noqa: BLE001 because of the line above
-        _fail(report, f"pytest_rageval_result: {type(error).__name__}: {error}")
+        message = printable(f"pytest_rageval_result: {type(error).__name__}: {error}")
+        _fail(report, message)
+        evaluation = _broken(evaluation, Problem("hook", message))
+    overall = evaluation.overall
     # On the item as well: JUnit takes them from the report of the teardown.
     properties: list[tuple[str, object]] = [(name, round(value, 6)) for name, value in overall.scores.items()]
     item.user_properties += properties
@@ -127,6 +129,13 @@ def _lines(
         bare = CaseResult(_bare(overall.case), "error", error=Problem("record", message))
         trials = tuple(replace(bare, trial=result.trial) for result in evaluation.trials)
         return _as_lines(Evaluation(bare, trials), prepared, config_hash)
+
+
+def _broken(evaluation: Evaluation, problem: Problem) -> Evaluation:
+    """The evaluation as an error, so that its record says what pytest says."""
+    results = (evaluation.overall, *evaluation.trials)
+    overall, *trials = (replace(result, outcome="error", error=problem, reason=problem.message) for result in results)
+    return Evaluation(overall, tuple(trials))
 
 
 def _fail(report: pytest.TestReport, message: str) -> None:
