@@ -71,16 +71,16 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     rows = cases_of(keeper.rows.values())
     info = _info(keeper, plan, extent, rows)
     metrics = aggregate(keeper.rows.values(), plan, info)
-    comparison = compare(metrics, rows, baseline, plan) if baseline is not None else None
-    metrics["comparison"] = comparison.content if comparison else None
-    metrics["gates"] += comparison.gates if comparison else ()
-    if extent.earlier is not None:
-        extent.earlier.keep_reliability(metrics)
     config = {
         **keeper.config,
         **observed(keeper.versions, keeper.coverage),
         "reported_fields": sorted(keeper.reported),
     }
+    comparison = compare(metrics, rows, baseline, plan, config) if baseline is not None else None
+    metrics["comparison"] = comparison.content if comparison else None
+    metrics["gates"] += comparison.gates if comparison else ()
+    if extent.earlier is not None:
+        extent.earlier.keep_reliability(metrics)
     problems = dict(_problems(plan, extent, rows, comparison, is_partial=info.is_partial))
     notes = tuple(_notes(keeper, plan, comparison))
     return Finished(
@@ -143,7 +143,7 @@ def _problems(
     ):
         yield (
             "baseline",
-            "not comparable with the baseline: " + "; ".join(comparison.problems)
+            "not comparable with the baseline: " + "; ".join(map(str, comparison.problems))
             + "; accept the new state with --rageval-update-baseline, or compare all the same with "
             "--rageval-ignore-invariants",
         )  # fmt: skip
@@ -153,7 +153,7 @@ def _notes(keeper: Keeper, plan: Plan, comparison: Comparison | None) -> Iterato
     if keeper.has_changing_coverage:
         yield "the system changed what it says of its index during the run: was it re-indexed?"
     if comparison and comparison.problems and plan.settings.ignore_invariants:
-        yield "compared in spite of: " + "; ".join(comparison.problems)
+        yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
     yield from judge_notes(keeper.config, keeper.versions, list(keeper.rows.values()))
     yield from keeper.warnings
 

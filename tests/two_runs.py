@@ -54,4 +54,4 @@ def a_baseline(rows: Sequence[Row], metrics: Mapping[str, Any]) -> Baseline:
 
 def compared(before: Sequence[Row], after: Sequence[Row], plan: Plan) -> Comparison:
     """One run against an earlier one."""
-    return compare(metrics_of(after, plan), after, a_baseline(before, metrics_of(before, plan)), plan)
+    return compare(metrics_of(after, plan), after, a_baseline(before, metrics_of(before, plan)), plan, None)

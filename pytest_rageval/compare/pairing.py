@@ -1,4 +1,4 @@
-"""Two runs side by side: may they be compared, what was configured differently, what moved, and for which cases?"""
+"""Two runs side by side: what keeps them from being compared, what was configured, what moved, for which cases."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.by_category import by_category
 from pytest_rageval.compare.case_diff import Record, detail, records_of
 from pytest_rageval.compare.changes import Scores as CaseScores
-from pytest_rageval.compare.invariants import Mismatch, change_at_a_time, differences, mismatches, versions
 from pytest_rageval.compare.side import Side
 from pytest_rageval.compare.verdicts import Comparison, compare_cases
+from pytest_rageval.compare.versions import change_at_a_time, versions
 from pytest_rageval.config.settings import Gates, Settings
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.runs.comparable import Comparable, Mismatch, comparable_of, mismatches
+from pytest_rageval.runs.config_diff import config_changes
 from pytest_rageval.runs.score_table import Scores
 from pytest_rageval.runs.stored_plan import without_code
 
@@ -47,20 +49,21 @@ class Paired:
 
 def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: bool = False) -> Paired:
     """Compare two runs. The regression gates are those of the project's settings as they are now."""
-    broken = tuple(mismatches(before, after))
+    facts = _comparable(before), _comparable(after)
+    broken = tuple(mismatches(*facts))
     is_compared = not broken or ignore_invariants
-    differing = differences(before, after)
-    found = versions(before, after, any(one.what == "dataset" for one in broken))
-    changed, is_warning = change_at_a_time(found, differing)
+    changes = config_changes(before.config, after.config) if before.config and after.config else []
+    parts = versions(before, after, is_other_dataset=_is_other_dataset(*facts, broken))
+    changed, is_warning = change_at_a_time(parts, changes)
     failed: tuple[str, ...] = ()
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "before": _described(before),
         "after": _described(after),
         "compared": is_compared,
-        "problems": [{**asdict(one), "said": str(one)} for one in broken],
-        "configuration": [asdict(one) for one in differing],
-        "versions": {part: asdict(one) for part, one in found.items()},
+        "problems": [{**asdict(mismatch), "said": str(mismatch)} for mismatch in broken],
+        "configuration": [change._asdict() for change in changes],
+        "versions": {part: asdict(version) for part, version in parts.items()},
         "changed": {"said": changed, "warning": is_warning},
         "notes": [side.note for side in (before, after) if side.note],
     }
@@ -69,6 +72,16 @@ def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: boo
         content |= moved
     content["failed_gates"] = list(failed)
     return Paired(content, broken, failed)
+
+
+def _comparable(side: Side) -> Comparable:
+    contents = {key: case.content_hash for key, case in side.scores.cases.items()} if side.scores else None
+    return comparable_of(side.metrics, side.config, contents)
+
+
+def _is_other_dataset(before: Comparable, after: Comparable, broken: Iterable[Mismatch]) -> bool:
+    is_other = None not in (before.dataset, after.dataset) and before.dataset != after.dataset
+    return is_other or any(mismatch.what == "dataset" for mismatch in broken)
 
 
 def _described(side: Side) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""This run against another: metric by metric over shared cases, case by case, and the gates on what got worse."""
+"""The verdicts of a comparison: by metric over shared cases, by case, and by regression gate."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.changes import ROUNDING, Change, paired, paired_change, run_change, with_adjusted_p
 from pytest_rageval.gates import RegressionGate
 from pytest_rageval.plan import Plan
+from pytest_rageval.runs.comparable import Mismatch, comparable_of, mismatches
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 UNGATED_TOLERANCE = 0.05
@@ -34,25 +35,41 @@ cannot be compared. What may be noise or is within tolerance is called the same 
 class Comparison:
     """What stands in metrics.json, and the outcome of each regression gate.
 
-    `problems`: why the two cannot be compared as they are (cases or judge changed).
+    `problems`: why the two cannot be compared as they are.
     """
 
     content: Mapping[str, Any]
     gates: tuple[Mapping[str, Any], ...]
-    problems: tuple[str, ...]
+    problems: tuple[Mismatch, ...]
 
 
-def compare(metrics: Mapping[str, Any], rows: Iterable[Row], baseline: Baseline, plan: Plan) -> Comparison:
-    """Compare a run's metrics.json content and rows with the baseline, paired by case key."""
-    return compare_cases(metrics, {row.key: row for row in cases_of(rows)}, baseline, plan)
+def compare(
+    metrics: Mapping[str, Any],
+    rows: Iterable[Row],
+    baseline: Baseline,
+    plan: Plan,
+    config: Mapping[str, Any] | None,
+) -> Comparison:
+    """Compare a run with the baseline, paired by case key: the contents of its metrics.json and config.json, its rows.
+
+    `config` is None where nobody knows it any more.
+    """
+    cases = {row.key: row for row in cases_of(rows)}
+    was, now = ({key: case.content_hash for key, case in side.items()} for side in (baseline.cases, cases))
+    problems = mismatches(comparable_of(baseline.metrics, baseline.config, was), comparable_of(metrics, config, now))
+    return compare_cases(metrics, cases, baseline, plan, problems)
 
 
 def compare_cases(
-    metrics: Mapping[str, Any], now: Mapping[str, Row | CaseScores], baseline: Baseline, plan: Plan
+    metrics: Mapping[str, Any],
+    now: Mapping[str, Row | CaseScores],
+    baseline: Baseline,
+    plan: Plan,
+    problems: Sequence[Mismatch] = (),
 ) -> Comparison:
-    """The same with the run's cases by key."""
+    """Compare the cases of a run by key with those of the baseline. With `problems` no gate says anything, unless the
+    plan's settings ignore them."""
     shared = sorted(now.keys() & baseline.cases.keys())
-    problems = tuple(_incomparable(metrics, now, shared, baseline))
     gates = {gate.name: gate for gate in plan.regressions}
     described = {**baseline.metrics["metrics"], **metrics["metrics"]}
     changes = _changes(metrics, now, shared, baseline)
@@ -65,7 +82,7 @@ def compare_cases(
     return Comparison(
         content={
             "baseline_run_id": baseline.run_id,
-            "problems": list(problems),
+            "problems": [str(problem) for problem in problems],
             "metrics": {name: change.as_mapping() | {"verdict": verdicts[name]} for name, change in changes.items()},
             **_cases(now, shared, baseline),
         },
@@ -74,7 +91,7 @@ def compare_cases(
             for gate in plan.regressions
             if _is_listed(gate, verdicts.get(gate.name), is_heuristic=is_heuristic)
         ),
-        problems=problems,
+        problems=tuple(problems),
     )
 
 
@@ -167,22 +184,3 @@ def _cases(now: Mapping[str, Row | CaseScores], shared: Sequence[str], baseline:
             if not (row := now[key]).scores and baseline.cases[key].scores
         ],
     }
-
-
-def _incomparable(
-    metrics: Mapping[str, Any], now: Mapping[str, Row | CaseScores], shared: Sequence[str], baseline: Baseline
-) -> Iterable[str]:
-    """Invariants that do not hold: what must be the same on both sides for a difference to mean anything."""
-    changed = [key for key in shared if baseline.cases[key].content_hash != now[key].content_hash]
-    if changed:
-        listed = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
-        yield f"{len(changed)} of {len(shared)} shared cases changed since the baseline: {listed}"
-    before, after = baseline.metrics.get("judge"), metrics.get("judge")
-    if not before or not after:
-        return  # nothing was judged on one side: what a judge scores is unmeasured, the rest compares
-    if before["model"] != after["model"]:
-        yield f"the judge was {before['model']} in the baseline and is {after['model']} now"
-    for rubric in sorted(before["prompt_versions"].keys() & after["prompt_versions"].keys()):
-        versions = before["prompt_versions"][rubric], after["prompt_versions"][rubric]
-        if versions[0] != versions[1]:
-            yield f"rubric {rubric} was {versions[0]} in the baseline and is {versions[1]} now"

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pytest_rageval.cases import content_hash
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.line_index import Place, line_at, lines_of
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
+from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.writer import Keeper
-
-SHOWN = 5
 
 
 def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> None:
@@ -28,9 +27,9 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
     """
     first = runs[0]
     problems = [
-        f"{run.run_id} was run with another configuration than {first.run_id}: {_difference(first.config, run.config)}"
+        f"{run.run_id} was run with another configuration than {first.run_id}: {difference}"
         for run in runs[1:]
-        if run.config["config_hash"] != first.config["config_hash"]
+        if (difference := other_configuration(first.config, run.config)) is not None
     ]
     found: dict[str, str] = {}
     where: dict[str, str] = {}
@@ -43,7 +42,7 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
             if key == f"{record['source']['file']}::{record['test_case_id']}":
                 found[key] = record["content_hash"]
     problems += [
-        f"{one} and {other} overlap in {len(keys)} cases: {_listed(sorted(set(keys)))}"
+        f"{one} and {other} overlap in {len(keys)} cases: {listed(sorted(set(keys)))}"
         for (one, other), keys in doubled.items()
     ]
     if not problems and dataset_hash_of(found.items()) != first.config["dataset_hash"]:
@@ -79,21 +78,9 @@ def _placed(path: Path) -> Iterator[tuple[str, int, str, int, Path, int, int]]:
         yield file, number, record["case_key"], record["trial"], *place
 
 
-def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    before = {**one["settings"], "judge": one["judge"], "cases": one["dataset_hash"]}
-    after = {**other["settings"], "judge": other["judge"], "cases": other["dataset_hash"]}
-    names = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
-    if "cases" in names:
-        return "their case files differ"
-    return (
-        "; ".join(f"{name} is {before.get(name)!r} and {after.get(name)!r}" for name in names)
-        or "other metrics or gates"
-    )
-
-
 def _gap(runs: Sequence[StoredRun], found: Mapping[str, str], cases: Iterable[EvalCase]) -> str:
     missing = [case.key for case in cases if found.get(case.key) != content_hash(case)]
-    named = f": {_listed(missing)}" if missing else ""
+    named = f": {listed(missing)}" if missing else ""
     shards = [run.config.get("shard") for run in runs]
     of = {shard.partition("/")[2] for shard in shards if shard}
     if len(of) == 1 and all(shards):
@@ -101,7 +88,3 @@ def _gap(runs: Sequence[StoredRun], found: Mapping[str, str], cases: Iterable[Ev
         if lacking:
             return f"shards are missing: {', '.join(lacking)}"
     return f"the runs do not cover all cases{named or '; was one of them cut short?'}"
-
-
-def _listed(keys: Sequence[str]) -> str:
-    return ", ".join(keys[:SHOWN]) + (f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else "")

@@ -13,12 +13,10 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.io.line_index import index, line_at
 from pytest_rageval.model import EvalCase
 from pytest_rageval.rescore.rescore import OBSERVATIONS, Lines
+from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
 from pytest_rageval.runs.reader import StoredRun, recorded_case
 from pytest_rageval.runs.records import CUT
-
-ASKED = ("question", "history", "contexts", "vaults", "folders")
-"""What of a case went out to the system: an answer to something else is no answer to this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,7 @@ def _changed(
             changed[key] = "question"
     for old in asked:
         new = found.get(old.key)
-        if new is not None and (names := [name for name in ASKED if getattr(old, name) != getattr(new, name)]):
+        if new is not None and (names := asked_differently(old, new)):
             changed[old.key] = " and ".join(names)
     return [
         f"{found[key].source}: case {found[key].id!r}: its {what} changed since it was asked; ask it again with pytest"

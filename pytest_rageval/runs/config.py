@@ -108,6 +108,11 @@ def config_hash_of(config: Mapping[str, Any]) -> str:
     return _hash([config["settings"], {name: config[name] for name in ASKED_FOR}, config["dataset_hash"]])
 
 
+def hashed_part(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the content of a config.json its hash is over."""
+    return {name: config[name] for name in ("settings", *ASKED_FOR, "dataset_hash") if name in config}
+
+
 def observed(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None) -> dict[str, Any]:
     """Versions that the system reported, for the `observed` part and the two versions that rest on them."""
     if not versions:

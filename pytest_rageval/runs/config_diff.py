@@ -1,94 +1,142 @@
-"""What was configured otherwise than in an earlier run? Two config.json, key by key."""
+"""Differences between two configurations, under the names that config.json gives them: `k`, `params.top_n`."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pytest_rageval.model import Json
+from pytest_rageval.text import printable
 
-TOLD_ELSEWHERE = frozenset(
+REPEATED_SETTINGS = frozenset(
     {"k", "target", "judge", "folder_mode", "rerank_vector_weight", "rerank_lexical_weight", "params", "ontology",
      "gate", "gates", "enabled"}
 )  # fmt: skip
 """Settings that config.json names a second time, as they were really used."""
-INDEX = ("observed.chunker", "observed.embedding", "observed.index")
+_FIRST = ("target", "k", "asked_k", "folder_mode", "rerank_weights", "params", "judge", "rubrics", "ontology")
+_LAST = ("observed", "index_build_version", "reported_fields", "gates", "metrics", "own_metrics", "libraries")
+_INDEX = ("observed.chunker", "observed.embedding", "observed.index")
 """What `index_build_version` is made of, beside what the system says of its coverage."""
+_HASH = re.compile(r"(content:)?([0-9a-f]{40}|[0-9a-f]{64})")
+NO_SETTING = "–"
 
 
 class SettingChange(NamedTuple):
-    """One key that differs. Of lists `before` holds what is gone, and `after` what is new."""
+    """One name that differs. Of lists `before` holds what is gone, and `after` what is new."""
 
     name: str
     before: Json
     after: Json
 
 
-def changes(before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[SettingChange]:
-    """The keys in which two configurations, made flat, differ."""
+def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
+    """What differs between two config.json: the cases first, then all that can explain a change of results."""
+    current = flat_settings(before)
+    return [
+        *dataset_change(before, after),
+        *setting_changes(current, with_reported(flat_settings(after), current)),
+    ]
+
+
+def dataset_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[SettingChange]:
+    """The versions of the cases, where their contents differ."""
+    hashes = [config.get("dataset_hash", config.get("dataset_version")) for config in (before, after)]
+    if hashes[0] != hashes[1]:
+        yield SettingChange("dataset", before.get("dataset_version"), after.get("dataset_version"))
+
+
+def setting_changes(before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[SettingChange]:
+    """The names under which two flat configurations differ, but for what follows from another difference."""
+    differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     for name in [*before, *(name for name in after if name not in before)]:
-        old, new = before.get(name), after.get(name)
-        if old == new or (name == "index_build_version" and any(before.get(one) != after.get(one) for one in INDEX)):
+        if name not in differing or _follows(name, differing, before, after):
             continue
-        if isinstance(old, list) and isinstance(new, list):
-            gone, come = [one for one in old if one not in new], [one for one in new if one not in old]
+        old, new = before.get(name), after.get(name)
+        if isinstance(old, list) or isinstance(new, list):
+            old, new = (value if isinstance(value, list) else [] if value is None else [value] for value in (old, new))
+            gone, come = [item for item in old if item not in new], [item for item in new if item not in old]
             if gone or come:
                 yield SettingChange(name, gone, come)
         else:
             yield SettingChange(name, old, new)
 
 
+def _follows(name: str, differing: set[str], before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
+    """Is this difference the shadow of another one that is told anyway?"""
+    if name == "asked_k":
+        return "k" in differing
+    if name == "index_build_version":
+        return not differing.isdisjoint(_INDEX)
+    if name.startswith("judge."):
+        return name != "judge.model" and "judge.model" in differing
+    # A metric that came or went is told by `metrics`; libraries are not kept with a baseline.
+    return name.startswith(("own_metrics.", "rubrics.", "libraries.")) and None in (before.get(name), after.get(name))
+
+
 def with_reported(settings: Mapping[str, Json], before: Mapping[str, Json]) -> Mapping[str, Json]:
     """The settings, with what the system reported of itself before where it now reported nothing: where no case was
     answered, nothing is known to have changed."""
-    if any(_is_reported(name) for name in settings):
-        return settings
-    return {**settings, **{name: value for name, value in before.items() if _is_reported(name)}}
+    kept: dict[str, Json] = {}
+    for is_reported in (_is_version, _is_fields):
+        if not any(map(is_reported, settings)):
+            kept |= {name: value for name, value in before.items() if is_reported(name)}
+    return {**settings, **kept}
 
 
-def _is_reported(name: str) -> bool:
+def _is_version(name: str) -> bool:
     return name.startswith("observed.") or name == "index_build_version"
 
 
+def _is_fields(name: str) -> bool:
+    return name == "reported_fields"
+
+
 def flat_settings(config: Mapping[str, Any]) -> dict[str, Json]:
-    """What of a config.json can explain a change of results, by short names: `k`, `rerank.vector`, `observed.llm`.
-
-    Parameters of the target stand under their own names.
-    """
-    found: dict[str, Json] = {
-        "k": config["k"],
-        "target": config.get("target"),
-        "judge": (config.get("judge") or {}).get("model"),
-        "folder_mode": config.get("folder_mode"),
-        **_flat(config.get("rerank_weights") or {}, "rerank."),
-        "ontology": config.get("ontology"),
-        "metrics": config.get("metrics"),
-        **_flat(config.get("gates") or {}, "gates."),
-        **_flat({n: v for n, v in (config.get("settings") or {}).items() if n not in TOLD_ELSEWHERE}),
-        **_flat(config.get("observed") or {}, "observed."),
-        "pytest-rageval": (config.get("libraries") or {}).get("pytest-rageval"),
-    }
-    if config.get("index_build_version") is not None:
-        found["index_build_version"] = config["index_build_version"]
-    for name, value in _flat(config.get("params") or {}).items():
-        found[name if name not in found else f"params.{name}"] = value
-    return {name: _at_k(value, config["k"]) for name, value in found.items()}
+    """What of a config.json can explain a change of results, by name: `k`, `rerank_weights.vector`, `observed.llm`."""
+    k = config["k"]
+    flat: dict[str, Json] = {}
+    for name in _FIRST:
+        flat |= _flat(name, config.get(name))
+    for name, value in sorted((config.get("settings") or {}).items()):
+        if name not in REPEATED_SETTINGS:
+            flat |= _flat(name, value)
+    for name in _LAST:
+        flat |= _flat(name, config.get(name), depth=1 if name == "own_metrics" else None)
+    return {name: _without_cut_off(value, k) for name, value in flat.items()}
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            found.update(_flat(value, f"{prefix}{name}."))
-        else:
-            found[prefix + name] = value
-    return found
+def _flat(name: str, value: Any, depth: int | None = None) -> dict[str, Json]:
+    """`("params", {"a": {"b": 1}})` → `{"params.a.b": 1}`; what is empty or null has no entry."""
+    if isinstance(value, Mapping) and depth != 0:
+        below = None if depth is None else depth - 1
+        return {inner: leaf for key in value for inner, leaf in _flat(f"{name}.{key}", value[key], below).items()}
+    return {} if value is None or value == [] else {name: value}
 
 
-def _at_k(value: Json, k: int) -> Json:
-    """With another k the names of many metrics and gates change, and that alone is no news."""
+def _without_cut_off(value: Json, k: object) -> Json:
+    """A list of metrics or gates with the configured cut-off as `@k`: with another k all of them have other names."""
     if not isinstance(value, list):
         return value
     mark = f"@{k}"
-    return [re.sub(rf"{mark}\b", "@k", str(one)) if mark in str(one) else one for one in value]
+    return [re.sub(rf"{mark}\b", "@k", str(item)) if mark in str(item) else item for item in value]
+
+
+def setting_text(value: Json) -> str:
+    """A setting or version as text on one line: a dash for none, of a hash its beginning, else as JSON writes it."""
+    if value is None:
+        return NO_SETTING
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if _HASH.fullmatch(text):
+        return text.removeprefix("content:")[:12]
+    return " ".join(printable(text).split()) or "''"
+
+
+def change_text(change: SettingChange) -> str:
+    """`k was 5 and is 7`, or what was added to a list and taken from it."""
+    if isinstance(change.before, list) and isinstance(change.after, list):
+        parts = [*(f"+{setting_text(item)}" for item in change.after)]
+        parts += (f"-{setting_text(item)}" for item in change.before)
+        return f"{change.name} {' '.join(parts)}"
+    return f"{change.name} was {setting_text(change.before)} and is {setting_text(change.after)}"

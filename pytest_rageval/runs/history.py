@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
 from pytest_rageval.model import Json
-from pytest_rageval.runs.config_diff import SettingChange, changes, flat_settings, with_reported
+from pytest_rageval.runs.config_diff import SettingChange, dataset_change, flat_settings, setting_changes, with_reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,11 @@ def _with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:
             found = run
         else:
             settings = with_reported(run.settings, other.settings)
-            found = replace(run, settings=settings, changes=tuple(_changes(other, run, settings)))
+            found = replace(run, settings=settings, changes=_changes(other, run, settings))
         before = last[run.dataset_hash] = found
         yield found
 
 
-def _changes(before: PastRun, after: PastRun, settings: Mapping[str, Json]) -> Iterator[SettingChange]:
-    if before.dataset_hash != after.dataset_hash:
-        yield SettingChange("dataset", before.dataset_version, after.dataset_version)
-    yield from changes(before.settings, settings)
+def _changes(before: PastRun, after: PastRun, settings: Mapping[str, Json]) -> tuple[SettingChange, ...]:
+    cases = ({"dataset_hash": run.dataset_hash, "dataset_version": run.dataset_version} for run in (before, after))
+    return (*dataset_change(*cases), *setting_changes(before.settings, settings))

@@ -12,6 +12,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_lines
 from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings
+from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.reader import StoredRun, observation_of
 
 REDONE = frozenset({"crash"})
@@ -20,21 +21,9 @@ REDONE = frozenset({"crash"})
 
 def check_same(run: StoredRun, config: Mapping[str, Any]) -> None:
     """SettingsError unless this configuration is the one that the run was begun with; it names what differs."""
-    if run.config["config_hash"] == config["config_hash"]:
-        return
-    before, now = ({**one["settings"], "cases": one["dataset_hash"][:12]} for one in (run.config, config))
-    differing = [
-        f"{name} was {_shown(before.get(name))} and is {_shown(now.get(name))}"
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
-    ]
-    what = "; ".join(differing) or "the metrics, their gates or the judge's prompts changed"
-    raise SettingsError(f"--rageval-resume: run {run.run_id} was begun with another configuration: {what}")
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:59] + "…"
+    difference = other_configuration(run.config, config)
+    if difference is not None:
+        raise SettingsError(f"--rageval-resume: run {run.run_id} was begun with another configuration: {difference}")
 
 
 class Unfinished:

@@ -42,7 +42,7 @@ def test_the_table_has_a_line_a_run_and_below_it_what_was_changed():
     assert words(names) == ["run", "passed", "failed", "error", "overall", "mrr", "recall_any@5"]
     assert words(first) == ["20260301_010000", "0", "1", "0", "0.250", "0.500", "0.000"]
     assert words(second)[:4] == ["20260301_020000", "1", "0", "0"]
-    assert changed.strip() == "k 5→7; chunk_max_tokens –→400"
+    assert changed.strip() == "k 5→7; params.chunk_max_tokens –→400"
     assert words(way)[-2:] == ["=", "–"]
 
 

@@ -86,7 +86,7 @@ def test_a_run_is_shown_with_configuration_versions_files_and_aggregates():
     a_run(REPORTS, "a", ended=at(1), params={"chunk_max_tokens": 200})
     lines = [line.split() for line in runs("show", "latest").output.splitlines()]
     assert lines[0] == ["a", "2026-03-01", "01:00:00", "UTC"]
-    for expected in (["k", "5"], ["chunk_max_tokens", "200"], ["answerer_version"], ["passed", "1"],
+    for expected in (["k", "5"], ["params.chunk_max_tokens", "200"], ["answerer_version"], ["passed", "1"],
                      ["mrr", "0.500", "1", "of", "1"], ["results.jsonl"]):  # fmt: skip
         assert any(line[: len(expected)] == expected for line in lines), expected
 

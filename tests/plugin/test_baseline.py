@@ -111,7 +111,7 @@ def test_a_shared_case_that_changed_stops_the_comparison(settled: Project):
     settled.cases(cases)
     result = settled.run()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert lines_with(result, "1 of 10 shared cases changed since the baseline: evalcases/a.jsonl::q4")
+    assert lines_with(result, "(10 cases): 1 changed (evalcases/a.jsonl::q4)")
     gates = settled.metrics()["gates"]
     assert {(gate["verdict"], gate["passed"]) for gate in gates} == {("incomparable", None)}
     assert settled.run("--rageval-ignore-invariants").ret == 0

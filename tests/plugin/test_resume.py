@@ -143,7 +143,7 @@ def test_another_configuration_is_another_run(counting: Project):
     result.stderr.fnmatch_lines(["*--rageval-resume: run * was begun with another configuration: k was 5 and is 7"])
     counting.cases(CASES[:5])
     result = counting.run("--rageval-resume", "latest")
-    result.stderr.fnmatch_lines(["*was begun with another configuration: cases was *"])
+    result.stderr.fnmatch_lines(["*was begun with another configuration: dataset was *"])
 
 
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])

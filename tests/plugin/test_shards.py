@@ -78,7 +78,7 @@ def test_gaps_overlaps_and_other_configurations_are_errors(sharded: Project):
     other = rageval(sharded, "merge", "part1", "part2", "other")
     assert other.returncode == 2
     assert "other was run with another configuration than part1: " in other.stderr
-    assert "k is 5 and 3" in other.stderr
+    assert "k was 5 and is 3" in other.stderr
 
 
 def test_a_shard_that_was_cut_short_is_a_gap_with_names(sharded: Project):

@@ -9,7 +9,7 @@ import pytest
 from kept_runs import a_result, a_run, at, rewrite
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.config_diff import changes, flat_settings
+from pytest_rageval.runs.config_diff import flat_settings, setting_changes
 from pytest_rageval.runs.history import PastRun, by_dataset, check_metrics, read_history
 
 
@@ -75,9 +75,10 @@ def test_what_is_configured_otherwise_is_told_against_the_run_before(tmp_path: P
     a_run(tmp_path, "c", ended=at(3), rerank_vector_weight=0.7, folder_mode="on")
     first, second, third = history(tmp_path)
     assert first.changes == ()
-    assert told(second) == {"chunk_max_tokens": (200, 400)}
+    assert told(second) == {"params.chunk_max_tokens": (200, 400)}
     assert told(third) == {
-        "chunk_max_tokens": (400, None), "rerank.vector": (0.5, 0.7), "folder_mode": ("server default", "on")
+        "params.chunk_max_tokens": (400, None), "rerank_weights.vector": (0.5, 0.7),
+        "folder_mode": ("server default", "on"),
     }  # fmt: skip
 
 
@@ -98,7 +99,7 @@ def test_another_judge_target_and_model_of_the_system_are_told(tmp_path: Path):
     other = a_run(tmp_path, "b", ended=at(2), changed={"judge": None, "target": "http://b"})
     rewrite(other / "config.json", lambda config: config.update(observed={"llm": "crow"}))
     assert told(history(tmp_path)[1]) == {
-        "judge": ("lexical/1", None), "target": ("bot:answer", "http://b"), "observed.llm": ("parrot", "crow")
+        "judge.model": ("lexical/1", None), "target": ("bot:answer", "http://b"), "observed.llm": ("parrot", "crow")
     }  # fmt: skip
 
 
@@ -114,13 +115,13 @@ def test_the_index_is_told_by_what_the_system_reports_of_it_and_by_its_hash_wher
     before = flat_settings({"k": 5, "observed": {"index": "i1"}, "index_build_version": "aa"})
     named = flat_settings({"k": 5, "observed": {"index": "i2"}, "index_build_version": "bb"})
     unnamed = flat_settings({"k": 5, "observed": {"index": "i1"}, "index_build_version": "bb"})
-    assert [*changes(before, named)] == [("observed.index", "i1", "i2")]
-    assert [*changes(before, unnamed)] == [("index_build_version", "aa", "bb")]
+    assert [*setting_changes(before, named)] == [("observed.index", "i1", "i2")]
+    assert [*setting_changes(before, unnamed)] == [("index_build_version", "aa", "bb")]
 
 
 def test_a_parameter_that_is_called_like_a_setting_of_ours_has_a_name_of_its_own():
     flat = flat_settings({"k": 5, "params": {"target": "x", "deep": {"er": 1}}, "target": "bot:answer"})
-    assert (flat["target"], flat["params.target"], flat["deep.er"]) == ("bot:answer", "x", 1)
+    assert (flat["target"], flat["params.target"], flat["params.deep.er"]) == ("bot:answer", "x", 1)
 
 
 def test_within_a_group_changes_are_those_since_its_last_run_and_at_its_beginning_those_since_the_run_before(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.report.columns import shortened
 from pytest_rageval.report.comparison import comparison_words as words
 from pytest_rageval.report.gate_lines import gate_line
@@ -25,7 +26,7 @@ TEXT = 1000
 def comparison_html(content: Mapping[str, Any]) -> str:
     """The whole page. Every value in it is escaped by the template."""
     return _template().render(
-        content=content, words=words, gate_line=gate_line, NO_VALUE=NO_VALUE, SHOWN_FLIPS=SHOWN_FLIPS,
+        content=content, words=words, listed=listed, gate_line=gate_line, NO_VALUE=NO_VALUE, SHOWN_FLIPS=SHOWN_FLIPS,
         SHOWN_KEYS=SHOWN_KEYS, kinds=("flipped_to_fail", "flipped_to_pass", "unmeasured"),
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.report.columns import shortened
 from pytest_rageval.report.comparison import comparison_words as words
 from pytest_rageval.report.gate_lines import gate_line
@@ -62,7 +63,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], what: str) -> Ite
         yield "| " + " | ".join(row) + " |"
     yield ""
     if len(rows) > SHOWN_ROWS:
-        yield f"and {len(rows) - SHOWN_ROWS} more {what}"
+        yield and_more(len(rows) - SHOWN_ROWS, what)
         yield ""
 
 
@@ -127,7 +128,7 @@ def _flips(content: Mapping[str, Any], name: str, most: int) -> Iterator[str]:
         yield from _case(case)
     rest = [case["case_key"] for case in cases[most:]]
     if rest:
-        yield ("and " if most else "") + _name(words.listed(rest, SHOWN_CASES), 2000)
+        yield ("and " if most else "") + _name(listed(rest, SHOWN_CASES), 2000)
         yield ""
 
 
@@ -171,8 +172,7 @@ def _place(row: tuple[str, str, str]) -> str:
 def _one_sided(content: Mapping[str, Any]) -> Iterator[str]:
     for name in ("only_before", "only_after"):
         if content[name]:
-            listed = words.listed(content[name], SHOWN_CASES)
-            yield f"- {words.TITLES[name]} ({len(content[name])}): {_name(listed, 2000)}"
+            yield f"- {words.TITLES[name]} ({len(content[name])}): {_name(listed(content[name], SHOWN_CASES), 2000)}"
     if said := words.errors(content):
         yield f"- {_name(said)}"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.report.comparison import comparison_words as words
 from pytest_rageval.report.gate_lines import gate_line
@@ -52,7 +53,7 @@ def _configuration(content: Mapping[str, Any], width: int) -> Iterator[SummaryLi
     shown = [[_cut(name, 40), _cut(before, room), "→ " + _cut(after, room)] for name, before, after in rows]
     yield from (SummaryLine(line) for line in aligned(shown[:SHOWN_SETTINGS], indent="  ", to_the_left=True))
     if len(rows) > SHOWN_SETTINGS:
-        yield SummaryLine(f"  and {len(rows) - SHOWN_SETTINGS} more settings")
+        yield SummaryLine("  " + and_more(len(rows) - SHOWN_SETTINGS, "settings"))
 
 
 def _metrics(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
@@ -99,7 +100,7 @@ def _categories(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]
     yield SummaryLine("")
     yield from (SummaryLine(text, "bold" if number == 0 else "plain") for number, text in enumerate(lines))
     if len(rows) > SHOWN_CATEGORIES:
-        yield SummaryLine(f"and {len(rows) - SHOWN_CATEGORIES} more categories")
+        yield SummaryLine(and_more(len(rows) - SHOWN_CATEGORIES, "categories"))
 
 
 def _flips(content: Mapping[str, Any], name: str, width: int) -> Iterator[SummaryLine]:
@@ -114,7 +115,7 @@ def _flips(content: Mapping[str, Any], name: str, width: int) -> Iterator[Summar
         yield from (SummaryLine(line) for line in _labelled(_about(case), width))
     if len(cases) > most:
         yield SummaryLine("")
-        yield SummaryLine(f"  and {len(cases) - most} more: --format html shows more of them, --format json all")
+        yield SummaryLine(f"  {and_more(len(cases) - most)}: --format html shows more of them, --format json all")
 
 
 def _about(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -141,7 +142,7 @@ def _chunks(detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         rows = words.chunk_rows(detail, "before" if where == "before" else "after")
         moved = [f"{rank} {place}" for rank, place, what in rows if what.endswith(label)]
         if moved and detail["chunks_before"] is not None and detail["chunks_after"] is not None:
-            yield label, words.listed(moved, 3)
+            yield label, listed(moved, 3)
 
 
 def _labelled(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
@@ -151,7 +152,7 @@ def _labelled(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 def _one_sided(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
     said = [
-        f"{words.TITLES[name]} ({len(content[name])}): {words.listed(content[name], SHOWN_CASES)}"
+        f"{words.TITLES[name]} ({len(content[name])}): {listed(content[name], SHOWN_CASES)}"
         for name in ("only_before", "only_after")
         if content[name]
     ]

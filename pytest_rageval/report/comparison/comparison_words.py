@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from pytest_rageval.compare.invariants import setting_text
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.report.numbers import NO_VALUE, change, score_text, short
 from pytest_rageval.runs.aggregate import mean
+from pytest_rageval.runs.config_diff import setting_text
 
 Tone = Literal["better", "worse", "doubtful", "plain"]
 Content = Mapping[str, Any]
@@ -239,15 +240,8 @@ def _answer(detail: Content, name: str) -> str | None:
 
 def moved_scores(flip: Content, most: int) -> str:
     """`mrr 1 → 0.5, recall_any@5 1 → 0`."""
-    said = [f"{one['metric']} {short(one['before'])} → {short(one['after'])}" for one in flip["scores"][:most]]
-    more = len(flip["scores"]) - most
-    return ", ".join(said) + (f" and {more} more" if more > 0 else "")
-
-
-def listed(keys: Sequence[str], most: int) -> str:
-    """The first of them, and how many more there are."""
-    more = f" and {len(keys) - most} more" if len(keys) > most else ""
-    return ", ".join(keys[:most]) + more
+    moves = [f"{score['metric']} {short(score['before'])} → {short(score['after'])}" for score in flip["scores"]]
+    return listed(moves, most)
 
 
 def errors(content: Content) -> str:

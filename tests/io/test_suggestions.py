@@ -1,0 +1,48 @@
+"""Suggestions for mistyped names, and lists that are cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_rageval.io.suggestions import and_more, did_you_mean, listed, suggestion
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("mmr", "mrr"),
+        ("MRR", "mrr"),
+        ("ｍｒｒ", "mrr"),
+        ("rel_path", "gold.rel_path"),
+        ("Rel_Pth", "gold.rel_path"),
+        ("zzz", None),
+        ("m" * 81, None),
+        ("mr" + "r" * 78, None),
+    ],
+)
+def test_the_known_name_that_was_probably_meant(name: str, meant: str | None):
+    assert suggestion(name, ["mrr", "gold.rel_path"]) == meant
+
+
+def test_a_name_is_suggested_as_it_is_written():
+    assert did_you_mean("QUESTION", ["Question"]) == "; did you mean 'Question'?"
+    assert did_you_mean("zzz", ["Question"], "; known are Question") == "; known are Question"
+    assert did_you_mean("zzz", ["Question"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "most", "text"),
+    [
+        ([], 2, ""),
+        (["a", "b"], 2, "a, b"),
+        (["a", "b", "c"], 2, "a, b and 1 more"),
+        (["a", "b", "c"], 0, "and 3 more"),
+        ([str(number) for number in range(2001)], 1, "0 and 2,000 more"),
+    ],
+)
+def test_a_list_is_cut_and_says_so(names: list[str], most: int, text: str):
+    assert listed(names, most) == text
+
+
+def test_what_is_not_shown_has_a_name():
+    assert and_more(1200, "cases") == "and 1,200 more cases"
