@@ -137,7 +137,7 @@ def _metric(label: str, described: Mapping[str, Any], change: Mapping[str, Any])
 
 
 def _unpaired(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: {**one, "layer": "operations"} for name, one in metrics.items()}
+    return {name: {**described, "run_level": True} for name, described in metrics.items()}
 
 
 def plan_for(side: Side, current: Settings) -> Plan:
@@ -155,11 +155,15 @@ def plan_for(side: Side, current: Settings) -> Plan:
     )
 
 
-def _add(registry: Registry, name: str, one: Mapping[str, Any]) -> None:
+def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
     if name not in registry:
-        is_of_run = one["layer"] == "operations"
-        low, high = one["scale"]
-        registry.add(Metric(name, without_code, one["layer"], one["better"], (low, high), run_level=is_of_run))
+        low, high = described["scale"]
+        registry.add(
+            Metric(
+                name, without_code, described["layer"], described["better"], (low, high),
+                run_level=described["run_level"],
+            )
+        )  # fmt: skip
 
 
 def cut_offs(before: Side, after: Side) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pytest_rageval.compare.baseline import Baseline, read_baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
+from pytest_rageval.runs.metrics_file import in_present_form
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.score_table import Scores, read_scores, scores_of_records
 
@@ -61,8 +62,8 @@ def _of_run(wanted: str, run: StoredRun) -> Side:
     file = run.path / "metrics.json"
     if not file.is_file():
         raise SettingsError(f"run {wanted!r} did not finish: it has no metrics.json; pytest --rageval-resume ends it")
-    metrics = _metrics(file)
     _check(run.config, run.path / "config.json", _Config)
+    metrics = _metrics(file, run.config)
     records = run.path / "results.jsonl"
     scores = read_scores(run.path)
     if scores is None and records.is_file():
@@ -107,17 +108,18 @@ def _at_hand(metrics: Mapping[str, Any], reports: Path) -> StoredRun | None:
     folder = reports / "runs" / run_id
     if not all((folder / name).is_file() for name in ("config.json", "metrics.json")):
         return None
-    there = read_json(folder / "metrics.json", "compare")
+    config = read_json(folder / "config.json", "compare")
+    there = in_present_form(read_json(folder / "metrics.json", "compare"), config)
     is_same = all(there.get(name) == metrics.get(name) for name in ("config_hash", "metrics", "outcomes"))
     if not is_same:
         return None
-    run = StoredRun(folder, read_json(folder / "config.json", "compare"))
+    run = StoredRun(folder, config)
     _check(run.config, folder / "config.json", _Config)
     return run
 
 
-def _metrics(path: Path) -> dict[str, Any]:
-    metrics = read_json(path, "compare")
+def _metrics(path: Path, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    metrics = in_present_form(read_json(path, "compare"), config)
     _check(metrics, path)
     return metrics
 

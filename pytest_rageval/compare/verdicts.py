@@ -107,7 +107,7 @@ def _changes(
         described = after.get(name) or before[name]
         if name in pairs:
             found[name] = paired_change(pairs[name], described["scale"], f"{seed} {name}")
-        elif described["layer"] == "operations":
+        elif described["run_level"]:
             found[name] = run_change(before.get(name, {}).get("mean"), after.get(name, {}).get("mean"))
         else:
             found[name] = Change()

@@ -11,6 +11,7 @@ from pytest_rageval.io.atomic import write_text
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.report.gate_lines import evidence, gate_line
 from pytest_rageval.report.numbers import change, denominator, duration, score_text
+from pytest_rageval.runs.metrics_file import run_level_names
 from pytest_rageval.stats.intervals import wilson
 from pytest_rageval.text import printable
 
@@ -158,12 +159,11 @@ def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
             ["metric", "mean", "95 %", "change", "scored", "better", "meaning"],
             [_metric_row(name, metrics, registry) for name in one["metrics"]],
         )
-    run_level = [name for name, one in metrics["metrics"].items() if one["layer"] == "operations"]
     yield "### Operations"
     yield ""
     yield from _table(
         ["metric", "value", "95 %", "change", "scored", "better", "meaning"],
-        [_metric_row(name, metrics, registry) for name in sorted(run_level)],
+        [_metric_row(name, metrics, registry) for name in run_level_names(metrics)],
     )
     latency = metrics["volatile"]["latency"]
     if latency["p50_ms"] is not None:

@@ -11,6 +11,7 @@ from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.report.gate_lines import gate_line, is_warning
 from pytest_rageval.report.numbers import change, denominator, duration, score_text
 from pytest_rageval.runs.aggregate import mean, normalised
+from pytest_rageval.runs.metrics_file import run_level_names
 from pytest_rageval.runs.row import Row
 
 Style = Literal["plain", "bold", "green", "red", "yellow"]
@@ -90,7 +91,7 @@ def _table(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
 def _metrics(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
     """Every metric with its change and what its mean was taken over."""
     rows = [["metric", "mean", "change", "scored"]]
-    for one in [*metrics["by_layer"].values(), {"metrics": _operations(metrics)}]:
+    for one in [*metrics["by_layer"].values(), {"metrics": run_level_names(metrics)}]:
         for name in one["metrics"]:
             found = metrics["metrics"][name]
             compared = _compared(name, metrics)
@@ -99,10 +100,6 @@ def _metrics(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
                 rows.append([name, score_text(found["mean"]), delta, denominator(found)])
     yield SummaryLine("")
     yield from (SummaryLine(text, "bold" if number == 0 else "plain") for number, text in enumerate(aligned(rows)))
-
-
-def _operations(metrics: Mapping[str, Any]) -> list[str]:
-    return sorted(name for name, one in metrics["metrics"].items() if one["layer"] == "operations")
 
 
 def _layer_gain(names: Sequence[str], metrics: Mapping[str, Any]) -> float | None:

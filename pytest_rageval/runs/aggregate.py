@@ -133,6 +133,7 @@ def _described(measure: Measure) -> dict[str, Any]:
         "scale": list(metric.scale),
         "better": metric.better,
         "aggregate": metric.aggregate or measure.name,
+        "run_level": metric.run_level,
     }
 
 

@@ -136,7 +136,7 @@ def layers(content: Content) -> list[str]:
     """Layers in which categories can be compared."""
     groups = (content["by_category"] or {}).values()
     there = {content["metrics"][name]["layer"] for group in groups for name in group["metrics"]}
-    return [layer for layer in LAYERS if layer in there and layer != "operations"]
+    return [layer for layer in LAYERS if layer in there]
 
 
 def category_rows(content: Content) -> list[tuple[str, ...]]:
