@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_rageval.errors import JudgeError, TargetError
 from pytest_rageval.gates import check
@@ -194,25 +194,38 @@ def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan
 
 def _overall(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
     """The mean of each score over the trials, gated; an error, if one of them is one."""
-    first = results[0]
-    if len(results) == 1:
-        return first
-    broken = next((one for one in results if one.error is not None), None)
-    if broken is not None or first.observation is None:
-        return broken or first
-    scores = mean_scores(result.scores for result in results)
-    held, failed = check(plan.case_gates, first.observation, scores)
+    stands, scores = over_trials(results, lambda result: result.error is not None)
+    if len(results) == 1 or stands.error is not None or stands.observation is None:
+        return stands
+    held, failed = check(plan.case_gates, stands.observation, scores)
     outcome: Outcome = "failed" if failed else "passed" if scores else "skipped"
-    return replace(first, outcome=outcome, scores=scores, passed_gates=held, failed_gates=failed)
+    return replace(stands, outcome=outcome, scores=scores, passed_gates=held, failed_gates=failed)
 
 
-def mean_scores(trials: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """By metric, the mean over the trials that have a score of it; the same to the last digit in any order."""
-    found: dict[str, list[float]] = {}
-    for scores in trials:
-        for name, value in scores.items():
-            found.setdefault(name, []).append(value)
-    return {name: math.fsum(values) / len(values) for name, values in found.items()}
+class _Scored(Protocol):
+    @property
+    def scores(self) -> Mapping[str, float]: ...
+
+
+OneTrial = TypeVar("OneTrial", bound=_Scored)
+
+
+def over_trials(
+    trials: Sequence[OneTrial], is_error: Callable[[OneTrial], bool]
+) -> tuple[OneTrial, Mapping[str, float]]:
+    """What the trials of one case come to: the trial that stands for the case, and the scores of the case.
+
+    A trial that is an error makes the case that error, with the scores that it had. Otherwise the first one stands for
+    the case, and a score is the mean over the trials that have it, the same to the last digit in any order.
+    """
+    error = next(filter(is_error, trials), None)
+    if error is not None:
+        return error, error.scores
+    by_metric: dict[str, list[float]] = {}
+    for trial in trials:
+        for name, value in trial.scores.items():
+            by_metric.setdefault(name, []).append(value)
+    return trials[0], {name: math.fsum(values) / len(values) for name, values in by_metric.items()}
 
 
 def _ms(since: float, until: float | None = None) -> float:

@@ -34,7 +34,7 @@ def records_of(path: Path, wanted: Set[str]) -> dict[str, Record]:
             if found and found[1] in named and line.endswith(b"\n"):
                 record = _record(line, path)
                 trials.setdefault(record["case_key"], {})[record["trial"]] = record
-    return {key: _telling(records) for key, records in trials.items()}
+    return {key: representative_trial(records) for key, records in trials.items()}
 
 
 def _record(line: bytes, path: Path) -> Record:
@@ -47,7 +47,7 @@ def _record(line: bytes, path: Path) -> Record:
     raise SettingsError(f"{path}: not a record: {line[:80].decode('utf-8', 'replace')}…; was the file changed?")
 
 
-def _telling(trials: Mapping[int, Record]) -> Record:
+def representative_trial(trials: Mapping[int, Record]) -> Record:
     """The first trial that came out as the case did."""
     in_order = [trials[number] for number in sorted(trials)]
     same = (one for one in in_order if one["verdict"].get("trial_passed") == one["verdict"]["passed"])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_rageval.engine import mean_scores
+from pytest_rageval.engine import over_trials
 
 ASK_FAILED = frozenset(
     {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
@@ -107,10 +107,9 @@ def cases_of(rows: Iterable[Row]) -> list[Row]:
 
 
 def _over(trials: list[Row]) -> Row:
-    broken = next((row for row in trials if row.error_kind is not None), None)
-    if broken is not None:
-        return broken
-    scores = mean_scores(row.scores for row in trials)
+    stands, scores = over_trials(trials, lambda row: row.error_kind is not None)
+    if stands.error_kind is not None:
+        return stands
     not_applicable = frozenset().union(*(row.not_applicable for row in trials)) - scores.keys()
     is_blank = all(row.is_blank for row in trials)
-    return replace(trials[0], scores=scores, not_applicable=not_applicable, is_blank=is_blank)
+    return replace(stands, scores=scores, not_applicable=not_applicable, is_blank=is_blank)
