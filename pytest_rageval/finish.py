@@ -11,6 +11,7 @@ from typing import Any
 from pytest_rageval.compare.baseline import Baseline, write_baseline
 from pytest_rageval.compare.verdicts import Comparison, compare
 from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.config import hardware, observed
@@ -133,8 +134,7 @@ def _problems(
     """What fails the run beside gates, by a name."""
     lost = sorted(extent.expected - {row.key for row in rows})
     if lost and not extent.is_cut_short:
-        listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
-        yield "completeness", f"{len(lost)} cases were collected and have no result: {listed}"
+        yield "completeness", f"{len(lost)} cases were collected and have no result: {listed(lost)}"
     settings = plan.settings
     if (
         comparison
@@ -174,5 +174,5 @@ def _accepted(path: Path, metrics: Mapping[str, Any]) -> str:
     outcomes = metrics["outcomes"]
     failing = outcomes["failed"] + outcomes["xfailed"]
     flipped = metrics["comparison"]["flipped_to_fail"] if metrics["comparison"] else []
-    newly = f", {len(flipped)} of them new: {', '.join(flipped[:5])}" if flipped else ""
+    newly = f", {len(flipped)} of them new: {listed(flipped)}" if flipped else ""
     return f"baseline updated: {path.name} with {metrics['total_tests']} cases, {failing} failing{newly}"

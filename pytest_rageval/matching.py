@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
 
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import (
     NOTHING,
     Anchor,
@@ -30,6 +31,8 @@ from pytest_rageval.text import fold
 
 GoldBy = Literal["anchors", "ids"]
 _NO_TIMINGS = Timings()
+MOST_PLACES = 10
+"""Chunks and references that a doubt names."""
 
 
 def observe(
@@ -227,11 +230,7 @@ class _AnchorGolds:
         return self._unsure
 
     def flags(self) -> tuple[str, ...]:
-        return tuple([f"{reason}: {_first_few(list(where))}" for reason, where in self._doubts.items()])
-
-
-def _first_few(where: list[str], few: int = 10) -> str:
-    return ", ".join(where[:few]) + (f" and {len(where) - few} more" if len(where) > few else "")
+        return tuple([f"{reason}: {listed(where, MOST_PLACES)}" for reason, where in self._doubts.items()])
 
 
 _NONE: frozenset[int] = frozenset()

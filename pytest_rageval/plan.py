@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from pytest_rageval.gates import (
     resolve,
 )
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
@@ -123,9 +123,8 @@ def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str
     for name, value in options.items():
         place = f"metrics.{metric.name}.{name}"
         if name not in types:
-            near = difflib.get_close_matches(name, types, n=1)
-            known = f"did you mean {near[0]!r}?" if near else f"options: {', '.join(types) or 'none'}"
-            yield f"{place} is not an option of this metric; {known}"
+            remedy = did_you_mean(name, types, f"; options: {', '.join(types) or 'none'}")
+            yield f"{place} is not an option of this metric{remedy}"
         elif get_origin(types[name]) is Literal and value not in get_args(types[name]):
             yield f"{place} is {value!r}, expected one of {', '.join(map(repr, get_args(types[name])))}"
         elif isinstance(types[name], type) and type(value) is not types[name]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -22,6 +21,7 @@ from pytest_rageval.io.masking import (
     secrets_of_params,
     secrets_of_target,
 )
+from pytest_rageval.io.suggestions import did_you_mean
 
 RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's", "vaults": "it is the case's",
                    "folders": "it is the case's", "k": "set k", "folder_mode": "set folder_mode",
@@ -341,5 +341,4 @@ def _short(value: Any) -> str:
 
 
 def _nearest(key: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(sorted(known))}"
+    return did_you_mean(key, known, f"; known keys: {', '.join(sorted(known))}")

@@ -9,6 +9,8 @@ from itertools import islice
 
 LONGEST_NAME = 80
 """Characters; difflib needs quadratic time, and nobody mistypes that much."""
+MOST_KNOWN = 2000
+"""Names that are compared: with many thousands, for each of as many wrong ones, it would take minutes."""
 MOST_NAMES = 5
 """Names of a list that a message holds."""
 
@@ -20,13 +22,16 @@ def suggestion(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str |
     """
     if len(name) > LONGEST_NAME:
         return None
-    by_folded = {_folded(candidate): candidate for candidate in known}
+    by_folded: dict[str, list[str]] = {}
+    for candidate in known:
+        by_folded.setdefault(_folded(candidate), []).append(candidate)
     folded = _folded(name)
-    if folded in by_folded:
-        return by_folded[folded]
+    if folded not in by_folded and len(by_folded) > MOST_KNOWN:
+        return None
     inner = next((candidate for candidate in by_folded if candidate.rpartition(".")[2] == folded), None)
     close = inner or next(iter(get_close_matches(folded, by_folded, n=1, cutoff=cutoff)), None)
-    return None if close is None else by_folded[close]
+    # Names that differ in their case alone: the one written more alike.
+    return None if close is None else get_close_matches(name, by_folded[close], n=1, cutoff=0)[0]
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
-import sys
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.importing import import_object
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.llm.endpoint_options import EndpointOptions
@@ -125,18 +123,15 @@ def _from_entry_point(spec: str, entry_point: EntryPoint, rest: str) -> Judge | 
 
 def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> object:
     """What the path leads to, whatever that is; `_NO_MODULE` where there is no such module."""
-    if root is not None and str(root) not in sys.path:
-        sys.path.insert(0, str(root))
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-        return found() if inspect.isclass(found) or inspect.isroutine(found) else found
+        value = import_object(f"judge {spec!r}", module, name, root)
+    except ModuleNotFoundError:
+        return _NO_MODULE
+    try:
+        return value() if inspect.isclass(value) or inspect.isroutine(value) else value
     except SettingsError:
         raise
-    except Exception as error:  # a user's own module may raise anything; the user gets one line
-        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
-            return _NO_MODULE
+    except Exception as error:  # a user's own class or function may raise anything; the user gets one line
         raise SettingsError(f"judge {spec!r} {_failed(error)}") from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 import re
@@ -13,6 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Literal, get_args, get_type_hints
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
 
 Layer = Literal["L1", "L2", "L3", "L4", "L5", "abstention", "operations"]
@@ -237,8 +237,7 @@ class Registry:
         bare = self._aliases.get(name, name)
         if bare in self._metrics:
             return self._metrics[bare]
-        near = difflib.get_close_matches(name, [*self._metrics, *self._aliases], n=1)
-        raise SettingsError(f"unknown metric {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        raise SettingsError(f"unknown metric {name!r}{did_you_mean(name, [*self._metrics, *self._aliases])}")
 
     def measure(self, written: str, k: int) -> Measure:
         """`recall@5` → the measure recall_any@5; without a cut-off the configured `k` is taken where one is needed."""

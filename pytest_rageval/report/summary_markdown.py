@@ -8,10 +8,11 @@ from typing import Any
 
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.report.gate_lines import evidence, gate_line
 from pytest_rageval.report.numbers import change, denominator, duration, score_text
-from pytest_rageval.runs.metrics_file import run_level_names
+from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.stats.intervals import wilson
 from pytest_rageval.text import printable
 
@@ -262,5 +263,4 @@ def _moved(one: Mapping[str, Any]) -> list[str]:
 
 
 def _listed(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - SHOWN_CASES} more" if len(keys) > SHOWN_CASES else ""
-    return ", ".join(escaped(key) for key in keys[:SHOWN_CASES]) + more
+    return listed([*map(escaped, keys)], SHOWN_CASES)

@@ -7,11 +7,12 @@ from typing import Any, Literal, NamedTuple
 
 from rich.cells import cell_len
 
+from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.report.gate_lines import gate_line, is_warning
 from pytest_rageval.report.numbers import change, denominator, duration, score_text
 from pytest_rageval.runs.aggregate import mean, normalised
-from pytest_rageval.runs.metrics_file import run_level_names
+from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
 
 Style = Literal["plain", "bold", "green", "red", "yellow"]
@@ -83,7 +84,7 @@ def _table(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
         styles.append("plain")
     yield from (SummaryLine(text, style) for text, style in zip(aligned(rows), styles, strict=True))
     if len(categories) > SHOWN_CATEGORIES:
-        yield SummaryLine(f"and {len(categories) - SHOWN_CATEGORIES} more categories: see summary.md")
+        yield SummaryLine(and_more(len(categories) - SHOWN_CATEGORIES, "categories: see summary.md"))
     if not metrics.get("comparison") and not metrics["partial"]:
         yield SummaryLine("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
 
@@ -160,8 +161,7 @@ def _listed(keys: Sequence[str], width: int) -> str:
     """As many case ids as fit, at least one, and how many more there are."""
     keys = [key.partition("::")[2] for key in keys]
     for shown in range(min(len(keys), SHOWN_CASES), 0, -1):
-        more = f" and {len(keys) - shown} more" if len(keys) > shown else ""
-        text = ", ".join(keys[:shown]) + more
+        text = listed(keys, shown)
         if cell_len(text) <= width:
             break
     return text

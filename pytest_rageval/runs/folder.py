@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.lock import LockHeld, take_lock
 from pytest_rageval.text import printable
 
 GITIGNORE = """\
@@ -70,13 +70,10 @@ class RunFolder:
 
         The lock lives as long as this process, however it ends.
         """
-        self._claim = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            self._claim = take_lock(self.path)
+        except LockHeld:
             raise SettingsError(f"run {self.run_id} is being written by another process; wait for it to end") from None
-        except OSError:
-            pass  # a file system without locks
 
     @property
     def run_id(self) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
+from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Json
 from pytest_rageval.runs.config_diff import SettingChange, dataset_change, flat_settings, setting_changes, with_reported
 
@@ -93,8 +93,7 @@ def check_metrics(runs: Sequence[PastRun], wanted: Iterable[str]) -> None:
     problems = []
     for name in wanted:
         if name.removesuffix("@k") not in known:
-            near = get_close_matches(name, sorted(known), n=1)
-            remedy = f"; did you mean {near[0]!r}?" if near else "; `rageval metrics` lists all"
+            remedy = did_you_mean(name, sorted(known), "; `rageval metrics` lists all")
             problems.append(f"--metric: no run has {name!r}{remedy}")
     if problems and runs:
         raise SettingsError(*problems)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.llm.pinning import same_model
 from pytest_rageval.runs.row import Row
-
-SHOWN = 5
 
 
 def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, rows: Sequence[Row]) -> Iterator[str]:
@@ -29,5 +28,4 @@ def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, r
             yield f"{llm} judges itself: the system's model and the judge's are the same, which favours its own answers"
     flagged = sorted({row.key for row in rows if row.judge and row.judge.get("flags")})
     if flagged:
-        more = f" and {len(flagged) - SHOWN} more" if len(flagged) > SHOWN else ""
-        yield f"judgements of {len(flagged)} cases are doubtful (see judge.flags): {', '.join(flagged[:SHOWN])}{more}"
+        yield f"judgements of {len(flagged)} cases are doubtful (see judge.flags): {listed(flagged)}"

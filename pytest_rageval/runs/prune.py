@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.history import run_folders
 
@@ -78,24 +78,7 @@ def kept_run(path: Path) -> KeptRun:
             return _ended(run, read_json(path / "metrics.json", "run"))
     except (SettingsError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return run
-    return replace(run, state="being written" if is_being_written(path) else "interrupted")
-
-
-def is_being_written(path: Path) -> bool:
-    """Does a process hold the lock of this folder? False where the file system has no locks."""
-    try:
-        folder = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(folder)
-    return False
+    return replace(run, state="being written" if is_locked(path) else "interrupted")
 
 
 # ── what may go ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -112,7 +95,7 @@ def may_go(runs: Sequence[KeptRun], *, keep: int | None, older_than_days: float 
             continue
         if run.run_id == baseline:
             found.kept.append((run, "the baseline came from it"))
-        elif run.state == "being written" or is_being_written(run.path):
+        elif run.state == "being written" or is_locked(run.path):
             found.kept.append((run, "it is being written"))
         else:
             found.removed.append(run)

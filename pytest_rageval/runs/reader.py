@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import case_from_mapping
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
+from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching import observe
+from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import EvalCase, Judgement, Observation, Source, Timings
+from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.targets.native_contract import answer_from_response
 
 
@@ -45,9 +46,7 @@ class StoredRun:
             keys = ", ".join(record["case_key"] for record in found)
             raise SettingsError(f"{wanted!r} is the id of {len(found)} cases of run {self.run_id}; write one of {keys}")
         known = [name for record in latest.values() for name in (record["test_case_id"], record["case_key"])]
-        near = get_close_matches(wanted, known, n=1)
-        remedy = f"; did you mean {near[0]!r}?" if near else ""
-        raise SettingsError(f"run {self.run_id} has no case {wanted!r}{remedy}")
+        raise SettingsError(f"run {self.run_id} has no case {wanted!r}{did_you_mean(wanted, known)}")
 
     def observation(self, key: str) -> Observation | None:
         """A case's observation; None where it was an error, or the run keeps none."""
@@ -85,36 +84,10 @@ def _judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
     return Judgement(**{"rubric": rubric, "scores": {}} | values)
 
 
-def open_stored_run(reports: Path, wanted: str) -> StoredRun:
-    """The run of this id, `latest` or `latest~1`; a path to a run's folder works too."""
-    runs = reports / "runs"
-    known = [path.name for path in in_time(runs)]
-    name = wanted
-    if wanted == "latest" or wanted.startswith("latest~"):
-        back = wanted.partition("~")[2] or "0"
-        if not back.isdecimal() or int(back) >= len(known):
-            raise SettingsError(f"run {wanted!r}: {runs} holds {len(known)} runs")
-        name = known[-1 - int(back)]
-    path = runs / name if name in known else Path(wanted)
-    if not (path / "config.json").is_file():
-        last = f"; the last ones are {', '.join(known[-3:])}" if known else f"; {runs} holds no runs"
-        raise SettingsError(f"there is no run {wanted!r}{last}")
-    return StoredRun(path, read_json(path / "config.json", "run"))
-
-
-def in_time(runs: Path) -> list[Path]:
-    """The folders of runs in the order in which these were begun, whatever they are called."""
-    folders = (path.parent for path in runs.glob("*/config.json"))
-    return sorted(folders, key=lambda path: (_begun(path), path.name))
-
-
-def _begun(folder: Path) -> float:
-    """When a run was begun, in seconds; of one that does not say so, when its configuration was written."""
-    path = folder / "config.json"
-    try:
-        return datetime.fromisoformat(json.loads(path.read_bytes())["begun"]).timestamp()
-    except (OSError, ValueError, TypeError, KeyError):
-        return path.stat().st_mtime
+def open_stored_run(reports: Path, reference: str, baseline: Path | None = None) -> StoredRun:
+    """The run that a name means; see `run_ref.find_run`."""
+    folder = find_run(reports, reference, baseline)
+    return StoredRun(folder, read_json(folder / "config.json", "run"))
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -136,3 +109,35 @@ def _line(line: bytes, where: str) -> dict[str, Any]:
     except ValueError as error:
         raise SettingsError(f"{where}: not JSON: {error}; was the file changed?") from None
     return record
+
+
+# ── metrics.json of any age ───────────────────────────────────────────────────────────────────────────────────
+
+
+def in_present_form(content: Mapping[str, Any], config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The content with `run_level` at each metric: files written before that key was do not hold it.
+
+    It is then what the metric's declaration says, of a metric of the project's own that in the run's `config`; where
+    nobody knows the metric any more, operations are taken for metrics of the run.
+    """
+    metrics = content.get("metrics")
+    if not isinstance(metrics, Mapping):
+        return dict(content)
+    own = (config or {}).get("own_metrics", {})
+    return dict(content) | {"metrics": {name: _completed(name, metric, own) for name, metric in metrics.items()}}
+
+
+def _completed(name: str, metric: Any, own: Mapping[str, Any]) -> Any:
+    if not isinstance(metric, Mapping) or "run_level" in metric:
+        return metric
+    bare, registry = name.partition("@")[0], load_registry()
+    if bare in registry:
+        is_run_level = registry[bare].run_level
+    else:
+        is_run_level = bool(own.get(bare, {}).get("run_level", metric.get("layer") == "operations"))
+    return {**metric, "run_level": is_run_level}
+
+
+def run_level_names(metrics: Mapping[str, Any]) -> list[str]:
+    """The metrics of a metrics.json that are scored once a run, by name."""
+    return sorted(name for name, metric in metrics["metrics"].items() if metric["run_level"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from pytest_rageval.errors import TargetError
+from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.answer_files import AnswerRecord, AnswersFile
 from pytest_rageval.targets.values import shown_value
@@ -54,7 +54,7 @@ class AnswersTarget:
                 continue
             of_id = by_id.get(record.id, [])
             if not of_id:
-                problems.append(f"{where}: no case has the id {shown_value(record.id)}{_nearest(record.id, known)}")
+                problems.append(f"{where}: no case has the id {shown_value(record.id)}{did_you_mean(record.id, known)}")
             elif len(of_id) > 1:
                 problems.append(
                     f"{where}: id {shown_value(record.id)} stands in {len(of_id)} case files; "
@@ -70,9 +70,3 @@ class AnswersTarget:
     def _record(self, case_key: str) -> AnswerRecord | None:
         records = self._answers.records
         return records.get(case_key) or records.get(case_key.partition("::")[2])
-
-
-def _nearest(written: str, known: Sequence[str]) -> str:
-    # Comparing with many thousands of ids, for each of as many wrong ones, would take minutes.
-    near = difflib.get_close_matches(written, known, n=1) if len(known) <= 2000 else []
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from pytest_rageval.errors import TargetError
+from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import Answer, AskRequest, Json
-from pytest_rageval.targets.foreign_code import described_exception, must_pass
+from pytest_rageval.targets.foreign_code import must_pass
 
 Message = MutableMapping[str, Any]
 App = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]

@@ -5,22 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import sysconfig
 import threading
-import traceback
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_rageval.errors import TargetError
-from pytest_rageval.text import printable
+from pytest_rageval.io.importing import described_exception
 
 T = TypeVar("T")
-
-_LONGEST_MESSAGE = 300
-_NOT_THEIRS = tuple(
-    str(Path(folder)) for folder in {Path(__file__).parents[1], *map(Path, sysconfig.get_paths().values())}
-)
 
 
 async def call_foreign(
@@ -59,28 +51,6 @@ def must_pass(error: BaseException) -> bool:
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
     return isinstance(error, KeyboardInterrupt | GeneratorExit)
-
-
-def described_exception(error: BaseException) -> str:
-    """Type and message of an exception and where in the user's own code it came from, in one line."""
-    said = printable(" ".join(str(error)[: 2 * _LONGEST_MESSAGE].split()))
-    if len(said) > _LONGEST_MESSAGE:
-        said = said[: _LONGEST_MESSAGE - 1] + "…"
-    name = type(error).__name__
-    place = _place(error)
-    return name + (f": {said}" if said else "") + (f" (at {place})" if place else "")
-
-
-def _place(error: BaseException) -> str:
-    """`file:line` of the last frame that lies neither in a library nor here."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return ""  # its own message says where
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if not frame.filename.startswith((*_NOT_THEIRS, "<"))]
-    if not theirs:
-        return ""
-    path, line = Path(theirs[-1].filename), theirs[-1].lineno
-    return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{line}"
 
 
 class _Raised(Exception):

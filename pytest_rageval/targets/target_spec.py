@@ -5,15 +5,14 @@ Adapters are imported only where they are chosen: scoring a file of answers neve
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.importing import described_exception, import_object
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.targets.target import Target
 from pytest_rageval.targets.values import shown_value
@@ -145,26 +144,11 @@ def _over_http(spec: str, mapping: TargetMapping | None, network: dict[str, Any]
 
 def _imported(place: str, root: Path) -> Any:
     """The object at `package.module:name`; SettingsError in one line if there is none."""
-    module_name, _, attributes = place.partition(":")
-    if str(root) not in sys.path:
-        # Left there: the module may import more of the project later.
-        sys.path.insert(0, str(root))
+    module, _, attributes = place.partition(":")
     try:
-        found: Any = importlib.import_module(module_name)
-    except KeyboardInterrupt:
-        raise
-    # Importing runs code of the user's, which may raise anything, SystemExit included.
-    except BaseException as error:  # noqa: BLE001 because of the line above
-        from pytest_rageval.targets.foreign_code import described_exception
-
-        raise SettingsError(f"target {place}: {module_name} cannot be imported: {described_exception(error)}") from None
-    for name in attributes.split("."):
-        if not hasattr(found, name):
-            near = get_close_matches(name, [known for known in dir(found) if not known.startswith("_")], n=1)
-            remedy = f"; did you mean {near[0]!r}?" if near else ""
-            raise SettingsError(f"target {place}: {module_name} has no {name!r}{remedy}")
-        found = getattr(found, name)
-    return found
+        return import_object(f"target {place}", module, attributes, root)
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"target {place}: {module} cannot be imported: {described_exception(error)}") from None
 
 
 def _answers(rest: str, root: Path) -> AnswersFile:

@@ -85,7 +85,7 @@ def test_a_run_without_its_table_of_scores_is_read_from_its_records(reports: Pat
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ("20260101_000000", "there is no run '20260101_000000'; the last ones are"),
+        ("20260101_000000", "there is no run '20260101_000000'; did you mean '20250101_000000'?"),
         ("latest~7", "holds 2 runs"),
         ("{reports}/gone.json", "there is no run"),
         ("{reports}/list.json", "holds no JSON object"),

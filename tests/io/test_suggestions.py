@@ -24,6 +24,17 @@ def test_the_known_name_that_was_probably_meant(name: str, meant: str | None):
     assert suggestion(name, ["mrr", "gold.rel_path"]) == meant
 
 
+def test_of_names_that_differ_in_case_the_one_written_more_alike_is_meant():
+    assert suggestion("Brnd", ["brand", "Brand"]) == "Brand"
+    assert suggestion("brnd", ["brand", "Brand"]) == "brand"
+
+
+def test_among_very_many_names_only_the_same_one_is_found():
+    known = [f"case-{number}" for number in range(3000)]
+    assert suggestion("CASE-17", known) == "case-17"
+    assert suggestion("cas-17", known) is None
+
+
 def test_a_name_is_suggested_as_it_is_written():
     assert did_you_mean("QUESTION", ["Question"]) == "; did you mean 'Question'?"
     assert did_you_mean("zzz", ["Question"], "; known are Question") == "; known are Question"

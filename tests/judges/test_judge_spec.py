@@ -237,7 +237,7 @@ def test_a_dotted_path_names_a_class_a_function_or_a_judge(own_module, name):
     ("name", "said"),
     [
         ("number", "judge 'own_judge_module:number' gives int 7; expected a Judge"),
-        ("missing", "cannot be loaded: AttributeError: module 'own_judge_module' has no attribute 'missing'"),
+        ("missing", "own_judge_module has no 'missing'"),
         ("broken", "cannot be loaded: RuntimeError: no key in the environment"),
     ],
 )

@@ -57,7 +57,7 @@ def test_a_case_that_could_not_be_asked_says_why_and_sends_nothing_to_the_termin
     ("arguments", "said"),
     [
         (["latest", "farr"], "did you mean 'far'?"),
-        (["latest~5", "far"], "holds 1 runs"),
+        (["latest~5", "far"], "holds 1 run;"),
         (["nowhere", "far"], "there is no run 'nowhere'; the last ones are"),
     ],
 )

@@ -11,6 +11,7 @@ import click
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import Entry, Held, Unreadable, add, entries, held, opened, prune
 from pytest_rageval.judges.cache.cache_lines import BadLine, entry_line, read_cache_lines
 from pytest_rageval.report.numbers import file_size
@@ -148,7 +149,7 @@ def _echo_groups(groups: Iterable[Held]) -> None:
 
 def _bounded(problems: list[str]) -> list[str]:
     more = len(problems) - MOST_PROBLEMS
-    return problems if more <= 0 else [*problems[:MOST_PROBLEMS], f"and {more:,} more"]
+    return problems if more <= 0 else [*problems[:MOST_PROBLEMS], and_more(more)]
 
 
 def _many(number: int) -> str:

@@ -8,6 +8,7 @@ import click
 
 from pytest_rageval.cli.stored_run import Opened
 from pytest_rageval.io.atomic import write_json, write_text
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.columns import aligned
@@ -67,6 +68,6 @@ def _lines(found: SpotCheck) -> Iterator[str]:
             rows.append([printable(case), pair.score, f"{pair.first:.2f}", f"{pair.second:.2f}", pair.gate or ""])
         yield from aligned(rows, to_the_left=True)
     if len(found.disagreeing) > SHOWN:
-        yield f"and {len(found.disagreeing) - SHOWN} more: see judge_reliability in metrics.json"
+        yield and_more(len(found.disagreeing) - SHOWN) + ": see judge_reliability in metrics.json"
     rate = f"{found.rate:.0%}".replace("%", " %")
     yield f"disagreement rate: {rate} of {found.n} answers"

@@ -41,7 +41,8 @@ def export(run: str, form: str, output: str | None, reports: str | None, *, forc
     csv: a row each, with a column for each metric; json: configuration, aggregates and all records; sqlite: tables
     runs, cases, scores and chunks; parquet: as csv, with the chunks in it.
     """
-    stored = open_stored_run(find_project({"reports": reports}).reports, run)
+    project = find_project({"reports": reports})
+    stored = open_stored_run(project.reports, run, project.baseline_file)
     path = Path(output) if output else stored.path / f"report.{form}"
     if output == "-" and form in FILES:
         raise click.UsageError(f"--output -: {form} is no text; name a file")

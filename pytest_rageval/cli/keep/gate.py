@@ -7,6 +7,7 @@ import click
 from pytest_rageval.cli.end_of_run import show
 from pytest_rageval.cli.stored_run import opened, run_argument
 from pytest_rageval.finish import Finished
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.rescore.regate import plan_of_gates, regate
 from pytest_rageval.text import printable
 
@@ -42,4 +43,4 @@ def _show_cases(finished: Finished) -> None:
         word, colour = STYLES[row.outcome]
         click.secho(printable(f"{word} {row.key} - {row.message}"), fg=colour)
     if len(failing) > SHOWN:
-        click.echo(f"and {len(failing) - SHOWN} more cases")
+        click.echo(and_more(len(failing) - SHOWN, "cases"))

@@ -25,7 +25,7 @@ def merge(runs: tuple[str, ...], **options: object) -> None:
     """Merge RUNs (ids or folders) of shards into one, equal to the run that was never divided. Exit code 1: a gate of
     the whole run failed."""
     project = find_project({name: value for name, value in options.items() if value})
-    parts = [open_stored_run(project.reports, run) for run in runs]
+    parts = [open_stored_run(project.reports, run, project.baseline_file) for run in runs]
     files = find_case_files(project.root, project.settings.cases)
     check_parts(parts, [case for file in files for case in load_file(file, project.root).cases])
     baseline = project_baseline(project)

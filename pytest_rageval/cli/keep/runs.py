@@ -58,7 +58,7 @@ def list_(reports: str | None, *, as_json: bool) -> None:
 def show(run: str, reports: str | None, *, as_json: bool) -> None:
     """Show RUN (an id, `latest`, `latest~1` or a folder): configuration, versions, files, aggregates."""
     project = find_project({"reports": reports})
-    stored = open_stored_run(project.reports, run)
+    stored = open_stored_run(project.reports, run, project.baseline_file)
     kept = kept_run(stored.path)
     metrics = _metrics(kept)
     if as_json:

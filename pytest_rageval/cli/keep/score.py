@@ -12,6 +12,7 @@ from pytest_rageval.cli.end_of_run import end
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import names_of, opened, run_argument
 from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Redo, aggregate_again, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
@@ -62,8 +63,8 @@ def _labels(run: StoredRun, paths: Sequence[Path], root: Path, max_line_bytes: i
         raise click.UsageError(f"--cases: no case files in {', '.join(map(str, paths))}")
     labels = read_new_labels(run, [load_file(file, root, max_line_bytes=max_line_bytes) for file in files], root)
     if labels.kept:
-        listed = ", ".join(labels.kept[:5]) + (f" and {len(labels.kept) - 5} more" if len(labels.kept) > 5 else "")
-        click.secho(f"{len(labels.kept)} cases of the run are not there and keep their labels: {listed}", fg="yellow")
+        kept = listed(labels.kept)
+        click.secho(f"{len(labels.kept)} cases of the run are not there and keep their labels: {kept}", fg="yellow")
     if labels.unasked:
         click.secho(f"{labels.unasked} cases there were not asked in this run and are left out", fg="yellow")
     return labels

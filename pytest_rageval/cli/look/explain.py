@@ -18,7 +18,7 @@ def explain(run: str, case: str, reports: str | None) -> None:
     """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): gold, what came, every metric's
     arithmetic and every gate."""
     project = find_project({"reports": reports})
-    stored = open_stored_run(project.reports, run)
+    stored = open_stored_run(project.reports, run, project.baseline_file)
     record = stored.find(case)
     plan = plan_of(stored, project.settings, project.root)
     for line in explanation(record, stored.observation(record["case_key"]), plan):

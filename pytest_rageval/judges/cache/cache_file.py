@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import sqlite3
@@ -11,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
+
+from pytest_rageval.io.lock import take_lock
 
 APPLICATION_ID = 0x52414745
 """Marks a file as ours in its header ("RAGE")."""
@@ -102,14 +103,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Nobody else opens a cache in this folder meanwhile; BlockingIOError where somebody does."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = take_lock(folder)  # on a file system without locks SQLite's own must do
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            pass  # a file system without locks: SQLite's own must do
         yield
     finally:
         os.close(descriptor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import PLACEHOLDER, VARIABLES, Rubric
 
 MARKER = "marker"
@@ -188,8 +188,7 @@ def _not_toml(message: str) -> str:
 
 
 def _nearest(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+    return did_you_mean(name, known, f"; known: {', '.join(known)}")
 
 
 def _short(value: Any) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.rubrics.rubric_file import MARKER, read_rubric
 from pytest_rageval.model import JudgeRequest, Rubric
 
@@ -103,6 +103,4 @@ def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
 
 
 def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name, rubric_names(), n=1)
-    known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(rubric_names())}"
-    return f"unknown rubric {name!r}; {known}"
+    return f"unknown rubric {name!r}" + did_you_mean(name, rubric_names(), f"; known: {', '.join(rubric_names())}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.text import as_label, printable
 
 MOST_PATTERNS = 8
@@ -145,8 +145,7 @@ def _said(error: Any) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the one that may have been meant, or those there are."""
     known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known[:20]) or 'none'}"
+    return did_you_mean(name, known, f"; known: {listed(known, 20) or 'none'}")
 
 
 def quoted_value(value: Any) -> str:

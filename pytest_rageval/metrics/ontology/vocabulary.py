@@ -5,13 +5,13 @@ Imports rdflib, so it is imported only where an RDF ontology is configured.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 
 from rdflib import OWL, RDF, RDFS, SH, Graph, URIRef
 from rdflib.term import Node
 
+from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.text import as_label
 
 CLASS_KINDS = (OWL.Class, RDFS.Class)
@@ -56,8 +56,8 @@ class Vocabulary:
         ):
             for predicate in predicates:
                 for named in sorted(_iris(self._graph.objects(None, predicate)) - known):
-                    near = difflib.get_close_matches(self.shown(named), map(self.shown, known), n=1)
-                    remedy = f"did you mean {near[0]}?" if near else f"declare it as a {kind}"
+                    close = suggestion(self.shown(named), map(self.shown, known))
+                    remedy = f"did you mean {close}?" if close else f"declare it as a {kind}"
                     yield f"{self.shown(predicate, 'sh')} is {self.shown(named)}, no declared {kind}; {remedy}"
 
     def shown(self, iri: URIRef, prefix: str = "") -> str:

@@ -9,7 +9,6 @@ import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import jmespath
@@ -17,6 +16,7 @@ from jmespath.exceptions import IncompleteExpressionError, JMESPathError
 from jmespath.functions import Functions
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
 from pytest_rageval.targets.native_contract import RECORD_FIELDS
 from pytest_rageval.targets.values import Wrong, shown_value
@@ -163,8 +163,7 @@ def _expression(written: Any, place: str) -> Expression:
 
 
 def _nearest(name: str, known: frozenset[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; fields are {', '.join(sorted(known))}"
+    return did_you_mean(name, known, f"; fields are {', '.join(sorted(known))}")
 
 
 # ── what is wrong with an expression ──────────────────────────────────────────────────────────────────────────

@@ -6,9 +6,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
+from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import AskRequest, Json
 from pytest_rageval.targets.values import shown_value
 
@@ -29,10 +29,8 @@ def template_problems(template: Mapping[str, Any], place: str) -> Iterator[str]:
         for name in _names(leaf):
             used.add(name)
             if name not in _VALUES and not name.startswith(PARAMS):
-                near = get_close_matches(name, _VALUES, n=1)
-                known = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_VALUES)} and {PARAMS}NAME"
-                known += f" (for the text itself write {{{{{name}}}}})" if not near else ""
-                yield f"{path}: {{{name}}} stands for nothing; {known}"
+                known = f"; known are {', '.join(_VALUES)} and {PARAMS}NAME (for the text itself write {{{{{name}}}}})"
+                yield f"{path}: {{{name}}} stands for nothing{did_you_mean(name, _VALUES, known)}"
     if not used & {"question", "messages"}:
         yield f"{place} sends no question; put '{{question}}' or '{{messages}}' where it belongs"
 

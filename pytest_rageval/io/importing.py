@@ -1,0 +1,67 @@
+"""Code of the user's: its objects by name, as in `package.module:object`, and its exceptions in one line."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.text import printable
+
+_LONGEST_MESSAGE = 300
+_NOT_THEIRS = tuple(
+    str(Path(folder)) for folder in {Path(__file__).parents[1], *map(Path, sysconfig.get_paths().values())}
+)
+
+
+def import_object(what: str, module: str, attributes: str, root: Path | None = None) -> Any:
+    """The object at `attributes` of a module, with `root` on `sys.path`.
+
+    SettingsError in one line, beginning with `what`, if the module cannot be imported or has no such object;
+    ModuleNotFoundError if its top-level package is not there at all, which the caller may know a remedy for.
+    """
+    if root is not None and str(root) not in sys.path:
+        # Left there: the module may import more of the project later.
+        sys.path.insert(0, str(root))
+    try:
+        value: Any = importlib.import_module(module)
+    except KeyboardInterrupt:
+        raise
+    # Importing runs code of the user's, which may raise anything, SystemExit included.
+    except BaseException as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            raise
+        raise SettingsError(f"{what}: {module} cannot be imported: {described_exception(error)}") from None
+    for name in attributes.split("."):
+        try:
+            value = getattr(value, name)
+        except AttributeError:
+            public = [known for known in dir(value) if not known.startswith("_")]
+            raise SettingsError(f"{what}: {module} has no {name!r}{did_you_mean(name, public)}") from None
+    return value
+
+
+def described_exception(error: BaseException) -> str:
+    """Type and message of an exception and where in the user's own code it came from, in one line."""
+    message = printable(" ".join(str(error)[: 2 * _LONGEST_MESSAGE].split()))
+    if len(message) > _LONGEST_MESSAGE:
+        message = message[: _LONGEST_MESSAGE - 1] + "…"
+    name, place = type(error).__name__, _place(error)
+    return name + (f": {message}" if message else "") + (f" (at {place})" if place else "")
+
+
+def _place(error: BaseException) -> str:
+    """`file:line` of the last frame that lies neither in a library nor here."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return ""  # its own message says where
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if not frame.filename.startswith((*_NOT_THEIRS, "<"))]
+    if not theirs:
+        return ""
+    path, line = Path(theirs[-1].filename), theirs[-1].lineno
+    return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{line}"

@@ -1,0 +1,77 @@
+"""Names of stored runs: an id, `latest`, `latest~1`, `baseline`, or the path of a run's folder or of a file in it."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import read_json
+from pytest_rageval.io.suggestions import suggestion
+
+LATEST, BASELINE = "latest", "baseline"
+SHOWN = 3
+"""Ids of the last runs that are named where nothing is close."""
+
+
+def find_run(reports: Path, reference: str, baseline: Path | None = None) -> Path:
+    """The folder of the run that is meant; SettingsError, with a suggestion, where there is none.
+
+    `baseline` is the file whose run `baseline` means: by default the one among the reports.
+    """
+    runs = reports / "runs"
+    if reference == LATEST or reference.startswith(f"{LATEST}~"):
+        return _back_from_latest(runs, reference)
+    if reference == BASELINE:
+        return _run_of_baseline(runs, reports / "baseline.json" if baseline is None else baseline)
+    path = Path(reference)
+    for folder in (runs / reference, path, path.parent):
+        is_within = folder != path.parent or path.is_file()
+        if is_within and (folder / "config.json").is_file() and folder != runs:
+            return folder
+    raise SettingsError(f"there is no run {reference!r}{_remedy(runs, reference)}")
+
+
+def in_time(runs: Path) -> list[Path]:
+    """The folders of runs in the order in which these were begun, whatever they are called."""
+    folders = (path.parent for path in runs.glob("*/config.json"))
+    return sorted(folders, key=lambda path: (_begun(path), path.name))
+
+
+def _begun(folder: Path) -> float:
+    """When a run was begun, in seconds; of one that does not say so, when its configuration was written."""
+    path = folder / "config.json"
+    try:
+        return datetime.fromisoformat(json.loads(path.read_bytes())["begun"]).timestamp()
+    except (OSError, ValueError, TypeError, KeyError):
+        return path.stat().st_mtime
+
+
+def _back_from_latest(runs: Path, reference: str) -> Path:
+    folders = in_time(runs)
+    back = reference.partition("~")[2] or "0"
+    if not back.isdecimal() or int(back) >= len(folders):
+        number = f"{len(folders)} run{'' if len(folders) == 1 else 's'}"
+        remedy = f"the last one is {LATEST}, the one before {LATEST}~1"
+        raise SettingsError(f"run {reference!r}: {runs} holds {number}; {remedy}")
+    return folders[-1 - int(back)]
+
+
+def _run_of_baseline(runs: Path, file: Path) -> Path:
+    volatile = read_json(file, "baseline").get("volatile")
+    run_id = volatile.get("run_id") if isinstance(volatile, dict) else None
+    if not isinstance(run_id, str) or Path(run_id).name != run_id:
+        raise SettingsError(f"baseline: {file} does not name its run; write one with --rageval-update-baseline")
+    if not (runs / run_id / "config.json").is_file():
+        raise SettingsError(f"baseline: its run {run_id} is not in {runs} any more; name another run")
+    return runs / run_id
+
+
+def _remedy(runs: Path, reference: str) -> str:
+    names = [path.name for path in in_time(runs)]
+    if not names:
+        return f"; {runs} holds no runs"
+    # Ids of the same day are all alike: only a slip of the pen is corrected.
+    close = suggestion(reference, [*names, LATEST, BASELINE], cutoff=0.9 if reference[:1].isdigit() else 0.6)
+    return f"; did you mean {close!r}?" if close else f"; the last ones are {', '.join(names[-SHOWN:])}"
