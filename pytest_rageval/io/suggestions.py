@@ -25,11 +25,7 @@ def suggestion(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str |
     by_folded: dict[str, list[str]] = {}
     for candidate in known:
         by_folded.setdefault(_folded(candidate), []).append(candidate)
-    folded = _folded(name)
-    if folded not in by_folded and len(by_folded) > MOST_KNOWN:
-        return None
-    inner = next((candidate for candidate in by_folded if candidate.rpartition(".")[2] == folded), None)
-    close = inner or next(iter(get_close_matches(folded, by_folded, n=1, cutoff=cutoff)), None)
+    close = _nearest(_folded(name), by_folded, cutoff)
     # Names that differ in their case alone: the one written more alike.
     return None if close is None else get_close_matches(name, by_folded[close], n=1, cutoff=0)[0]
 
@@ -50,6 +46,15 @@ def listed(names: Collection[str], most: int = MOST_NAMES) -> str:
 def and_more(hidden: int, what: str = "") -> str:
     """`and 1,200 more cases`: the end of a list of which so many are not shown."""
     return f"and {hidden:,} more {what}".rstrip()
+
+
+def _nearest(name: str, known: Collection[str], cutoff: float) -> str | None:
+    if name in known:
+        return name
+    if len(known) > MOST_KNOWN:
+        return None
+    inner = next((candidate for candidate in known if candidate.rpartition(".")[2] == name), None)
+    return inner or next(iter(get_close_matches(name, known, n=1, cutoff=cutoff)), None)
 
 
 def _folded(name: str) -> str:
