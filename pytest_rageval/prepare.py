@@ -31,6 +31,7 @@ from pytest_rageval.runs.folder import RunFolder, check_reports, check_run_id
 from pytest_rageval.runs.journal import RunJournal
 from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.runs.resume import Unfinished
+from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.runs.writer import Keeper
 from pytest_rageval.targets import check_target, target_from_spec
 from pytest_rageval.targets.mapped.mapped_target import checked_mapping
@@ -69,6 +70,7 @@ def prepare(
     is_worker   is this one of them? Then the run's folder has been made elsewhere
     """
     problems = Problems()
+    project = problems.attempt(_with_run_id, project) or project
     root, settings = project
     plan = problems.attempt(make_plan, settings, load_registry(list(own_metrics)), root)
     problems.attempt(check_reports, project.reports)
@@ -83,6 +85,20 @@ def prepare(
     problems.raise_all()
     assert plan is not None
     return Prepared(project, plan, judge, baseline)
+
+
+def _with_run_id(project: Project) -> Project:
+    """With the id of the run that a target like `run:latest` means: config.json says which one it was."""
+    kind, _, reference = (project.settings.target or "").partition(":")
+    if kind != "run" or not reference:
+        return project
+    try:
+        folder = find_run(project.reports, reference, project.baseline_file, is_finished=True)
+    except SettingsError as error:
+        raise SettingsError(*(f"target run:{reference}: {problem}" for problem in error.problems)) from None
+    if folder.resolve().parent != (project.reports / "runs").resolve():
+        raise SettingsError(f"target run:{reference}: that run is not in {project.reports / 'runs'}; copy it there")
+    return project._replace(settings=project.settings.model_copy(update={"target": f"run:{folder.name}"}))
 
 
 def _judge(settings: Settings, root: Path, workers: int) -> Judge | None:

@@ -15,14 +15,15 @@ SHOWN = 3
 """Ids of the last runs that are named where nothing is close."""
 
 
-def find_run(reports: Path, reference: str, baseline: Path | None = None) -> Path:
+def find_run(reports: Path, reference: str, baseline: Path | None = None, *, is_finished: bool = False) -> Path:
     """The folder of the run that is meant; SettingsError, with a suggestion, where there is none.
 
     `baseline` is the file whose run `baseline` means: by default the one among the reports.
+    With `is_finished`, `latest` is the last run that has ended: whoever writes one meanwhile does not mean his own.
     """
     runs = reports / "runs"
     if reference == LATEST or reference.startswith(f"{LATEST}~"):
-        return _back_from_latest(runs, reference)
+        return _back_from_latest(runs, reference, is_finished=is_finished)
     if reference == BASELINE:
         return _run_of_baseline(runs, reports / "baseline.json" if baseline is None else baseline)
     path = Path(reference)
@@ -48,8 +49,8 @@ def _begun(folder: Path) -> float:
         return path.stat().st_mtime
 
 
-def _back_from_latest(runs: Path, reference: str) -> Path:
-    folders = in_time(runs)
+def _back_from_latest(runs: Path, reference: str, *, is_finished: bool) -> Path:
+    folders = [path for path in in_time(runs) if not is_finished or (path / "metrics.json").is_file()]
     back = reference.partition("~")[2] or "0"
     if not back.isdecimal() or int(back) >= len(folders):
         number = f"{len(folders)} run{'' if len(folders) == 1 else 's'}"

@@ -6,7 +6,6 @@ Adapters are imported only where they are chosen: scoring a file of answers neve
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -171,9 +170,7 @@ def _run_folder(run_id: str, reports: Path) -> Path:
             f"target run:{shown_value(run_id)[1:-1]}: that is not the id of a run, as in 20251218_063617"
         )
     if not (runs / run_id).is_dir():
-        known = sorted(folder.name for folder in runs.iterdir() if folder.is_dir()) if runs.is_dir() else []
-        last = f"; the last ones are {', '.join(known[-3:])}" if known else f"; {runs} holds no runs"
-        raise SettingsError(f"target run:{run_id}: there is no such run{last}")
+        raise SettingsError(f"target run:{run_id}: there is no such run in {runs}")
     return runs / run_id
 
 

@@ -128,7 +128,7 @@ def test_an_unknown_spelling_lists_those_that_are_known(spec: str, tmp_path: Pat
         ("my_bot:Bot", "my_bot:Bot: is the class Bot; give an instance, or a function"),
         ("answers:none.csv", "target answers:none.csv: there is no file "),
         ("run:../../etc", "target run:../../etc: that is not the id of a run, as in 20251218_063617"),
-        ("run:20250101_000000", "target run:20250101_000000: there is no such run; "),
+        ("run:20250101_000000", "target run:20250101_000000: there is no such run in "),
         ("http://", "'http://' is not an HTTP URL; write it as in http://localhost:8080"),
         ("openai:m@http://", "target openai:m@http://: 'http://' is not an HTTP URL; write it as in http://localhost"),
         ("openai:m@host:1", "target openai:m@host:1: a chat endpoint is spelt MODEL or MODEL@URL, the URL with http"),
