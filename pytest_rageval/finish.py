@@ -10,16 +10,18 @@ from typing import Any
 
 from pytest_rageval.compare.baseline import Baseline, write_baseline
 from pytest_rageval.compare.verdicts import Comparison, compare
-from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.config import hardware, observed
 from pytest_rageval.runs.judge_notes import judge_notes
-from pytest_rageval.runs.kept_fields import Earlier
 from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.runs.score_table import write_scores
 from pytest_rageval.runs.writer import Keeper
+
+KEPT = ("run_id", "timestamp", "concurrency", "hardware")
+"""Of `volatile`, facts of the asking, which deciding again does not change: the rest follows from the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,13 @@ class Finished:
 class Extent:
     """Which cases there are (`every`), which were selected (`expected`), and whether the run was ended early.
 
-    `earlier`: what a stored run that is finished again said before; when and where it was asked stays so.
+    `earlier`: the metrics.json of a stored run that is finished again; when and where it was asked stays so.
     """
 
     every: Set[str]
     expected: Set[str]
     is_cut_short: bool = False
-    earlier: Earlier | None = None
+    earlier: Mapping[str, Any] | None = None
 
 
 def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None, baseline_file: Path) -> Finished:
@@ -81,7 +83,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
     if extent.earlier is not None:
-        extent.earlier.keep_reliability(metrics)
+        _keep_reliability(metrics, extent.earlier)
     problems = dict(_problems(plan, extent, rows, comparison, is_partial=info.is_partial))
     notes = tuple(_notes(keeper, plan, comparison))
     return Finished(
@@ -92,8 +94,29 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
 def _folders(keeper: Keeper, extent: Extent) -> Iterator[Path]:
     """Where metrics.json goes: to the run, and among the reports, where it is the last run's."""
     yield keeper.folder.path
-    if extent.earlier is None or extent.earlier.is_last_of(keeper.folder.reports):
+    if extent.earlier is None or is_last_run(extent.earlier, keeper.folder.reports):
         yield keeper.folder.reports
+
+
+def is_last_run(metrics: Mapping[str, Any], reports: Path) -> bool:
+    """Is this the run whose metrics.json stands among the reports as the last one's?"""
+    path = reports / "metrics.json"
+    if not path.exists():
+        return True
+    return bool(read_json(path, "reports").get("volatile", {}).get("run_id") == metrics["volatile"].get("run_id"))
+
+
+def _keep_reliability(metrics: dict[str, Any], earlier: Mapping[str, Any]) -> None:
+    """A spot check of the judge stands as long as the same judge has judged with the same prompts."""
+    if "judge_reliability" in earlier and earlier["judge"] == metrics["judge"]:
+        metrics["judge_reliability"] = earlier["judge_reliability"]
+        metrics["aggregate_metrics"]["judge_reliability"] = earlier["aggregate_metrics"]["judge_reliability"]
+
+
+def _unreached(metrics: Mapping[str, Any]) -> int:
+    """How many cases were selected and have no record: the run was cut short."""
+    expected = max((metric.get("n_expected", 0) for metric in metrics["metrics"].values()), default=0)
+    return max(0, expected - int(metrics["total_tests"]))
 
 
 def _with_baseline(finished: Finished, plan: Plan, file: Path) -> Finished:
@@ -112,10 +135,10 @@ def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row]) -> Ru
     return RunInfo(
         config_hash=keeper.config["config_hash"],
         dataset_version=keeper.config["dataset_version"],
-        expected=len(extent.expected | recorded) + (earlier.n_unreached if earlier else 0),
+        expected=len(extent.expected | recorded) + (_unreached(earlier) if earlier else 0),
         is_partial=extent.is_cut_short or has_skipped_answers or not extent.every <= recorded | extent.expected,
         coverage=keeper.coverage,
-        volatile=earlier.volatile if earlier else _volatile(keeper, plan),
+        volatile={name: earlier["volatile"].get(name) for name in KEPT} if earlier else _volatile(keeper, plan),
     )
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import read_json
-from pytest_rageval.io.line_index import Key, Place, index, lines_of
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.io.line_index import Key, Place, index
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.resume import journals
 
 FIELDS = ("case_key", "test_case_id", "trial", "category", "difficulty", "domain", "tags", "answerable", "outcome",
@@ -69,11 +68,15 @@ class ExportSource:
 def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
     """Find the records of a run, also of one that did not finish; SettingsError where there are none."""
     notes: list[str] = []
-    places, scored = _scan([run.path / "results.jsonl", *journals(run.path, "results.jsonl")], notes)
+    scored: set[str] = set()
+    places = index(
+        [run.path / RESULTS, *journals(run.path, RESULTS)],
+        notes,
+        read=lambda record: scored.update(record["scores"], record["skipped_metrics"]),
+    )
     if not places:
         raise SettingsError(f"run {run.run_id} has no results; there is nothing to export")
-    finished = run.path / "metrics.json"
-    metrics = read_json(finished, "run") if finished.exists() else None
+    metrics = run.metrics
     if metrics is None:
         notes.append(f"run {run.run_id} did not finish: no aggregates, and {len(places)} of its results")
     configured = [name for name in run.config.get("metrics") or () if name in scored]
@@ -116,25 +119,8 @@ def replacing(path: Path) -> Iterator[Path]:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scan(paths: Iterable[Path], notes: list[str]) -> tuple[dict[Key, Place], set[str]]:
-    """Where the last record of each case and trial stands, and the names of all metrics in them."""
-    found: dict[Key, Place] = {}
-    names: set[str] = set()
-    for path in paths:
-        for place, line in lines_of(path):
-            try:
-                record = json.loads(line)
-                key = str(record["case_key"]), int(record["trial"])
-                names.update(record["scores"], record["skipped_metrics"])
-            except (ValueError, KeyError, TypeError, RecursionError):
-                notes.append(f"{path.name}: a line of {place.length} bytes is no record and is left out")
-                continue
-            found[key] = place
-    return found, names
-
-
 def _observations(run: StoredRun, notes: list[str]) -> dict[Key, Place]:
-    files = [run.path / "observations.jsonl", *journals(run.path, "observations.jsonl")]
+    files = [run.path / OBSERVATIONS, *journals(run.path, OBSERVATIONS)]
     if not any(path.exists() for path in files):
         raise SettingsError(
             f"run {run.run_id} keeps no observations.jsonl, and so no full texts; leave out --full-text"

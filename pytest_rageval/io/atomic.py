@@ -50,7 +50,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
         raise SettingsError(f"{what}: {path} does not exist") from None
     except OSError as error:
         raise SettingsError(f"{what}: {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{what}: {path} is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise SettingsError(f"{what}: {path} holds no JSON object")

@@ -1,12 +1,14 @@
-"""Where does a line of a run's file stand, and is it whole? Read by place: a long file need not be in memory."""
+"""Places of lines in a run's files: a long file need not be in memory."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pytest_rageval.errors import SettingsError
 
 Key = tuple[str, int]
 """Case key and trial."""
@@ -20,20 +22,28 @@ class Place(NamedTuple):
     length: int
 
 
-def index(paths: Iterable[Path], notes: list[str] | None = None) -> dict[Key, Place]:
-    """Where the last line of each case and trial stands; torn lines are left out, and said in `notes`."""
-    found: dict[Key, Place] = {}
+def index(
+    paths: Iterable[Path], notes: list[str] | None = None, read: Callable[[dict[str, Any]], object] | None = None
+) -> dict[Key, Place]:
+    """Where the last line of each case and trial stands; lines that are no records are left out, and said in `notes`.
+
+    `read` sees each record; one in which it misses something is no record.
+    """
+    places: dict[Key, Place] = {}
     for path in paths:
         for place, line in lines_of(path):
             try:
                 record = json.loads(line)
                 key = record["case_key"], record["trial"]
-            except (ValueError, KeyError, TypeError):
+                if read is not None:
+                    read(record)
+            except (ValueError, KeyError, TypeError, RecursionError):
                 if notes is not None:
-                    notes.append(f"{path.name}: a line of {place.length} bytes was cut off and is left out")
+                    what = "is no record" if line.endswith(b"\n") else "was cut off"
+                    notes.append(f"{path.name}: a line of {place.length} bytes {what} and is left out")
                 continue
-            found[key] = place
-    return found
+            places[key] = place
+    return places
 
 
 def lines_of(path: Path) -> Iterator[tuple[Place, bytes]]:
@@ -52,6 +62,16 @@ def line_at(place: Place) -> str:
     with place.path.open("rb") as file:
         file.seek(place.offset)
         return file.read(place.length).decode("utf-8").rstrip("\n")
+
+
+def record_at(place: Place) -> dict[str, Any]:
+    """The record that stands there; SettingsError, naming the file, where the line is damaged."""
+    try:
+        record: dict[str, Any] = json.loads(line_at(place))
+    except (ValueError, RecursionError) as error:
+        remedy = "was the file changed?"
+        raise SettingsError(f"{place.path}: the line at byte {place.offset} is not JSON: {error}; {remedy}") from None
+    return record
 
 
 def ends_well(path: Path) -> bool:

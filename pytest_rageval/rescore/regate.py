@@ -18,9 +18,8 @@ from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Gold, Judgement, Matching, Observation, Source
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.rescore.recorded_measures import recorded_run_measures
-from pytest_rageval.rescore.rescore import again, recorded_cases
+from pytest_rageval.rescore.rescore import again
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.kept_fields import earlier_of
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
@@ -38,7 +37,7 @@ def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
         update={
             "gates": current.gates,
             "gate": current.gate,
-            "description": earlier_of(run).metrics["description"],
+            "description": run.finished_metrics["description"],
             "update_baseline": False,
         }
     )
@@ -65,10 +64,10 @@ def _unscored(gate: Gate | RegressionGate, measure: Measure, run: StoredRun) -> 
 
 def regate(run: StoredRun, plan: Plan, baseline: Baseline | None) -> Finished:
     """What the run comes to under the plan's gates."""
-    earlier = earlier_of(run)
-    plan = replace(plan, run_measures=recorded_run_measures(plan, earlier.metrics))
+    earlier = run.finished_metrics
+    plan = replace(plan, run_measures=recorded_run_measures(plan, earlier))
     keeper = Keeper(RunFolder(run.path), plan, run.config)
-    for records in recorded_cases(run):
+    for records in run.cases():
         for record in _gated(records, plan, baseline):
             keeper.note(record)
     return conclude(keeper, plan, again(keeper, earlier), baseline)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import Any
 
 from pytest_rageval.cases import CaseFile, case_to_mapping, content_hash
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.line_index import index, line_at
+from pytest_rageval.io.line_index import record_at
 from pytest_rageval.model import EvalCase
-from pytest_rageval.rescore.rescore import OBSERVATIONS, Lines
+from pytest_rageval.rescore.rescore import Lines
 from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
 from pytest_rageval.runs.reader import StoredRun, recorded_case
@@ -103,8 +102,7 @@ def _key(file: str, case_id: str) -> str:
 
 def _asked(run: StoredRun) -> Iterator[EvalCase]:
     """The observed cases as they were asked."""
-    for place in index([run.path / OBSERVATIONS]).values():
-        yield recorded_case(json.loads(line_at(place)))
+    yield from (recorded_case(record_at(place)) for place in run.observation_places().values())
 
 
 def _changed(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,7 @@ from pytest_rageval.engine import Observed, Unobserved, evaluation
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.atomic import write_lines
-from pytest_rageval.io.line_index import Place, index, line_at
+from pytest_rageval.io.line_index import record_at
 from pytest_rageval.model import EvalCase, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.recorded_measures import (
@@ -23,13 +22,11 @@ from pytest_rageval.rescore.recorded_measures import (
     recorded_run_measures,
 )
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.kept_fields import Earlier, earlier_of
-from pytest_rageval.runs.reader import StoredRun, observation_of, recorded_case
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun, observation_of, recorded_case
 from pytest_rageval.runs.records import case_fields, result_record, to_line
 from pytest_rageval.runs.writer import Keeper
 from pytest_rageval.targets.native_contract import answer_from_response
 
-RESULTS, OBSERVATIONS = "results.jsonl", "observations.jsonl"
 NOT_OBSERVED = frozenset({"crash", "setup", "record"})
 """Kinds of error of which an observation, where there is one, says nothing."""
 Line = Mapping[str, Any]
@@ -70,7 +67,8 @@ def redo(how: Redo, change: Callable[[Lines], Lines] | None = None) -> Finished:
     def write(keeper: Keeper) -> None:
         path = how.run.path / OBSERVATIONS
         if change is not None:
-            write_lines(path, map(to_line, change(_read(list(index([path]).values())))))
+            places = how.run.observation_places().values()
+            write_lines(path, map(to_line, change(map(record_at, places))))
         write_lines(how.run.path / RESULTS, _noted(_records(how), keeper))
 
     return _finished(how, write)
@@ -88,11 +86,11 @@ def aggregate_again(how: Redo) -> Finished:
 
 def _finished(how: Redo, keep: Callable[[Keeper], None]) -> Finished:
     """What the run comes to with the records that `keep` notes; no other process can write it meanwhile."""
-    earlier = earlier_of(how.run)
+    earlier = how.run.finished_metrics
     folder = RunFolder(how.run.path)
     folder.claim()
     try:
-        plan = replace(how.plan, run_measures=recorded_run_measures(how.plan, earlier.metrics))
+        plan = replace(how.plan, run_measures=recorded_run_measures(how.plan, earlier))
         keeper = Keeper(folder, plan, how.config)
         keep(keeper)
         return finish(keeper, plan, again(keeper, earlier), how.baseline, how.run.path / "baseline.json")
@@ -100,10 +98,10 @@ def _finished(how: Redo, keep: Callable[[Keeper], None]) -> Finished:
         folder.close()
 
 
-def again(keeper: Keeper, earlier: Earlier) -> Extent:
+def again(keeper: Keeper, earlier: Mapping[str, Any]) -> Extent:
     """The extent of a run that has its records already: no more, and no less partial than it was."""
     keys = {key for key, _ in keeper.rows}
-    return Extent(keys, keys, is_cut_short=earlier.is_partial, earlier=earlier)
+    return Extent(keys, keys, is_cut_short=earlier["partial"], earlier=earlier)
 
 
 def check_observed(run: StoredRun) -> None:
@@ -113,10 +111,6 @@ def check_observed(run: StoredRun) -> None:
             f"run {run.run_id} keeps no {OBSERVATIONS}, which this needs: it was run with --rageval-redact, or the "
             "file was not brought along; run it anew"
         )
-
-
-def _read(places: Sequence[Place]) -> Lines:
-    return (json.loads(line_at(place)) for place in places)
 
 
 def _noted(records: Iterator[Line], keeper: Keeper) -> Iterator[str]:
@@ -130,21 +124,12 @@ def _noted(records: Iterator[Line], keeper: Keeper) -> Iterator[str]:
 
 def _records(how: Redo) -> Lines:
     """The records anew, all trials of a case together, in the order of the old ones."""
-    observations = index([how.run.path / OBSERVATIONS])
-    for number, records in enumerate(recorded_cases(how.run), start=1):
+    observations = how.run.observation_places()
+    for number, records in enumerate(how.run.cases(), start=1):
         places = [observations.get((record["case_key"], record["trial"])) for record in records]
-        lines = [None if place is None else json.loads(line_at(place)) for place in places]
+        lines = [None if place is None else record_at(place) for place in places]
         yield from _again(records, lines, how)
         how.watch(number)
-
-
-def recorded_cases(run: StoredRun) -> Iterator[list[dict[str, Any]]]:
-    """The last record of each trial, by case, in the order in which the cases were recorded first."""
-    by_case: dict[str, list[tuple[int, Place]]] = {}
-    for (key, trial), place in index([run.path / RESULTS]).items():
-        by_case.setdefault(key, []).append((trial, place))
-    for places in by_case.values():
-        yield [json.loads(line_at(place)) for _, place in sorted(places)]
 
 
 def _again(records: Sequence[dict[str, Any]], lines: Sequence[Line | None], how: Redo) -> list[Line]:

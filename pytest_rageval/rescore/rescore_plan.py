@@ -10,7 +10,6 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.config import config_hash_of
-from pytest_rageval.runs.kept_fields import earlier_of
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import CUT
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
@@ -32,7 +31,7 @@ def plan_again(
     What its files hold stays as full or as short as it is.
     """
     told: dict[str, Any] = {
-        "description": earlier_of(run).metrics["description"],
+        "description": run.finished_metrics["description"],
         "store_full_text": has_full_texts(run),
         "save_traces": True,
         "redact": False,

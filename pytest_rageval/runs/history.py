@@ -1,19 +1,17 @@
-"""How have the metrics moved from run to run, and what was changed in between? From each run's small files alone."""
+"""The metrics of all runs in time, and what was changed in between, from each run's small files alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import read_json
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Json
 from pytest_rageval.runs.config_diff import SettingChange, dataset_change, flat_settings, setting_changes, with_reported
+from pytest_rageval.runs.reader import CONFIG, METRICS, StoredRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ def read_history(reports: Path) -> tuple[list[PastRun], list[Skipped]]:
     skipped: list[Skipped] = []
     for path in run_folders(reports):
         try:
-            runs.append(_past(path))
+            runs.append(_past(StoredRun(path)))
         except SettingsError as error:
             skipped.append(Skipped(path.name, str(error)))
     runs.sort(key=lambda run: (run.timestamp, run.run_id))
@@ -102,47 +100,27 @@ def check_metrics(runs: Sequence[PastRun], wanted: Iterable[str]) -> None:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _past(path: Path) -> PastRun:
+def _past(run: StoredRun) -> PastRun:
     """SettingsError where the folder does not hold a finished run."""
-    if not (path / "config.json").is_file():
-        raise SettingsError("no run: it has no config.json")
-    if not (path / "metrics.json").is_file():
-        raise SettingsError("not finished: it has no metrics.json")
-    try:
-        config, metrics = (read_json(path / name, "run") for name in ("config.json", "metrics.json"))
-        return _of(path.name, config, metrics)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise SettingsError(f"config.json or metrics.json is not what a run writes: {error!r}") from None
-
-
-def _of(run_id: str, config: Mapping[str, Any], metrics: Mapping[str, Any]) -> PastRun:
-    version = config["dataset_version"]
+    if not (run.path / CONFIG).is_file():
+        raise SettingsError(f"no run: it has no {CONFIG}")
+    if run.metrics is None:
+        raise SettingsError(f"not finished: it has no {METRICS}")
+    config, metrics = run.config, run.metrics
     return PastRun(
-        run_id=run_id,
-        timestamp=_utc(metrics["volatile"]["timestamp"]),
-        dataset_version=version,
-        dataset_hash=str(config.get("dataset_hash", version)),
-        is_partial=bool(metrics["partial"]),
-        k=int(config["k"]),
-        total=int(metrics["total_tests"]),
-        outcomes={str(name): int(number) for name, number in metrics["outcomes"].items()},
-        overall=_number(metrics["overall_score"]),
-        metrics={name: _number(metric["mean"]) for name, metric in metrics["metrics"].items()},
+        run_id=run.run_id,
+        timestamp=run.timestamp.isoformat(timespec="seconds"),
+        dataset_version=config.get("dataset_version"),
+        dataset_hash=config["dataset_hash"],
+        is_partial=metrics["partial"],
+        k=config["k"],
+        total=metrics["total_tests"],
+        outcomes=metrics["outcomes"],
+        overall=metrics.get("overall_score"),
+        metrics={name: metric["mean"] for name, metric in metrics["metrics"].items()},
         description=metrics.get("description"),
         settings=flat_settings(config),
     )
-
-
-def _utc(timestamp: str) -> str:
-    return datetime.fromisoformat(timestamp).astimezone(UTC).isoformat(timespec="seconds")
-
-
-def _number(value: Json) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise ValueError(f"{value!r} is no mean")
-    return float(value)
 
 
 def _with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:

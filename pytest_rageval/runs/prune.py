@@ -1,30 +1,19 @@
-"""Which runs are kept, how much room do they take, and which may go?"""
+"""The runs that are kept, the room they take, and the removal of old ones."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import read_json
 from pytest_rageval.io.lock import is_locked
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.history import run_folders
-
-State = Literal["complete", "partial", "interrupted", "being written", "broken"]
-RUN_ID = "%Y%m%d_%H%M%S"
-
-
-class File(NamedTuple):
-    """One file of a run."""
-
-    name: str
-    bytes: int
+from pytest_rageval.runs.reader import CONFIG, File, State, StoredRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +52,23 @@ class Pruned(NamedTuple):
 
 def kept_runs(reports: Path) -> list[KeptRun]:
     """All runs, by time. A folder without config.json is none, nor is a link to one."""
-    found = [
-        kept_run(path) for path in run_folders(reports) if (path / "config.json").is_file() and not path.is_symlink()
-    ]
-    return sorted(found, key=lambda run: (run.timestamp, run.run_id))
+    paths = (path for path in run_folders(reports) if (path / CONFIG).is_file() and not path.is_symlink())
+    return sorted((kept_run(StoredRun(path)) for path in paths), key=lambda run: (run.timestamp, run.run_id))
 
 
-def kept_run(path: Path) -> KeptRun:
+def kept_run(run: StoredRun) -> KeptRun:
     """One run, also one that did not end or that cannot be read."""
-    run = KeptRun(path, _began(path), "broken", _files(path))
-    try:
-        read_json(path / "config.json", "run")
-        if (path / "metrics.json").exists():
-            return _ended(run, read_json(path / "metrics.json", "run"))
-    except (SettingsError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        return run
-    return replace(run, state="being written" if is_locked(path) else "interrupted")
+    kept = KeptRun(run.path, run.timestamp, run.state, run.files)
+    if kept.state not in ("complete", "partial"):
+        return kept
+    metrics = run.finished_metrics
+    return replace(
+        kept,
+        total=metrics["total_tests"],
+        outcomes=metrics["outcomes"],
+        overall=metrics.get("overall_score"),
+        description=metrics.get("description"),
+    )
 
 
 # ── what may go ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -119,34 +109,3 @@ def remove(runs: Iterable[KeptRun]) -> Pruned:
         finally:
             folder.close()
     return done
-
-
-# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _ended(run: KeptRun, metrics: Mapping[str, Any]) -> KeptRun:
-    overall = metrics["overall_score"]
-    return replace(
-        run,
-        timestamp=datetime.fromisoformat(metrics["volatile"]["timestamp"]).astimezone(UTC),
-        state="partial" if metrics["partial"] else "complete",
-        total=int(metrics["total_tests"]),
-        outcomes={str(name): int(number) for name, number in metrics["outcomes"].items()},
-        overall=None if overall is None else float(overall),
-        description=metrics["description"],
-    )
-
-
-def _began(path: Path) -> datetime:
-    """From the run's id, or else the time of its configuration."""
-    try:
-        return datetime.strptime(path.name[:15], RUN_ID).replace(tzinfo=UTC)
-    except ValueError:
-        return datetime.fromtimestamp((path / "config.json").stat().st_mtime, UTC)
-
-
-def _files(path: Path) -> tuple[File, ...]:
-    """The files directly in the folder, by name."""
-    with os.scandir(path) as entries:
-        found = [File(entry.name, entry.stat(follow_symlinks=False).st_size) for entry in entries]
-    return tuple(sorted(found))

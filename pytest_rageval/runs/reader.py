@@ -1,57 +1,169 @@
-"""A run that was written, read back: its configuration, its records, and each case's observation as it was."""
+"""A stored run, read part by part: configuration, aggregates, records, observations, scores, and its state."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pytest_rageval.cases import case_from_mapping
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
+from pytest_rageval.io.line_index import Key, Place, index, record_at
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import EvalCase, Judgement, Observation, Source, Timings
 from pytest_rageval.runs.run_ref import find_run
+from pytest_rageval.runs.score_table import Scores, read_scores, scores_of_records
 from pytest_rageval.targets.native_contract import answer_from_response
 
+CONFIG, METRICS, RESULTS, OBSERVATIONS = "config.json", "metrics.json", "results.jsonl", "observations.jsonl"
+RUN_ID = "%Y%m%d_%H%M%S"
+State = Literal["complete", "partial", "interrupted", "being written", "broken"]
 
-@dataclass(frozen=True, slots=True)
+
+class File(NamedTuple):
+    """One file of a run."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class StoredRun:
-    """One folder below `reports/runs`."""
+    """One folder below `reports/runs`. Each part is read when it is first asked for.
+
+    A part that is damaged is a SettingsError of one line that names its file.
+    """
 
     path: Path
-    config: Mapping[str, Any]
 
     @property
     def run_id(self) -> str:
         return self.path.name
 
+    # ── small files ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """The content of config.json."""
+        return checked_config(read_json(self.path / CONFIG, "run"), self.path / CONFIG)
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Any] | None:
+        """The content of metrics.json, in today's form; None where the run has not ended."""
+        path = self.path / METRICS
+        if not path.exists():
+            return None
+        content = read_json(path, "run")
+        config = read_json(self.path / CONFIG, "run")
+        return checked_metrics(in_present_form(content, config), path)
+
+    @property
+    def finished_metrics(self) -> Mapping[str, Any]:
+        """The same of a run that has ended; SettingsError of one that has not."""
+        if self.metrics is None:
+            raise SettingsError(
+                f"run {self.run_id} was interrupted; finish it first with --rageval-resume {self.run_id}"
+            )
+        return self.metrics
+
+    @cached_property
+    def scores(self) -> Scores | None:
+        """Outcome and scores of each case; None where neither the table of them nor the records are there."""
+        scores = read_scores(self.path)
+        if scores is None and (self.path / RESULTS).is_file():
+            scores = scores_of_records(self.path / RESULTS)
+        return scores
+
+    # ── state ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def state(self) -> State:
+        """How far the run has come, as its files and its lock say."""
+        try:
+            read_json(self.path / CONFIG, "run")
+            if self.metrics is not None:
+                return "partial" if self.metrics["partial"] else "complete"
+        except SettingsError:
+            return "broken"
+        return "being written" if is_locked(self.path) else "interrupted"
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it ended, UTC; of one that did not end or cannot be read, when it began."""
+        try:
+            written = self.metrics["volatile"].get("timestamp") if self.metrics else None
+        except SettingsError:
+            written = None
+        return datetime.fromisoformat(written).astimezone(UTC) if written else self._began
+
+    @property
+    def _began(self) -> datetime:
+        """From the run's id, or else the time of its configuration."""
+        try:
+            return datetime.strptime(self.path.name[:15], RUN_ID).replace(tzinfo=UTC)
+        except ValueError:
+            return datetime.fromtimestamp((self.path / CONFIG).stat().st_mtime, UTC)
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        """The files directly in the folder, by name."""
+        return tuple(sorted(File(entry.name, entry.lstat().st_size) for entry in self.path.iterdir()))
+
+    # ── records ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def has_records(self) -> bool:
+        return (self.path / RESULTS).is_file()
+
     def records(self) -> Iterator[dict[str, Any]]:
         """Lines of results.jsonl; a last line that was cut off is left out."""
-        yield from _lines(self.path / "results.jsonl")
+        yield from _lines(self.path / RESULTS)
 
-    def find(self, wanted: str) -> dict[str, Any]:
+    def record_places(self) -> dict[Key, Place]:
+        """Where the last record of each case and trial stands."""
+        return index([self.path / RESULTS])
+
+    def cases(self) -> Iterator[list[dict[str, Any]]]:
+        """The last record of each trial, by case, in the order in which the cases were recorded first."""
+        by_case: dict[str, list[tuple[int, Place]]] = {}
+        for (key, trial), place in self.record_places().items():
+            by_case.setdefault(key, []).append((trial, place))
+        for places in by_case.values():
+            yield [record_at(place) for _, place in sorted(places)]
+
+    def find(self, reference: str) -> dict[str, Any]:
         """The last record of a case, by key or by id; SettingsError where there is none, or more than one by id."""
         latest = {record["case_key"]: record for record in self.records()}
-        if wanted in latest:
-            return latest[wanted]
-        found = [record for record in latest.values() if record["test_case_id"] == wanted]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            keys = ", ".join(record["case_key"] for record in found)
-            raise SettingsError(f"{wanted!r} is the id of {len(found)} cases of run {self.run_id}; write one of {keys}")
-        known = [name for record in latest.values() for name in (record["test_case_id"], record["case_key"])]
-        raise SettingsError(f"run {self.run_id} has no case {wanted!r}{did_you_mean(wanted, known)}")
+        if reference in latest:
+            return latest[reference]
+        namesakes = [record for record in latest.values() if record["test_case_id"] == reference]
+        if len(namesakes) == 1:
+            return namesakes[0]
+        if namesakes:
+            keys = ", ".join(record["case_key"] for record in namesakes)
+            problem = f"{reference!r} is the id of {len(namesakes)} cases of run {self.run_id}; write one of {keys}"
+            raise SettingsError(problem)
+        names = [name for record in latest.values() for name in (record["test_case_id"], record["case_key"])]
+        raise SettingsError(f"run {self.run_id} has no case {reference!r}{did_you_mean(reference, names)}")
+
+    def observation_places(self) -> dict[Key, Place]:
+        """Where the last observation of each case and trial stands; empty where the run keeps none."""
+        return index([self.path / OBSERVATIONS])
 
     def observation(self, key: str) -> Observation | None:
         """A case's observation; None where it was an error, or the run keeps none."""
-        found = [line for line in _lines(self.path / "observations.jsonl") if line["case_key"] == key]
-        return observation_of(found[-1], self.config) if found and found[-1]["answer"] is not None else None
+        lines = [line for line in _lines(self.path / OBSERVATIONS) if line["case_key"] == key]
+        return observation_of(lines[-1], self.config) if lines and lines[-1]["answer"] is not None else None
 
 
 def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observation | None:
@@ -86,8 +198,7 @@ def _judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
 
 def open_stored_run(reports: Path, reference: str, baseline: Path | None = None) -> StoredRun:
     """The run that a name means; see `run_ref.find_run`."""
-    folder = find_run(reports, reference, baseline)
-    return StoredRun(folder, read_json(folder / "config.json", "run"))
+    return StoredRun(find_run(reports, reference, baseline))
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -105,9 +216,11 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _line(line: bytes, where: str) -> dict[str, Any]:
     try:
-        record: dict[str, Any] = json.loads(line)
-    except ValueError as error:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{where}: not JSON: {error}; was the file changed?") from None
+    if not isinstance(record, dict) or "case_key" not in record:
+        raise SettingsError(f"{where}: not a record: it names no case; was the file changed?")
     return record
 
 
@@ -141,3 +254,80 @@ def _completed(name: str, metric: Any, own: Mapping[str, Any]) -> Any:
 def run_level_names(metrics: Mapping[str, Any]) -> list[str]:
     """The metrics of a metrics.json that are scored once a run, by name."""
     return sorted(name for name, metric in metrics["metrics"].items() if metric["run_level"])
+
+
+# ── what a run writes ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Lenient(BaseModel):
+    """As much of a file as readers rely on; whatever else it holds is let be."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+
+class _Metric(_Lenient):
+    mean: float | None
+    layer: str
+    better: Literal["higher", "lower"]
+    scale: list[float] = Field(min_length=2, max_length=2)
+    run_level: bool
+
+    @model_validator(mode="after")
+    def _has_room(self) -> _Metric:
+        if self.scale[0] >= self.scale[1]:
+            raise ValueError("a scale ends above its beginning")
+        return self
+
+
+class _Judge(_Lenient):
+    model: str
+    heuristic: bool
+    prompt_versions: dict[str, str]
+
+
+def _date_and_time(written: str) -> str:
+    datetime.fromisoformat(written)
+    return written
+
+
+class _Volatile(_Lenient):
+    timestamp: Annotated[str, AfterValidator(_date_and_time)] | None = None
+
+
+class _Metrics(_Lenient):
+    metrics: dict[str, _Metric]
+    volatile: _Volatile
+    outcomes: dict[str, int]
+    partial: bool
+    total_tests: int
+    judge: _Judge | None
+    overall_score: float | None = None
+    description: str | None = None
+
+
+class _Config(_Lenient):
+    k: int
+    dataset_hash: str
+    settings: dict[str, Any]
+    reported_fields: list[str] | None = None
+
+
+def checked_config(content: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """The content of a config.json, from its own or another file; SettingsError where it is something else."""
+    return _checked(content, path, _Config)
+
+
+def checked_metrics(content: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """The content of a metrics.json, from its own or another file; SettingsError where it is something else."""
+    return _checked(content, path, _Metrics)
+
+
+def _checked(content: Mapping[str, Any], path: Path, form: type[_Lenient]) -> Mapping[str, Any]:
+    """A file from elsewhere must not end in a traceback."""
+    try:
+        form.model_validate(content)
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise SettingsError(f"{path} is not what a run writes: {place}: {first['msg']}") from None
+    return content

@@ -1,16 +1,15 @@
-"""What has an interrupted run done already? Its files mended, and what they hold by case and trial."""
+"""Read and repair an interrupted run's files."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import read_json, write_lines
-from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of
+from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of, record_at
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.reader import StoredRun, observation_of
@@ -31,9 +30,10 @@ class Unfinished:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.config = read_json(folder / "config.json", "resume")
-        self._results = index([folder / "results.jsonl"])
-        self._observations = index([folder / "observations.jsonl"])
+        run = StoredRun(folder)
+        self.config = run.config
+        self._results = run.record_places()
+        self._observations = run.observation_places()
 
     def is_done(self, key: str) -> bool:
         """Has this case a result, of every trial?"""
@@ -41,7 +41,7 @@ class Unfinished:
 
     def result(self, case: EvalCase) -> CaseResult:
         """What a case that is done came to, as it was recorded."""
-        record = json.loads(line_at(self._results[case.key, 0]))
+        record = record_at(self._results[case.key, 0])
         return result_of(record, case, self.observation(case.key, 0))
 
     def observation(self, key: str, number: int) -> Observation | None:
@@ -49,7 +49,7 @@ class Unfinished:
         place = self._observations.get((key, number))
         if place is None:
             return None
-        record = json.loads(line_at(place))
+        record = record_at(place)
         return None if record["error"] or record["answer"] is None else observation_of(record, self.config)
 
 
@@ -79,7 +79,7 @@ def mend(folder: Path) -> list[str]:
     Left out are cases that have not all of their trials, and those whose process died: they are to be done again.
     Returns what a person should know, a line each.
     """
-    config = read_json(folder / "config.json", "resume")
+    config = StoredRun(folder).config
     notes: list[str] = []
     for name in ("results.jsonl", "observations.jsonl"):
         fold_journals(
@@ -111,6 +111,6 @@ def journals(folder: Path, name: str) -> list[Path]:
 def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
     done: Counter[str] = Counter()
     for (key, _), place in places.items():
-        error = json.loads(line_at(place))["error"]
+        error = record_at(place)["error"]
         done[key] += error is None or error["kind"] not in REDONE
     return [key for key in places if done[key[0]] >= trials]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeError, SettingsError
-from pytest_rageval.io.line_index import Place, index, line_at
+from pytest_rageval.io.line_index import Place, record_at
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching import observe
@@ -97,7 +96,7 @@ def observations_of(labels: Iterable[Label], reports: Path, run: str | None) -> 
 
 
 def _first_trials(run: StoredRun) -> dict[str, Place]:
-    places = index([run.path / "observations.jsonl"])
+    places = run.observation_places()
     if not places:
         raise SettingsError(f"run {run.run_id} keeps no observations: label answers of another run, or their texts")
     return {key: places[key, trial] for key, trial in sorted(places, key=lambda one: -one[1])}
@@ -107,7 +106,7 @@ def _observation(label: Label, run: StoredRun, places: Mapping[str, Place]) -> F
     place = places.get(label.case_key or "")
     if place is None:
         raise SettingsError(f"run {run.run_id} has no case {label.case_key!r}")
-    record = json.loads(line_at(place))
+    record = record_at(place)
     observation = observation_of(record, run.config) if record["answer"] is not None else None
     if observation is not None:
         return observation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,12 +12,12 @@ from pytest_rageval.engine import Unobserved
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.gates import applies
 from pytest_rageval.io.bounded_map import at_once
-from pytest_rageval.io.line_index import Key, index, line_at
+from pytest_rageval.io.line_index import Key, record_at
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.rejudge import said_of
-from pytest_rageval.rescore.rescore import OBSERVATIONS, Line, observed_of, trial_of
+from pytest_rageval.rescore.rescore import Line, observed_of, trial_of
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
@@ -135,12 +134,12 @@ def check_by_second_judge(
 
 def _chosen(run: StoredRun, n: int | None) -> Iterator[Line]:
     """Judged observations, drawn by the hash of the configuration, in the order of their keys."""
-    places = index([run.path / OBSERVATIONS])
-    judged: list[Key] = sorted(key for key, place in places.items() if json.loads(line_at(place))["judgements"])
+    places = run.observation_places()
+    judged: list[Key] = sorted(key for key, place in places.items() if record_at(place)["judgements"])
     size = min(len(judged), n or max(FEWEST, math.ceil(SHARE * len(judged))))
     draw = random.Random(f"spot check of {run.config['config_hash']}")  # noqa: S311 because it is to be the same again
     for key in sorted(draw.sample(judged, size)):
-        yield json.loads(line_at(places[key]))
+        yield record_at(places[key])
 
 
 class _Second:

@@ -105,7 +105,7 @@ def test_what_is_no_run_is_said_in_one_line(reports: Path, wanted: str, said: st
 
 def test_a_run_that_did_not_finish_says_how_it_can(reports: Path):
     (reports / "runs/20250102_000000/metrics.json").unlink()
-    with pytest.raises(SettingsError, match=r"it has no metrics\.json; pytest --rageval-resume ends it"):
+    with pytest.raises(SettingsError, match=r"was interrupted; finish it first with --rageval-resume 20250102_000000"):
         opened(reports, "latest")
 
 

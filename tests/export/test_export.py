@@ -73,7 +73,7 @@ def test_a_line_that_was_cut_off_is_left_out_and_said(some: Path):
     found = source(some)
     assert len(found) == 2
     assert len(found.notes) == 1
-    assert "is no record and is left out" in found.notes[0]
+    assert "was cut off and is left out" in found.notes[0]
 
 
 def test_a_run_that_did_not_finish_is_exported_with_what_its_workers_wrote(tmp_path: Path):

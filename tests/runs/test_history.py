@@ -152,10 +152,19 @@ def _cut(path: Path) -> None:
         (lambda run: (run / "metrics.json").write_text("{}"), "is not what a run writes"),
         (lambda run: (run / "metrics.json").write_text('{"a":' * 10**5), "metrics.json"),
         (lambda run: rewrite(run / "metrics.json", lambda m: m["metrics"].update(mrr=3)), "is not what a run writes"),
-        (lambda run: rewrite(run / "metrics.json", lambda m: m["metrics"]["mrr"].update(mean="1")), "is no mean"),
-        (lambda run: rewrite(run / "metrics.json", lambda m: m.update(overall_score=float("nan"))), "is no mean"),
-        (lambda run: rewrite(run / "metrics.json", lambda m: m["volatile"].update(timestamp="?")), "isoformat"),
-        (lambda run: rewrite(run / "config.json", lambda c: c.pop("k")), "'k'"),
+        (
+            lambda run: rewrite(run / "metrics.json", lambda m: m["metrics"]["mrr"].update(mean="1")),
+            "metrics.mrr.mean: Input",
+        ),
+        (
+            lambda run: rewrite(run / "metrics.json", lambda m: m.update(overall_score=float("nan"))),
+            "overall_score: Input",
+        ),
+        (
+            lambda run: rewrite(run / "metrics.json", lambda m: m["volatile"].update(timestamp="?")),
+            "volatile.timestamp: ",
+        ),
+        (lambda run: rewrite(run / "config.json", lambda c: c.pop("k")), "k: Field required"),
     ],
 )
 def test_a_folder_that_holds_no_whole_run_is_passed_over_and_said(tmp_path: Path, spoil, said: str):

@@ -12,6 +12,7 @@ from kept_runs import a_result, a_run, at
 
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.prune import KeptRun, Pruned, kept_run, kept_runs, may_go, remove
+from pytest_rageval.runs.reader import StoredRun
 
 
 def ids(runs: Iterable[KeptRun]) -> list[str]:
@@ -54,9 +55,9 @@ def test_a_run_that_another_process_holds_is_being_written(tmp_path: Path):
     path = a_run(tmp_path, "a", is_finished=False)
     writer = RunFolder(path)
     writer.claim()
-    assert kept_run(path).state == "being written"
+    assert kept_run(StoredRun(path)).state == "being written"
     writer.close()
-    assert kept_run(path).state == "interrupted"
+    assert kept_run(StoredRun(path)).state == "interrupted"
 
 
 @pytest.mark.parametrize("name", ["config.json", "metrics.json"])
@@ -64,7 +65,7 @@ def test_a_run_that_another_process_holds_is_being_written(tmp_path: Path):
 def test_a_run_that_cannot_be_read_is_broken_and_listed_all_the_same(tmp_path: Path, name: str, content: bytes):
     path = a_run(tmp_path, "20260301_070000")
     (path / name).write_bytes(content)
-    run = kept_run(path)
+    run = kept_run(StoredRun(path))
     if name == "config.json" and content == b"{}":
         assert run.state == "complete"  # nothing of it is needed here
     else:

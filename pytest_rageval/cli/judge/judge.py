@@ -27,7 +27,6 @@ from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
 from pytest_rageval.rescore.rescore import Redo, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
 from pytest_rageval.runs.estimate import estimate
-from pytest_rageval.runs.kept_fields import earlier_of
 from pytest_rageval.text import printable
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
@@ -91,7 +90,7 @@ def _judge_again(at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], 
             f"run {at.run.run_id} measures nothing that is judged; name what to judge, as in "
             "--metrics groundedness,correctness"
         )
-    with _judge_at_hand(plan, at, cases=earlier_of(at.run).metrics["total_tests"]) as judge:
+    with _judge_at_hand(plan, at, cases=at.run.finished_metrics["total_tests"]) as judge:
         if not is_named:
             check_judge_of(at.run, judge)
         config = config_again(at.run, plan, judge=described_judge(judge, plan.settings.judge_temperature))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import click
 
 from pytest_rageval.cli.stored_run import Opened
+from pytest_rageval.finish import is_last_run
 from pytest_rageval.io.atomic import write_json, write_text
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.judge import Judge
@@ -14,7 +15,6 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.report.columns import aligned
 from pytest_rageval.report.summary_markdown import summary_markdown
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.kept_fields import earlier_of
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
 
@@ -41,11 +41,10 @@ def spot_check(
 
 
 def _write(at: Opened, found: SpotCheck, plan: Plan) -> None:
-    earlier = earlier_of(at.run)
-    metrics = dict(earlier.metrics) | {"judge_reliability": found.as_mapping()}
+    metrics = dict(at.run.finished_metrics) | {"judge_reliability": found.as_mapping()}
     metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": found.in_short()}
     write_json(at.run.path / "metrics.json", metrics)
-    if earlier.is_last_of(at.project.reports):
+    if is_last_run(metrics, at.project.reports):
         write_json(at.project.reports / "metrics.json", metrics)
     write_text(at.run.path / "summary.md", summary_markdown(metrics, at.run.config, plan.registry))
 

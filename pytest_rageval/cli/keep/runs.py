@@ -59,7 +59,7 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
     """Show RUN (an id, `latest`, `latest~1` or a folder): configuration, versions, files, aggregates."""
     project = find_project({"reports": reports})
     stored = open_stored_run(project.reports, run, project.baseline_file)
-    kept = kept_run(stored.path)
+    kept = kept_run(stored)
     metrics = _metrics(kept)
     if as_json:
         files = {file.name: file.bytes for file in kept.files}
