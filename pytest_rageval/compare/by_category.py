@@ -1,4 +1,4 @@
-"""How did each category of cases do before and after? Over the cases of both sides, metric by metric."""
+"""Outcomes and means of each category before and after, over the cases of both sides."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def _outcomes(keys: Sequence[str], before: Scores, after: Scores) -> dict[str, A
 
 
 def _metrics(places: Places, before: Scores, after: Scores) -> dict[str, Any]:
-    found = {
+    by_name = {
         name: _means(before.columns[name], after.columns[name], places)
         for name in sorted(before.columns.keys() & after.columns.keys())
     }
-    return {name: means for name, means in found.items() if means}
+    return {name: means for name, means in by_name.items() if means}
 
 
 def _means(before: Column, after: Column, places: Places) -> dict[str, Any] | None:
     was, now = [before[place] for place, _ in places], [after[place] for _, place in places]
     if None in was or None in now:
-        scored = [(one, other) for one, other in zip(was, now, strict=True) if one is not None and other is not None]
-        was, now = [one for one, _ in scored], [other for _, other in scored]
+        scored = [pair for pair in zip(was, now, strict=True) if None not in pair]
+        was, now = [pair[0] for pair in scored], [pair[1] for pair in scored]
     if not was:
         return None
     n = len(was)

@@ -1,4 +1,4 @@
-"""What happened to one case between two runs: which golds went or came, at which ranks, and what the answer became?"""
+"""One case in two runs: golds that went or came, ranks, chunks and answers on both sides."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
 """How a record begins."""
 
 
-def records_of(path: Path, wanted: Set[str]) -> dict[str, Record]:
+def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
     """The records of some cases, read from a file of any length; of several trials the one that shows the outcome.
 
     Only the lines of these cases are decoded. None where there is no file.
     """
-    if not wanted or not path.is_file():
+    if not keys or not path.is_file():
         return {}
-    named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in wanted}
+    named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in keys}
     trials: dict[str, dict[int, Record]] = {}
     with path.open("rb", buffering=BUFFER) as file:
         for line in file:
-            found = _KEY.match(line)
-            if found and found[1] in named and line.endswith(b"\n"):
+            beginning = _KEY.match(line)
+            if beginning and beginning[1] in named and line.endswith(b"\n"):
                 record = _record(line, path)
                 trials.setdefault(record["case_key"], {})[record["trial"]] = record
     return {key: representative_trial(records) for key, records in trials.items()}
@@ -50,25 +50,25 @@ def _record(line: bytes, path: Path) -> Record:
 def representative_trial(trials: Mapping[int, Record]) -> Record:
     """The first trial that came out as the case did."""
     in_order = [trials[number] for number in sorted(trials)]
-    same = (one for one in in_order if one["verdict"].get("trial_passed") == one["verdict"]["passed"])
+    same = (trial for trial in in_order if trial["verdict"].get("trial_passed") == trial["verdict"]["passed"])
     return next(same, in_order[0])
 
 
 def detail(before: Record | None, after: Record | None) -> dict[str, Any] | None:
     """Question, answers, golds and chunks of a case on both sides; None where neither kept a record."""
-    told = after or before
-    if told is None:
+    record = after or before
+    if record is None:
         return None
     was, now = _chunks(before), _chunks(after)
     return {
-        "question": told["question"],
+        "question": record["question"],
         "answer_before": before["answer"] if before else None,
         "answer_after": after["answer"] if after else None,
         "abstained_before": _abstained(before),
         "abstained_after": _abstained(after),
         "golds": _golds(was, now) if before and after else [],
-        "chunks_before": [_placed(one, now) for one in was[:SHOWN_CHUNKS]] if before else None,
-        "chunks_after": [_placed(one, was) for one in now[:SHOWN_CHUNKS]] if after else None,
+        "chunks_before": [_placed(chunk, now) for chunk in was[:SHOWN_CHUNKS]] if before else None,
+        "chunks_after": [_placed(chunk, was) for chunk in now[:SHOWN_CHUNKS]] if after else None,
         "failed_gates_before": _failed(before),
         "failed_gates_after": _failed(after),
         "error_before": _error(before),
@@ -81,8 +81,8 @@ def _chunks(record: Record | None) -> Sequence[Mapping[str, Any]]:
 
 
 def _abstained(record: Record | None) -> bool | None:
-    told = record["abstention"] if record else None
-    return bool(told["abstained"]) if told else None
+    abstention = record["abstention"] if record else None
+    return bool(abstention["abstained"]) if abstention else None
 
 
 def _failed(record: Record | None) -> list[dict[str, Any]]:
@@ -104,16 +104,17 @@ def place_of(chunk: Mapping[str, Any]) -> str:
 def _placed(chunk: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """A chunk with its golds, counted from 1, and its rank on the other side."""
     others = list(others)
-    same_id = (one for one in others if chunk["chunk_id"] is not None and one["chunk_id"] == chunk["chunk_id"])
-    same_place = (one for one in others if one["rel_path"] and place_of(one) == place_of(chunk))
-    other = next(same_id, None) or next(same_place, None)
+    id, place = chunk["chunk_id"], place_of(chunk)
+    same_id = (other for other in others if id is not None and other["chunk_id"] == id)
+    same_place = (other for other in others if other["rel_path"] and place_of(other) == place)
+    twin = next(same_id, None) or next(same_place, None)
     return {
         "rank": chunk["rank"],
-        "place": place_of(chunk),
-        "chunk_id": chunk["chunk_id"],
+        "place": place,
+        "chunk_id": id,
         "score": chunk["score_final"],
         "golds": [gold + 1 for gold in chunk["matches"]],
-        "other_rank": other["rank"] if other else None,
+        "other_rank": twin["rank"] if twin else None,
     }
 
 
@@ -132,8 +133,8 @@ def _golds(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -
 
 
 def _best(chunks: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
-    found: dict[int, Mapping[str, Any]] = {}
+    chunk_by_gold: dict[int, Mapping[str, Any]] = {}
     for chunk in chunks:
         for gold in chunk["matches"]:
-            found.setdefault(gold, chunk)
-    return found
+            chunk_by_gold.setdefault(gold, chunk)
+    return chunk_by_gold

@@ -1,4 +1,4 @@
-"""How far did one metric move between two runs, and how sure is that?"""
+"""The change of one metric between two runs, with interval, p value and detectable change."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class Change:
 def paired(cases: Iterable[tuple[Scores, Scores]]) -> dict[str, Pairs]:
     """By metric, what cases scored before and after."""
     cases = list(cases)
-    found: dict[str, Pairs] = {}
+    pairs: dict[str, Pairs] = {}
     # Metric by metric: case by case, the same takes six times as long.
     for name in sorted({name for before, _ in cases for name in before}):
         had = [(before[name], after.get(name)) for before, after in cases if name in before]
         both = [pair for pair in had if pair[1] is not None]
         lost = [before for before, after in had if after is None] if len(both) < len(had) else []
-        found[name] = Pairs([one[0] for one in both], [one[1] for one in both if one[1] is not None], lost)
-    return found
+        pairs[name] = Pairs([score for score, _ in both], [score for _, score in both if score is not None], lost)
+    return pairs
 
 
 def paired_change(pairs: Pairs, scale: Sequence[float], seed: str) -> Change:
@@ -75,7 +75,7 @@ def paired_change(pairs: Pairs, scale: Sequence[float], seed: str) -> Change:
     n = len(befores)
     if not n:
         return Change(n_unmeasured=len(lost))
-    differences = [0.0 if -ROUNDING < one < ROUNDING else one for one in map(sub, afters, befores)]
+    differences = [0.0 if -ROUNDING < gap < ROUNDING else gap for gap in map(sub, afters, befores)]
     if {*befores, *afters} <= {0.0, 1.0}:
         detectable = detectable_share(n, n - differences.count(0))
     else:
@@ -98,10 +98,11 @@ def run_change(before: float | None, after: float | None) -> Change:
 
 
 def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
-    """The same with `p_adjusted`: one metric in twenty moves significantly by chance, and there are many metrics.
+    """The changes with `p_adjusted`: one metric in twenty moves significantly by chance, and there are many metrics.
 
     A metric in which no case moved could not have come out significant, and does not count among those tested.
     """
-    tested = {name: one.p for name, one in changes.items() if one.p is not None and (one.ci or one.delta)}
-    found = adjusted(tested)
-    return {name: replace(one, p_adjusted=found.get(name, one.p)) for name, one in changes.items()}
+    moved = {name: change for name, change in changes.items() if change.ci or change.delta}
+    tested = {name: change.p for name, change in moved.items() if change.p is not None}
+    p_values = adjusted(tested)
+    return {name: replace(change, p_adjusted=p_values.get(name, change.p)) for name, change in changes.items()}

@@ -1,4 +1,4 @@
-"""Is this failure known, and what does a case end as by its gates? The rules that pytest and the command share."""
+"""How a case ends by its gates, and which failures are known: rules that pytest and the command share."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def ending(result: CaseResult, settings: Settings, baseline: Baseline | None) ->
         return Ending("error", next((line.strip() for line in lines if line.strip()), None))
     if result.failed_gates:
         failed = "; ".join(map(str, result.failed_gates))
-        known = known_failure(result, settings, baseline)
-        return Ending("xfailed", printable(f"{known}: {failed}")) if known else Ending("failed", printable(failed))
+        reason = known_failure(result, settings, baseline)
+        return Ending("xfailed", printable(f"{reason}: {failed}")) if reason else Ending("failed", printable(failed))
     if not result.scores:
         return Ending("skipped", printable(f"Skipped: {result.reason or 'nothing in it could be scored'}"))
     return Ending("passed")
@@ -51,7 +51,7 @@ def ending(result: CaseResult, settings: Settings, baseline: Baseline | None) ->
 def ending_again(
     result: CaseResult, records: Sequence[Mapping[str, Any]], settings: Settings, baseline: Baseline | None
 ) -> Ending:
-    """The same for a case that has records, one a trial, and is decided again.
+    """How a case ends that has records, one a trial, and is decided again.
 
     What the project's own code decided stays: the outcome of a test of its own, a mark, an answer that may be missing.
     """

@@ -103,7 +103,7 @@ def _described(side: Side) -> dict[str, Any]:
 def _moved(before: Side, after: Side, current: Settings) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The compared part of the content, and the gates that fail."""
     names = cut_offs(before, after)
-    before_metrics = {names.get(name, name): one for name, one in before.metrics["metrics"].items()}
+    before_metrics = {names.get(name, name): metric for name, metric in before.metrics["metrics"].items()}
     after_metrics = after.metrics["metrics"]
     if before.scores is None or after.scores is None:
         # Without cases there is nothing to pair: every metric is compared as those of a whole run are.
@@ -146,8 +146,8 @@ def plan_for(side: Side, current: Settings) -> Plan:
     Metrics of the project's own are known by what metrics.json says of them.
     """
     registry = load_registry()
-    for name, one in side.metrics["metrics"].items():
-        _add(registry, name.partition("@")[0], one)
+    for name, described in side.metrics["metrics"].items():
+        _add(registry, name.partition("@")[0], described)
     k = side.config["k"] if side.config else current.k
     leave = {"gates": Gates(), "gate": (), "metric_options": {}, "ontology": None, "rubrics": None, "mapping": None}
     return make_plan(
@@ -172,20 +172,22 @@ def cut_offs(before: Side, after: Side) -> dict[str, str]:
     What has the same name on both sides pairs with itself. Of several cut-offs of one metric the configured ones pair.
     """
     was, now = before.metrics["metrics"].keys(), after.metrics["metrics"].keys()
-    lost, came = _by_metric(was - now, before), _by_metric(now - was, after)
-    return {lost[metric]: came[metric] for metric in sorted(lost.keys() & came.keys())}
+    lost, gained = _by_metric(was - now, before), _by_metric(now - was, after)
+    return {lost[metric]: gained[metric] for metric in sorted(lost.keys() & gained.keys())}
 
 
 def _by_metric(names: Iterable[str], side: Side) -> dict[str, str]:
     """By metric its only cut-off, or that which is the configured one."""
-    found: dict[str, list[str]] = {}
+    names_by_metric: dict[str, list[str]] = {}
     for name in names:
         metric, at, _ = name.partition("@")
         if at:
-            found.setdefault(metric, []).append(name)
+            names_by_metric.setdefault(metric, []).append(name)
     k = side.config["k"] if side.config else None
-    chosen = {metric: ([f"{metric}@{k}"] if f"{metric}@{k}" in every else every) for metric, every in found.items()}
-    return {metric: every[0] for metric, every in chosen.items() if len(every) == 1}
+    chosen = {
+        metric: ([f"{metric}@{k}"] if f"{metric}@{k}" in names else names) for metric, names in names_by_metric.items()
+    }
+    return {metric: names[0] for metric, names in chosen.items() if len(names) == 1}
 
 
 def _cases(
@@ -200,26 +202,26 @@ def _cases(
     }
     worst = sorted(content["flipped_to_fail"], key=lambda key: (math.fsum(gains[key].values()), key))
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
-    lost = [one["case_key"] for one in content["unmeasured"]]
-    wanted = {*worst[:DETAILED], *best[:DETAILED], *lost[:DETAILED]}
-    records = [_records(side, wanted) for side in (before, after)]
+    lost = [case["case_key"] for case in content["unmeasured"]]
+    keys = {*worst[:DETAILED], *best[:DETAILED], *lost[:DETAILED]}
+    records = [_records(side, keys) for side in (before, after)]
 
-    def told(key: str) -> dict[str, Any]:
-        one, other = was.cases[key], now.cases[key]
+    def case_of(key: str) -> dict[str, Any]:
+        case_before, case_after = was.cases[key], now.cases[key]
         return {
             "case_key": key,
             "category": now.categories.get(key) or was.categories.get(key),
-            "outcome_before": one.outcome,
-            "outcome_after": other.outcome,
+            "outcome_before": case_before.outcome,
+            "outcome_after": case_after.outcome,
             "gain": math.fsum(gains.get(key, {}).values()),
-            "scores": _moved_scores(one.scores, other.scores, gains.get(key, {})),
+            "scores": _moved_scores(case_before.scores, case_after.scores, gains.get(key, {})),
             "detail": detail(records[0].get(key), records[1].get(key)),
         }
 
     return {
-        "flipped_to_fail": [told(key) for key in worst],
-        "flipped_to_pass": [told(key) for key in best],
-        "unmeasured": [{**one, "detail": told(one["case_key"])["detail"]} for one in content["unmeasured"]],
+        "flipped_to_fail": [case_of(key) for key in worst],
+        "flipped_to_pass": [case_of(key) for key in best],
+        "unmeasured": [{**case, "detail": case_of(case["case_key"])["detail"]} for case in content["unmeasured"]],
         "only_before": content["only_before"],
         "only_after": content["only_after"],
         "errors": {"before": _errors(was), "after": _errors(now)},
@@ -228,23 +230,23 @@ def _cases(
 
 def _errors(scores: Scores) -> dict[str, str]:
     """By case the kind of its error; a baseline knows that it was one, not of which kind."""
-    found = {key: case.error_kind or "unknown" for key, case in scores.cases.items() if case.outcome == "error"}
-    return dict(sorted(found.items()))
+    kinds = {key: case.error_kind or "unknown" for key, case in scores.cases.items() if case.outcome == "error"}
+    return dict(sorted(kinds.items()))
 
 
-def _records(side: Side, wanted: set[str]) -> dict[str, Record]:
-    return records_of(side.run.path / "results.jsonl", wanted) if side.run else {}
+def _records(side: Side, keys: set[str]) -> dict[str, Record]:
+    return records_of(side.run.path / "results.jsonl", keys) if side.run else {}
 
 
 def _gains(before: CaseScores, after: CaseScores, described: Mapping[str, Any]) -> dict[str, float]:
     """By metric scored on both sides and moved: the change as a share of its scale, positive where it got better."""
-    found = {}
+    gains = {}
     for name in sorted(before.keys() & after.keys() & described.keys()):
         low, high = described[name]["scale"]
         share = (after[name] - before[name]) / (high - low)
         if share:
-            found[name] = share if described[name]["better"] == "higher" else -share
-    return found
+            gains[name] = share if described[name]["better"] == "higher" else -share
+    return gains
 
 
 def _moved_scores(before: CaseScores, after: CaseScores, gains: Mapping[str, float]) -> list[dict[str, Any]]:

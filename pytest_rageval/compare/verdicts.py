@@ -102,16 +102,16 @@ def _changes(
     seed = hashlib.sha256("\n".join(shared).encode()).hexdigest()
     pairs = paired((baseline.cases[key].scores, now[key].scores) for key in shared)
     before, after = baseline.metrics["metrics"], metrics["metrics"]
-    found: dict[str, Change] = {}
+    changes: dict[str, Change] = {}
     for name in sorted(before.keys() | after.keys()):
         described = after.get(name) or before[name]
         if name in pairs:
-            found[name] = paired_change(pairs[name], described["scale"], f"{seed} {name}")
+            changes[name] = paired_change(pairs[name], described["scale"], f"{seed} {name}")
         elif described["run_level"]:
-            found[name] = run_change(before.get(name, {}).get("mean"), after.get(name, {}).get("mean"))
+            changes[name] = run_change(before.get(name, {}).get("mean"), after.get(name, {}).get("mean"))
         else:
-            found[name] = Change()
-    return with_adjusted_p(found)
+            changes[name] = Change()
+    return with_adjusted_p(changes)
 
 
 def _was_measured(name: str, change: Change, baseline: Baseline) -> bool:

@@ -143,10 +143,11 @@ def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:
     for shown, chunk in zip(record["retrieved_chunks"], chunks, strict=False):
         shown["text"] = chunk.get("text", shown["text"])
     for metric in ("groundedness", "correctness"):
-        judgements = [one for one in observation["judgements"].values() if metric in one.get("scores", ())]
-        if record[metric] is not None and judgements:
+        judgements = observation["judgements"].values()
+        judgement = next((judgement for judgement in judgements if metric in judgement.get("scores", ())), None)
+        if record[metric] is not None and judgement is not None:
             texts = ("reasoning", "supported_claims", "unsupported_claims")
-            record[metric] |= {name: judgements[0][name] for name in texts if name in judgements[0]}
+            record[metric] |= {name: judgement[name] for name in texts if name in judgement}
     if record["judge_input"] is not None:
         kept = len(record["judge_input"]["context_chunks_truncated"])
         record["judge_input"] |= {

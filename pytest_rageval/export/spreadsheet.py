@@ -1,4 +1,4 @@
-"""What may stand in a cell of a CSV file? A spreadsheet runs some texts as formulas: those are quoted."""
+"""Cells of CSV files: texts that a spreadsheet would run as formulas are quoted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several runs of parts as one: shards that ran on different machines, equal to the run that was never divided."""
+"""Merging of shards that ran on different machines into one run, equal to the run that was never divided."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
         for run in runs[1:]
         if (difference := other_configuration(first.config, run.config)) is not None
     ]
-    found: dict[str, str] = {}
+    contents: dict[str, str] = {}
     where: dict[str, str] = {}
     doubled: dict[tuple[str, str], list[str]] = {}
     for run in runs:
@@ -40,13 +40,13 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
             if where.setdefault(key, run.run_id) != run.run_id:
                 doubled.setdefault((where[key], run.run_id), []).append(key)
             if key == f"{record['source']['file']}::{record['test_case_id']}":
-                found[key] = record["content_hash"]
+                contents[key] = record["content_hash"]
     problems += [
-        f"{one} and {other} overlap in {len(keys)} cases: {listed(sorted(set(keys)))}"
-        for (one, other), keys in doubled.items()
+        f"{first_id} and {second_id} overlap in {len(keys)} cases: {listed(sorted(set(keys)))}"
+        for (first_id, second_id), keys in doubled.items()
     ]
-    if not problems and dataset_hash_of(found.items()) != first.config["dataset_hash"]:
-        problems.append(_gap(runs, found, cases))
+    if not problems and dataset_hash_of(contents.items()) != first.config["dataset_hash"]:
+        problems.append(_gap(runs, contents, cases))
     if problems:
         raise SettingsError(*(f"merge: {problem}" for problem in problems))
 
@@ -78,8 +78,8 @@ def _placed(path: Path) -> Iterator[tuple[str, int, str, int, Path, int, int]]:
         yield file, number, record["case_key"], record["trial"], *place
 
 
-def _gap(runs: Sequence[StoredRun], found: Mapping[str, str], cases: Iterable[EvalCase]) -> str:
-    missing = [case.key for case in cases if found.get(case.key) != content_hash(case)]
+def _gap(runs: Sequence[StoredRun], contents: Mapping[str, str], cases: Iterable[EvalCase]) -> str:
+    missing = [case.key for case in cases if contents.get(case.key) != content_hash(case)]
     named = f": {listed(missing)}" if missing else ""
     shards = [run.config.get("shard") for run in runs]
     of = {shard.partition("/")[2] for shard in shards if shard}

@@ -28,7 +28,7 @@ def recorded_measures(plan: Plan, records: Sequence[Record], stays: Stays) -> tu
     staying = {measure.name for measure in plan.measures if stays(measure)}
     if not all(staying <= record["scores"].keys() | record["skipped_metrics"].keys() for record in records):
         return None
-    return tuple(_recorded(one, records) if one.name in staying else one for one in plan.measures)
+    return tuple(_recorded(measure, records) if measure.name in staying else measure for measure in plan.measures)
 
 
 def _recorded(measure: Measure, records: Sequence[Record]) -> Measure:
@@ -46,7 +46,10 @@ def _recorded(measure: Measure, records: Sequence[Record]) -> Measure:
 
 def recorded_run_measures(plan: Plan, metrics: Mapping[str, Any]) -> tuple[Measure, ...]:
     """The plan's measures of the whole run, those of the project's own with their values from a metrics.json."""
-    return tuple(_recorded_of_run(one, metrics) if is_described_measure(one) else one for one in plan.run_measures)
+    return tuple(
+        _recorded_of_run(measure, metrics) if is_described_measure(measure) else measure
+        for measure in plan.run_measures
+    )
 
 
 def _recorded_of_run(measure: Measure, metrics: Mapping[str, Any]) -> Measure:

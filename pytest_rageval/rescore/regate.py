@@ -1,4 +1,4 @@
-"""Would a stored run pass other gates? Its recorded scores against them; nothing is scored anew or written."""
+"""A stored run under other gates: its recorded scores decide; nothing is scored anew or written."""
 
 from __future__ import annotations
 

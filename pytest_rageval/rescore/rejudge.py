@@ -1,4 +1,4 @@
-"""What does a judge say of the answers that a run has stored? New judgements in the place of the old."""
+"""New judgements of the answers that a run has stored, in the place of the old."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Rejudge:
             return line
         before, trial = observed_of(line, self.run.config), trial_of(line)
         assert before.answer is not None
-        found = await self._judge(trial, before.answer, before)
+        observed = await self._judge(trial, before.answer, before)
         # An answer about which nothing is to be asked says nothing of the judge.
-        self.judged += isinstance(found, Unobserved) or bool(found.judgements)
-        if isinstance(found, Unobserved):
+        self.judged += isinstance(observed, Unobserved) or bool(observed.judgements)
+        if isinstance(observed, Unobserved):
             self.failed += 1
-            self.problem = self.problem or found.problem
-        new: Line = json.loads(to_line(observation_record(trial, found, self.plan.settings)))
+            self.problem = self.problem or observed.problem
+        new: Line = json.loads(to_line(observation_record(trial, observed, self.plan.settings)))
         is_same = new["error"] == line["error"] and _said(new) == _said(line)
         return line if is_same else {**line, **new}
 
@@ -127,6 +127,6 @@ def _timed(timings: Timings, started: float) -> Timings:
 def _said(line: Line) -> Mapping[str, Any]:
     """The judgements but for where they came from: what is taken from the cache is the same judgement."""
     return {
-        rubric: {name: value for name, value in one.items() if name != "cached"}
-        for rubric, one in line["judgements"].items()
+        rubric: {name: value for name, value in judgement.items() if name != "cached"}
+        for rubric, judgement in line["judgements"].items()
     }

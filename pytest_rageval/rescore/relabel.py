@@ -1,4 +1,4 @@
-"""New labels for the cases of a stored run: which file's case is which of the run's, and may it take its place?"""
+"""New labels for the cases of a stored run, from case files that ask the same questions."""
 
 from __future__ import annotations
 
@@ -52,36 +52,36 @@ def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> La
     by_id: dict[str, list[EvalCase]] = {}
     for case in by_key.values():
         by_id.setdefault(case.id, []).append(case)
-    found: dict[str, EvalCase] = {}
+    cases: dict[str, EvalCase] = {}
     for key, record in records.items():
         namesakes = by_id.get(record["test_case_id"], [])
         if key in by_key:
-            found[key] = by_key[key]
+            cases[key] = by_key[key]
         elif len(namesakes) == 1:
-            found[key] = namesakes[0]
+            cases[key] = namesakes[0]
         elif namesakes:
             listed = ", ".join(str(case.source) for case in namesakes)
             problems.append(f"{key}: its id is that of {len(namesakes)} cases ({listed}); leave all but one out")
-    problems += _changed(found, records, _asked(run))
+    problems += _changed(cases, records, _asked(run))
     if problems:
         raise CaseError(*problems)
-    return _labels(run, files, root, found, records)
+    return _labels(run, files, root, cases, records)
 
 
 def _labels(
     run: StoredRun,
     files: Sequence[CaseFile],
     root: Path,
-    found: Mapping[str, EvalCase],
+    found_cases: Mapping[str, EvalCase],
     records: Mapping[str, Mapping[str, Any]],
 ) -> Labels:
-    used = {case.key for case in found.values()}
+    used = {case.key for case in found_cases.values()}
     unasked = [case for file in files for case in file.cases if case.key not in used]
-    kept = tuple(key for key in records if key not in found)
+    kept = tuple(key for key in records if key not in found_cases)
     # A case keeps its key, and so its place in baselines, wherever its labels come from.
     cases = {
         key: case if case.key == key else replace(case, source=case.source._replace(**records[key]["source"]))
-        for key, case in found.items()
+        for key, case in found_cases.items()
     }
     contents = {key: record["content_hash"] for key, record in records.items()}
     contents |= {key: content_hash(case) for key, case in cases.items()}
@@ -89,7 +89,7 @@ def _labels(
         # The dataset of a part is that of the whole, so that its parts can be merged.
         contents |= {case.key: content_hash(case) for case in unasked}
     dataset = dataset_hash_of(contents.items())
-    is_theirs = used == found.keys() and not kept
+    is_theirs = used == found_cases.keys() and not kept
     version = dataset_version(dataset, [file.path for file in files] if is_theirs else [], root)
     if dataset == run.config["dataset_hash"]:
         version = run.config["dataset_version"]
@@ -106,19 +106,19 @@ def _asked(run: StoredRun) -> Iterator[EvalCase]:
 
 
 def _changed(
-    found: Mapping[str, EvalCase], records: Mapping[str, Mapping[str, Any]], asked: Iterable[EvalCase]
+    cases: Mapping[str, EvalCase], records: Mapping[str, Mapping[str, Any]], asked: Iterable[EvalCase]
 ) -> list[str]:
     """What is not as it was asked, a line a case."""
     changed: dict[str, str] = {}
-    for key, case in found.items():
+    for key, case in cases.items():
         written = records[key]["question"]
         if written is not None and case.question[:CUT] != written[:CUT]:
             changed[key] = "question"
     for old in asked:
-        new = found.get(old.key)
+        new = cases.get(old.key)
         if new is not None and (names := asked_differently(old, new)):
             changed[old.key] = " and ".join(names)
     return [
-        f"{found[key].source}: case {found[key].id!r}: its {what} changed since it was asked; ask it again with pytest"
+        f"{cases[key].source}: case {cases[key].id!r}: its {what} changed since it was asked; ask it again with pytest"
         for key, what in sorted(changed.items())
     ]

@@ -1,4 +1,4 @@
-"""What does a stored run come to, decided again from what was observed? Scores, verdicts and aggregates anew."""
+"""Re-scoring of a stored run: scores, verdicts and aggregates anew from what was observed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def redo(how: Redo, change: Callable[[Lines], Lines] | None = None) -> Finished:
 
 
 def aggregate_again(how: Redo) -> Finished:
-    """The same from the recorded scores and verdicts alone: only metrics.json and config.json are written."""
+    """Aggregate the recorded scores and verdicts anew: only metrics.json and config.json are written."""
 
     def read(keeper: Keeper) -> None:
         for record in how.run.records():
@@ -134,27 +134,28 @@ def _records(how: Redo) -> Lines:
 
 def _again(records: Sequence[dict[str, Any]], lines: Sequence[Line | None], how: Redo) -> list[Line]:
     """The records of a case; as they were, but for its labels, where a trial was not observed."""
-    known = [line for line in lines if line is not None]
-    if len(known) < len(records) or not all(map(_was_evaluated, records)):
+    observed_lines = [line for line in lines if line is not None]
+    if len(observed_lines) < len(records) or not all(map(_was_evaluated, records)):
         return [_with_labels(record, how.labels or {}) for record in records]
     measures = recorded_measures(how.plan, records, how.stays)
     if measures is None:
         return list(records)
     plan, first = replace(how.plan, measures=measures), records[0]
-    trials = [trial_of(line) for line in known]
-    observed = [observed_of(line, how.run.config) for line in known]
-    found = evaluation(trials, observed, plan, first["attempts"])
-    outcome, reason = ending_again(found.overall, records, plan.settings, how.baseline)
-    overall, *results = (replace(one, outcome=outcome, reason=reason) for one in (found.overall, *found.trials))
+    trials = [trial_of(line) for line in observed_lines]
+    observed = [observed_of(line, how.run.config) for line in observed_lines]
+    evaluated = evaluation(trials, observed, plan, first["attempts"])
+    outcome, reason = ending_again(evaluated.overall, records, plan.settings, how.baseline)
+    decided = (evaluated.overall, *evaluated.trials)
+    overall, *results = (replace(result, outcome=outcome, reason=reason) for result in decided)
     config_hash = how.config["config_hash"]
-    return [result_record(one, plan.settings, plan.registry, config_hash, overall) for one in results]
+    return [result_record(result, plan.settings, plan.registry, config_hash, overall) for result in results]
 
 
 def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
     """What a line of observations.jsonl holds; a line that nobody of ours has written is a SettingsError."""
     try:
-        if line["error"] is None and (found := observation_of(line, config)) is not None:
-            return found
+        if line["error"] is None and (observation := observation_of(line, config)) is not None:
+            return observation
         answer = None if line["answer"] is None else answer_from_response(line["answer"], line["case_key"])
         return Unobserved(Problem(**line["error"]), Timings(**line["timings"]), answer)
     except (KeyError, TypeError, ValueError, AttributeError):

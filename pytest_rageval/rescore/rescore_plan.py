@@ -1,4 +1,4 @@
-"""By which plan is a stored run decided again, and what does its config.json say then?"""
+"""The plan by which a stored run is decided again, and what its config.json says then."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def plan_again(
 
     What its files hold stays as full or as short as it is.
     """
-    told: dict[str, Any] = {
+    overriding: dict[str, Any] = {
         "description": run.finished_metrics["description"],
         "store_full_text": has_full_texts(run),
         "save_traces": True,
         "redact": False,
         "update_baseline": False,
     }
-    settings = settings_of(run, current).model_copy(update=told | dict(judging or {}))
+    settings = settings_of(run, current).model_copy(update=overriding | dict(judging or {}))
     if metrics:
         enabled = (*(settings.enabled or ()), *metrics)
         settings = settings.model_copy(update={"enabled": enabled, "retrieval_only": False})
@@ -55,15 +55,15 @@ def has_full_texts(run: StoredRun) -> bool:
 
 def config_again(run: StoredRun, plan: Plan, **changed: Any) -> Mapping[str, Any]:
     """The run's config.json with what the plan measures now, and with other `changed` fields; its hash follows."""
-    told = plan.settings.model_dump(mode="json", include=set(OF_JUDGING))
-    told |= {name: public_target(told[name]) for name in ("judge", "judge_base_url") if told[name] is not None}
+    judging = plan.settings.model_dump(mode="json", include=set(OF_JUDGING))
+    judging |= {name: public_target(judging[name]) for name in ("judge", "judge_base_url") if judging[name] is not None}
     names = [measure.name for measure in (*plan.measures, *plan.run_measures)]
     config = {
         **run.config,
         "metrics": names,
         "rubrics": {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())},
         "ontology": plan.ontology,
-        "settings": {**run.config["settings"], **told},
+        "settings": {**run.config["settings"], **judging},
         **changed,
     }
     return run.config if config == run.config else config | {"config_hash": config_hash_of(config)}

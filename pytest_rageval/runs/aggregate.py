@@ -1,4 +1,4 @@
-"""Rows → metrics.json: means with their denominators, breakdowns, gates of the run. Exact in any order of the rows."""
+"""The content of metrics.json from rows: means with their denominators, breakdowns, gates; the same in any order."""
 
 from __future__ import annotations
 
@@ -172,17 +172,17 @@ def normalised(value: float, scale: Sequence[float], better: str) -> float:
 
 def _layers(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """By layer: the mean of its metrics' means, normalised, and which they are."""
-    found: dict[str, Any] = {}
+    layers: dict[str, Any] = {}
     for layer, title in LAYERS.items():
-        names = [name for name, one in metrics.items() if one["layer"] == layer]
+        names = [name for name, metric in metrics.items() if metric["layer"] == layer]
         values = [
-            normalised(one["mean"], one["scale"], one["better"])
-            for one in (metrics[name] for name in names)
-            if one["mean"] is not None
+            normalised(metric["mean"], metric["scale"], metric["better"])
+            for metric in (metrics[name] for name in names)
+            if metric["mean"] is not None
         ]
         if values:
-            found[layer] = {"title": title, "score": mean(values), "metrics": sorted(names)}
-    return found
+            layers[layer] = {"title": title, "score": mean(values), "metrics": sorted(names)}
+    return layers
 
 
 def _overall(layers: Mapping[str, Any], plan: Plan) -> float | None:
@@ -226,11 +226,11 @@ def _group(rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
 
 def _failure_tags(rows: Sequence[Row]) -> dict[str, list[str]]:
     """By tag: the cases that failed with it."""
-    found: dict[str, list[str]] = {}
+    keys_by_tag: dict[str, list[str]] = {}
     for row in rows:
         for tag in dict.fromkeys(tag for _, tag in row.failed):
-            found.setdefault(tag, []).append(row.key)
-    return dict(sorted(found.items()))
+            keys_by_tag.setdefault(tag, []).append(row.key)
+    return dict(sorted(keys_by_tag.items()))
 
 
 def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -249,8 +249,8 @@ def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
 
 def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, k: int) -> dict[str, Any]:
     """The flat names that other tools read: aliases of what stands under `metrics`, null where it has no value."""
-    means = {name: one["mean"] for name, one in metrics.items()}
-    named = {one["aggregate"]: one["mean"] for one in metrics.values()}
+    means = {name: metric["mean"] for name, metric in metrics.items()}
+    named = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
     averages = {f"{legacy}_avg": value for legacy, value in legacy_names(means, k).items() if legacy != "scope_miss"}
     return {
         **averages,
@@ -298,12 +298,12 @@ def _cost(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _sums(usages: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
     """What the system reports of its tokens and costs, by its own names; None where it reports none."""
-    found: dict[str, list[float]] = {}
+    values_by_name: dict[str, list[float]] = {}
     for usage in usages:
         for name, value in usage.items():
             if type(value) in (int, float):
-                found.setdefault(name, []).append(value)
-    return {name: math.fsum(values) for name, values in sorted(found.items())} or None
+                values_by_name.setdefault(name, []).append(value)
+    return {name: math.fsum(values) for name, values in sorted(values_by_name.items())} or None
 
 
 def _cache_hit_rate(rows: Sequence[Row]) -> float | None:

@@ -1,4 +1,4 @@
-"""What was run, and with what: config.json, with a hash over all that can change results."""
+"""The content of config.json: what was run, with what, and a hash over all that can change results."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates import conditions_text
 from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.model import EvalCase
@@ -38,8 +39,34 @@ def run_config(
     judge: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The content of config.json, fixed before the first case. `target` and `judge` are what the run really uses."""
+    cases, settings = list(cases), plan.settings
+    asked_for = _asked_for(plan, target, judge)
+    assert asked_for.keys() == set(ASKED_FOR)
+    dataset = dataset_hash(cases)
+    content = {
+        "schema": 1,
+        **asked_for,
+        "settings": _written_settings(settings, target),
+        "own_meanings": meanings(plan),
+        "dataset_version": dataset_version(dataset, files, root),
+        "index_build_version": None,
+        "retriever_version": _hash(
+            [settings.k, settings.folder_mode, asked_for["rerank_weights"], dict(sorted(settings.params.items()))]
+        ),
+        "answerer_version": None,
+        "dataset_hash": dataset,
+        "shard": settings.shard,
+        "observed": {},
+        "hardware": hardware(),
+        "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
+    }
+    return content | {"config_hash": config_hash_of(content)}
+
+
+def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the system, the judge and the metrics are really asked, by the names of `ASKED_FOR`."""
     settings = plan.settings
-    asked_for = {
+    return {
         "k": settings.k,
         "asked_k": plan.asked_k,
         "folder_mode": settings.folder_mode or "server default",
@@ -60,40 +87,21 @@ def run_config(
             "regression": [str(gate) for gate in plan.regressions],
         },
     }
-    told = {
+
+
+def _written_settings(settings: Settings, target: str) -> dict[str, Any]:
+    """The settings that can change results, without credentials."""
+    written = {
         name: value for name, value in settings.model_dump(mode="json").items() if name not in CANNOT_CHANGE_RESULTS
     }
-    told["target"] = public_target(told["target"] or target)
-    told["judge"] = public_target(told["judge"])
-    if told["judge_base_url"] is not None:
-        told["judge_base_url"] = public_target(told["judge_base_url"])
-    told["params"] = public_params(told["params"])
-    if told["mapping"] is not None:
-        told["mapping"]["request"] = public_params(told["mapping"]["request"])
-    cases = list(cases)
-    dataset = dataset_hash(cases)
-    versions = {
-        "dataset_version": dataset_version(dataset, files, root),
-        "index_build_version": None,
-        "retriever_version": _hash(
-            [settings.k, settings.folder_mode, asked_for["rerank_weights"], dict(sorted(settings.params.items()))]
-        ),
-        "answerer_version": None,
-    }
-    content = {
-        "schema": 1,
-        **asked_for,
-        "settings": told,
-        "own_meanings": meanings(plan),
-        **versions,
-        "dataset_hash": dataset,
-        "shard": settings.shard,
-        "observed": {},
-        "hardware": hardware(),
-        "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
-    }
-    assert asked_for.keys() == set(ASKED_FOR)
-    return content | {"config_hash": config_hash_of(content)}
+    written["target"] = public_target(written["target"] or target)
+    written["judge"] = public_target(written["judge"])
+    if written["judge_base_url"] is not None:
+        written["judge_base_url"] = public_target(written["judge_base_url"])
+    written["params"] = public_params(written["params"])
+    if written["mapping"] is not None:
+        written["mapping"]["request"] = public_params(written["mapping"]["request"])
+    return written
 
 
 ASKED_FOR = (

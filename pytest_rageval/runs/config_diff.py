@@ -124,7 +124,10 @@ def _without_cut_off(value: Json, k: object) -> Json:
 
 
 def setting_text(value: Json) -> str:
-    """A setting or version as text on one line: a dash for none, of a hash its beginning, else as JSON writes it."""
+    """A setting or version as text on one line: a dash for none, of a hash its beginning, else as JSON writes it.
+
+    What does not print is escaped; how long it may be is for who shows it to say.
+    """
     if value is None:
         return NO_SETTING
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

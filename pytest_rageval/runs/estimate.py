@@ -1,4 +1,4 @@
-"""What may judging cost? One line before a paid run."""
+"""The estimated cost of judging, one line before a paid run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
     if tariff is None or settings.judge_cache == "replay" or settings.retrieval_only:
         return None
     times = cases * settings.repeat * settings.judge_repeats
-    dollars = tariff.estimate([one.prompt for one in plan.wordings.values()], settings.k, times)
+    dollars = tariff.estimate([wording.prompt for wording in plan.wordings.values()], settings.k, times)
     if dollars is None:
         return None
     return (

@@ -32,10 +32,10 @@ def check_reports(reports: Path) -> None:
         raise SettingsError(f"reports: {existing} cannot be written to; set another folder with reports")
 
 
-def check_run_id(reports: Path, wanted: str | None) -> None:
+def check_run_id(reports: Path, run_id: str | None) -> None:
     """SettingsError if a run of this name is there already."""
-    if wanted is not None and (reports / "runs" / wanted).exists():
-        raise SettingsError(f"--rageval-run-id: a run {wanted!r} is in {reports / 'runs'} already; choose another name")
+    if run_id is not None and (reports / "runs" / run_id).exists():
+        raise SettingsError(f"--rageval-run-id: a run {run_id!r} is in {reports / 'runs'} already; choose another name")
 
 
 class RunFolder:

@@ -78,20 +78,20 @@ def run_folders(reports: Path) -> list[Path]:
 
 def by_dataset(runs: Iterable[PastRun]) -> list[list[PastRun]]:
     """The runs in groups of the same cases: only within one of these can metrics be compared."""
-    found: dict[str, list[PastRun]] = {}
+    groups: dict[str, list[PastRun]] = {}
     for run in runs:
-        found.setdefault(run.dataset_hash, []).append(run)
-    return list(found.values())
+        groups.setdefault(run.dataset_hash, []).append(run)
+    return list(groups.values())
 
 
-def check_metrics(runs: Sequence[PastRun], wanted: Iterable[str]) -> None:
+def check_metrics(runs: Sequence[PastRun], asked: Iterable[str]) -> None:
     """SettingsError for names that no run has."""
-    known = {name for run in runs for name in run.metrics}
-    known |= {name.partition("@")[0] for name in known}
+    names = {name for run in runs for name in run.metrics}
+    names |= {name.partition("@")[0] for name in names}
     problems = []
-    for name in wanted:
-        if name.removesuffix("@k") not in known:
-            remedy = did_you_mean(name, sorted(known), "; `rageval metrics` lists all")
+    for name in asked:
+        if name.removesuffix("@k") not in names:
+            remedy = did_you_mean(name, sorted(names), "; `rageval metrics` lists all")
             problems.append(f"--metric: no run has {name!r}{remedy}")
     if problems and runs:
         raise SettingsError(*problems)
@@ -124,18 +124,18 @@ def _past(run: StoredRun) -> PastRun:
 
 
 def _with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:
-    """The same runs, each with what was changed against the one before."""
+    """The runs, each with what was changed against the one before."""
     last: dict[str, PastRun] = {}
     before: PastRun | None = None
     for run in runs:
         other = last.get(run.dataset_hash, before)
         if other is None:
-            found = run
+            dated = run
         else:
             settings = with_reported(run.settings, other.settings)
-            found = replace(run, settings=settings, changes=_changes(other, run, settings))
-        before = last[run.dataset_hash] = found
-        yield found
+            dated = replace(run, settings=settings, changes=_changes(other, run, settings))
+        before = last[run.dataset_hash] = dated
+        yield dated
 
 
 def _changes(before: PastRun, after: PastRun, settings: Mapping[str, Json]) -> tuple[SettingChange, ...]:

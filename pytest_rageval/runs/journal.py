@@ -1,4 +1,4 @@
-"""What one process of a run writes as things happen: observations as they come, and on a worker its results as well.
+"""The files of one process of a run, written as things happen: observations, and on a worker its results as well.
 
 A worker's results travel to the controller with its test reports. What was on its way when a process dies or the user
 presses Ctrl-C is lost there, and found here: the controller folds these files in at the end, or the run that resumes.

@@ -1,4 +1,4 @@
-"""What should a reader know of who judged? Not pinned, not at temperature 0, judging itself, suspicious replies."""
+"""Notes on the judge of a run: not pinned, not at temperature 0, judging itself, suspicious replies."""
 
 from __future__ import annotations
 

@@ -79,17 +79,17 @@ def may_go(runs: Sequence[KeptRun], *, keep: int | None, older_than_days: float 
     given. Never the one with the id that the baseline names, nor one that is being written: these are said."""
     beyond = runs if keep is None else runs[: max(len(runs) - keep, 0)]
     before = None if older_than_days is None else datetime.now(UTC) - timedelta(days=older_than_days)
-    found = Pruned([], [])
+    pruned = Pruned([], [])
     for run in beyond:
         if before is not None and run.timestamp > before:
             continue
         if run.run_id == baseline:
-            found.kept.append((run, "the baseline came from it"))
+            pruned.kept.append((run, "the baseline came from it"))
         elif run.state == "being written" or is_locked(run.path):
-            found.kept.append((run, "it is being written"))
+            pruned.kept.append((run, "it is being written"))
         else:
-            found.removed.append(run)
-    return found
+            pruned.removed.append(run)
+    return pruned
 
 
 def remove(runs: Iterable[KeptRun]) -> Pruned:

@@ -170,7 +170,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
     """The observation of a line of observations.jsonl, matched to its gold anew."""
     if record["k"] is None:
         return None
-    judgements = {name: _judgement(name, one) for name, one in record["judgements"].items()}
+    judgements = {name: _judgement(name, judgement) for name, judgement in record["judgements"].items()}
     return observe(
         recorded_case(record),
         answer_from_response(record["answer"], record["case_key"]),

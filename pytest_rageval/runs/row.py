@@ -1,4 +1,4 @@
-"""What aggregation and comparison need of each record: a small fraction of it, kept in memory for the whole run."""
+"""Rows: what aggregation and comparison need of each record, a small part of it, in memory for the whole run."""
 
 from __future__ import annotations
 

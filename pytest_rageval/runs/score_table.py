@@ -1,4 +1,4 @@
-"""What did each case of a run come to? A small table of it, so that runs can be compared without reading their records.
+"""The table of a run's scores by case, so that runs can be compared without reading their records.
 
 `scores.jsonl` holds a column a line, each in the order of the case keys; below the cases' own columns the metrics:
 
@@ -50,7 +50,7 @@ class Scores:
         return cls(cases, categories or {}, columns)
 
     def renamed(self, names: Mapping[str, str]) -> Scores:
-        """The same with other names of metrics, by the present ones."""
+        """The table with other names of metrics, by the present ones."""
         if not names:
             return self
         cases = {
@@ -126,19 +126,19 @@ def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
 def _by_case(columns: Mapping[str, list[float | None]], cases: int) -> Iterator[dict[str, float]]:
     if not columns:
         return iter([{} for _ in range(cases)])
-    whole = [name for name, column in columns.items() if None not in column]
-    partly = [(name, columns[name]) for name in columns.keys() - set(whole)]
-    values = zip(*(columns[name] for name in whole), strict=True) if whole else iter([()] * cases)
-    found: list[dict[str, Any]] = [dict(zip(whole, one, strict=True)) for one in values]
+    complete = [name for name, column in columns.items() if None not in column]
+    partly = [(name, columns[name]) for name in columns.keys() - set(complete)]
+    values = zip(*(columns[name] for name in complete), strict=True) if complete else iter([()] * cases)
+    by_case: list[dict[str, Any]] = [dict(zip(complete, row, strict=True)) for row in values]
     for name, column in sorted(partly):
-        for scores, value in zip(found, column, strict=True):
+        for scores, value in zip(by_case, column, strict=True):
             if value is not None:
                 scores[name] = value
-    return iter(found)
+    return iter(by_case)
 
 
 def scores_of_records(path: Path) -> Scores:
-    """The same from results.jsonl, for a run that has no such table; a last line that was cut off is left out."""
+    """The table from results.jsonl, for a run that has none; a last line that was cut off is left out."""
     rows = (
         _row(line, f"{place.path}:{number}")
         for number, (place, line) in enumerate(lines_of(path), start=1)
@@ -148,7 +148,7 @@ def scores_of_records(path: Path) -> Scores:
 
 
 def scores_of(cases: Iterable[Row]) -> Scores:
-    """The same from a row a case."""
+    """The table from a row a case."""
     cases = list(cases)
     return Scores.of(
         {row.key: CaseScores(row.content_hash, row.outcome, row.scores, row.error_kind) for row in cases},

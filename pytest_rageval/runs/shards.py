@@ -1,4 +1,4 @@
-"""Which part of the cases is this machine's? By a hash of each key: adding a case moves no other."""
+"""Parts of the cases for several machines, by a hash of each key: adding a case moves no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What did a stored run measure? Its plan again, from its config.json: nothing of the project's code is needed."""
+"""The plan of a stored run, made again from its config.json: nothing of the project's code is needed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ DESCRIBED = ("layer", "better", "scale", "binary", "aggregate", "run_level")
 
 def described_metrics(plan: Plan) -> dict[str, dict[str, Any]]:
     """Metrics of the project's own among those measured: all that aggregation and gates need of them."""
-    known = load_registry()
-    own = {one.metric.name: one.metric for one in (*plan.measures, *plan.run_measures) if one.metric.name not in known}
+    shipped = load_registry()
+    metrics = [measure.metric for measure in (*plan.measures, *plan.run_measures)]
+    own = {metric.name: metric for metric in metrics if metric.name not in shipped}
     return {name: {key: getattr(metric, key) for key in DESCRIBED} for name, metric in own.items()}
 
 
 def meanings(plan: Plan) -> dict[str, str]:
     """What metrics of the project's own say of themselves, for people: the first paragraph of each."""
-    own = {one.metric.name: one.metric for one in (*plan.measures, *plan.run_measures)}
+    own = {measure.metric.name: measure.metric for measure in (*plan.measures, *plan.run_measures)}
     return {name: own[name].doc.split("\n\n")[0] for name in described_metrics(plan)}
 
 
@@ -38,11 +39,11 @@ def plan_of(run: StoredRun, current: Settings, root: Path) -> Plan:
 
 def settings_of(run: StoredRun, current: Settings) -> Settings:
     """The settings that the run had, where they decide about results."""
-    told = dict(run.config["settings"])
-    known = load_registry()
-    options = {name: value for name, value in told.pop("metric_options").items() if name in known}
-    gates = told.pop("gates")
-    then = {name: tuples_of(value) for name, value in told.items() if name in Settings.model_fields}
+    written = dict(run.config["settings"])
+    shipped = load_registry()
+    options = {name: value for name, value in written.pop("metric_options").items() if name in shipped}
+    gates = written.pop("gates")
+    then = {name: tuples_of(value) for name, value in written.items() if name in Settings.model_fields}
     return current.model_copy(
         update=then
         | {
@@ -57,10 +58,11 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
 def registry_of(run: StoredRun) -> Registry:
     """All known metrics, and those of the run's project by their descriptions."""
     registry = load_registry()
-    said = run.config.get("own_meanings", {})
-    for name, one in run.config.get("own_metrics", {}).items():
+    docs = run.config.get("own_meanings", {})
+    for name, description in run.config.get("own_metrics", {}).items():
         if name not in registry:
-            registry.add(Metric(name, _Described(said.get(name, "")), **(one | {"scale": tuple(one["scale"])})))
+            declaration = description | {"scale": tuple(description["scale"])}
+            registry.add(Metric(name, _Described(docs.get(name, "")), **declaration))
     return registry
 
 
@@ -74,7 +76,7 @@ def without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: A
 
 
 class _Described:
-    """The same, with what the metric says of itself."""
+    """Stands for the function of a metric of which only the docstring is known."""
 
     def __init__(self, doc: str) -> None:
         self.__doc__ = doc

@@ -1,4 +1,4 @@
-"""Results as they come: each line to disk first, then what aggregation needs of it to memory."""
+"""The writer of a run: each result to disk first, then what aggregation needs of it to memory."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Keeper:
         """What the system says of its index; of several different statements the one of the first case key."""
         if not self._coverages:
             return None
-        return min(self._coverages.values(), key=lambda found: found[0])[1]
+        return min(self._coverages.values(), key=lambda stated: stated[0])[1]
 
     @property
     def has_changing_coverage(self) -> bool:

@@ -1,4 +1,4 @@
-"""`rageval gate RUN`: would a stored run pass other gates?"""
+"""`rageval gate RUN`: a stored run under other gates."""
 
 from __future__ import annotations
 

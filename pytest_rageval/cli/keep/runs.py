@@ -1,4 +1,4 @@
-"""`rageval runs`: which runs are there, what is in one, and which may go?"""
+"""`rageval runs`: list, show and remove the runs that are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.report.numbers import NO_VALUE, denominator, file_size, score_text
-from pytest_rageval.runs.config_diff import flat_settings
+from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.prune import KeptRun, kept_run, kept_runs, may_go, remove
 from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import printable
@@ -199,9 +199,7 @@ def _is_told(value: Any) -> bool:
 
 
 def _value(value: Any) -> str:
-    if value is None:
-        return NO_VALUE
-    return shortened(printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)), WIDEST)
+    return shortened(setting_text(value), WIDEST)
 
 
 def _echo_removed(said: str, found: Sequence[KeptRun]) -> None:

@@ -18,7 +18,7 @@ from pytest_rageval.model import Json
 from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.report.numbers import NO_VALUE, change, score_text
 from pytest_rageval.runs.aggregate import OUTCOMES
-from pytest_rageval.runs.config_diff import SettingChange
+from pytest_rageval.runs.config_diff import SettingChange, setting_text
 from pytest_rageval.runs.history import PastRun, Skipped, by_dataset, check_metrics, read_history
 from pytest_rageval.text import printable
 
@@ -28,7 +28,6 @@ COUNTS = ("passed", "failed", "error")
 WATCHED = ("recall_any@k", "recall_all@k", "mrr", "scope_miss", "groundedness", "correctness", "abstention_accuracy",
            "citation_recall", "key_fact_recall", "hallucinated", "error_rate")  # fmt: skip
 """Metrics of the table where none is asked for, as far as there is room and any run has them."""
-HASH = 64
 WIDEST = 32
 LINE = 500
 
@@ -133,14 +132,7 @@ def _change(one: SettingChange) -> str:
 
 
 def _value(value: Json) -> str:
-    """On one line, and short; of a hash its beginning."""
-    if value is None:
-        return NO_VALUE
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    digits = text.removeprefix("content:")
-    if len(digits) in (40, HASH) and all(digit in "0123456789abcdef" for digit in digits):
-        return digits[:8]
-    return shortened(printable(text), WIDEST) or "''"
+    return shortened(setting_text(value), WIDEST)
 
 
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────────────────

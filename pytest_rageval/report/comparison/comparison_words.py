@@ -1,4 +1,4 @@
-"""How the parts of a comparison are said: the same words on the terminal, in Markdown and in HTML."""
+"""Words and rows for the parts of a comparison, for the terminal, Markdown and HTML alike."""
 
 from __future__ import annotations
 
@@ -68,13 +68,9 @@ def version_rows(content: Content) -> list[tuple[str, str, str, str]]:
     """The four versions: part, before, after, whether it changed."""
     said = {True: "changed", False: "same", None: "not known"}
     return [
-        (part, _brief(one["before"]), _brief(one["after"]), said[one["changed"]])
+        (part, setting_text(one["before"]), setting_text(one["after"]), said[one["changed"]])
         for part, one in content["versions"].items()
     ]
-
-
-def _brief(version: str | None) -> str:
-    return NO_VALUE if version is None else version.removeprefix("content:")[:12]
 
 
 def configuration_rows(content: Content) -> list[tuple[str, str, str]]:
