@@ -204,10 +204,11 @@ def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
 
 
 def _writer(prepared: Prepared, config: Mapping[str, Any]) -> Keeper:
-    resumed = prepared.settings.resume
+    project, resumed = prepared.project, prepared.settings.resume
     if resumed is None:
-        return Keeper.new(prepared.project.reports, prepared.plan, config)
-    return Keeper.resuming(open_stored_run(prepared.project.reports, resumed), prepared.plan, config)
+        return Keeper.new(project.reports, prepared.plan, config)
+    stored = open_stored_run(project.reports, resumed, project.baseline_file)
+    return Keeper.resuming(stored, prepared.plan, config)
 
 
 def _config(

@@ -53,9 +53,13 @@ class StoredRun:
     # ── small files ───────────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
+    def _written_config(self) -> Mapping[str, Any]:
+        return read_json(self.path / CONFIG, "run")
+
+    @cached_property
     def config(self) -> Mapping[str, Any]:
         """The content of config.json."""
-        return checked_config(read_json(self.path / CONFIG, "run"), self.path / CONFIG)
+        return checked_config(self._written_config, self.path / CONFIG)
 
     @cached_property
     def metrics(self) -> Mapping[str, Any] | None:
@@ -63,9 +67,7 @@ class StoredRun:
         path = self.path / METRICS
         if not path.exists():
             return None
-        content = read_json(path, "run")
-        config = read_json(self.path / CONFIG, "run")
-        return checked_metrics(in_present_form(content, config), path)
+        return checked_metrics(in_present_form(read_json(path, "run"), self._written_config), path)
 
     @property
     def finished_metrics(self) -> Mapping[str, Any]:
@@ -90,7 +92,7 @@ class StoredRun:
     def state(self) -> State:
         """How far the run has come, as its files and its lock say."""
         try:
-            read_json(self.path / CONFIG, "run")
+            _ = self._written_config
             if self.metrics is not None:
                 return "partial" if self.metrics["partial"] else "complete"
         except SettingsError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeError, SettingsError
@@ -17,7 +16,7 @@ from pytest_rageval.metrics.judged import NO_CONTEXT, NOT_JUDGED
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import Answer, EvalCase, NotApplicable, Observation, Rubric
 from pytest_rageval.passages import contexts
-from pytest_rageval.runs.reader import StoredRun, observation_of, open_stored_run
+from pytest_rageval.runs.reader import StoredRun, observation_of
 from pytest_rageval.workbench.labels import Label
 
 
@@ -68,7 +67,7 @@ Found = Observation | JudgedLabel
 """What a run has of a labelled case; where that is an error, the label with its kind."""
 
 
-def observations_of(labels: Iterable[Label], reports: Path, run: str | None) -> dict[str, Found]:
+def observations_of(labels: Iterable[Label], open_run: Callable[[str], StoredRun], run: str | None) -> dict[str, Found]:
     """By id of the label, what a stored run holds of its answer: first trial, as recorded.
 
     `run` is meant where a label names a case and no run. A CaseError names every label whose run or case is not there.
@@ -85,7 +84,7 @@ def observations_of(labels: Iterable[Label], reports: Path, run: str | None) -> 
             continue
         try:
             if wanted not in runs:
-                stored = open_stored_run(reports, wanted)
+                stored = open_run(wanted)
                 runs[wanted] = stored, _first_trials(stored)
             found[label.id] = _observation(label, *runs[wanted])
         except SettingsError as error:

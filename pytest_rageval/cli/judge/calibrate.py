@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -28,7 +29,7 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Rubric
 from pytest_rageval.report.calibration.calibration_lines import calibration_lines
-from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.calibrate import BETTER, Unlabelled, unlabelled_of
 from pytest_rageval.workbench.calibrate import calibrate as compare
@@ -80,9 +81,9 @@ def calibrate(
     root, settings = project
     how, gate = _examination(settings, root, rubric, written)
     rows = read_labels(labels, how.rubric.scale, settings.max_line_bytes)
-    folder = project.reports
-    found = observations_of(rows, folder, run)
-    more = _unlabelled(folder, unlabelled, gate, rows, run) if unlabelled is not None else None
+    open_run = partial(open_stored_run, project.reports, baseline=project.baseline_file)
+    found = observations_of(rows, open_run, run)
+    more = _unlabelled(open_run, unlabelled, gate, rows, run) if unlabelled is not None else None
     judged = _judged(_Asked(settings, root, is_named=spec is not None), rows, found, how)
     result = compare(judged, gate, rubric, more)
     show_texts = not settings.redact
@@ -141,11 +142,13 @@ def _gate(settings: Settings, registry: Registry, rubric: str, written: str | No
     raise SettingsError(f"{rubric} has no gate: say where passing begins with --gate '{rubric} >= LIMIT'")
 
 
-def _unlabelled(reports: Path, wanted: str, gate: Gate, labels: Sequence[Label], run: str | None) -> Unlabelled:
+def _unlabelled(
+    open_run: Callable[[str], StoredRun], wanted: str, gate: Gate, labels: Sequence[Label], run: str | None
+) -> Unlabelled:
     """The run's cases that are not labelled: those that are count there."""
-    stored = open_stored_run(reports, wanted)
+    stored = open_run(wanted)
     of_run = [(label.run or run, label.case_key) for label in labels if label.case_key is not None]
-    folders = {name: open_stored_run(reports, name).path.resolve() for name, _ in of_run if name is not None}
+    folders = {name: open_run(name).path.resolve() for name, _ in of_run if name is not None}
     here = stored.path.resolve()
     return unlabelled_of(stored, gate, [key for name, key in of_run if name is not None and folders[name] == here])
 
