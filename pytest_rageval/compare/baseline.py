@@ -12,7 +12,7 @@ from typing import Any
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_text
-from pytest_rageval.runs.reader import in_present_form
+from pytest_rageval.runs.reader import checked_metrics, in_present_form
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 
@@ -55,7 +55,8 @@ def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
         config: Mapping[str, Any] | None = content.pop("config", None)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise SettingsError(f"baseline: {path} is not a baseline; write one with --rageval-update-baseline") from None
-    return Baseline(path, in_present_form(content, config), cases, config)
+    metrics = checked_metrics(in_present_form(content, config), path)
+    return Baseline(path, metrics, cases, config)
 
 
 def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:

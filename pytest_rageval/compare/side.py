@@ -64,7 +64,7 @@ def _of_run(name: str, run: StoredRun) -> Side:
 def _of_baseline(name: str, path: Path, reports: Path) -> Side:
     baseline = read_baseline(path, is_required=True)
     assert baseline is not None  # because it is required
-    metrics = checked_metrics(baseline.metrics, path)
+    metrics = baseline.metrics
     if run := _run_of(metrics, reports):
         categories = run.scores.categories if run.scores else None
         return Side(name, metrics, Scores.of(baseline.cases, categories), run.config, run)
