@@ -1,4 +1,4 @@
-"""When is a request sent again, and after how long? Only where that is safe, and never earlier than the server asks."""
+"""Retries of failed requests: only where that is safe, and never earlier than the server asks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
+
+from pytest_rageval.http.failures import HttpFailure
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -20,29 +22,6 @@ RETRIED_STATUS = frozenset({429, 502, 503, 504})
 REPEATABLE_STATUS = RETRIED_STATUS | {500, 529}
 """Where a request may be worked on twice at no harm; 529 is Anthropic's word for overloaded."""
 _LONGEST_BACKOFF = 5.0
-
-
-class HttpFailure(Exception):
-    """A request got no usable reply. The message is one line without credentials.
-
-    `kind` is one of connect, timeout, reset, http_4xx, http_5xx, rate_limited, too_large, invalid_response; `status`
-    is None where none came; `retry_after` is what the server asks for, in seconds.
-    """
-
-    def __init__(
-        self,
-        kind: str,
-        message: str,
-        *,
-        status: int | None = None,
-        is_retryable: bool = False,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.status = status
-        self.is_retryable = is_retryable
-        self.retry_after = retry_after
 
 
 async def try_again(

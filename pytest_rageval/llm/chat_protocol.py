@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.http.client import endpoint, public_url
+from pytest_rageval.http.address import endpoint
+from pytest_rageval.io.masking import public_url
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 

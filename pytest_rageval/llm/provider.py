@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.http.client import HttpFailure, SlottedClient, public_url
+from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.chat_protocol import data_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.prices import Tariff

@@ -11,7 +11,10 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import SettingsError, TargetError
-from pytest_rageval.http.client import HttpFailure, SlottedClient, endpoint, public_url
+from pytest_rageval.http.address import endpoint
+from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.masking import public_url
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.chat_replies import answer_from_chat_completion, answer_from_ollama
 from pytest_rageval.targets.native_contract import data_from_body

@@ -30,7 +30,10 @@ from fault_server import (
 from stamina import instrumentation
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.http.client import HttpFailure, HttpReply, SlottedClient, endpoint, probe
+from pytest_rageval.http.address import endpoint
+from pytest_rageval.http.client import HttpReply, SlottedClient
+from pytest_rageval.http.connecting import probe
+from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.http.retries import seconds_of
 from pytest_rageval.io.masking import public_url
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import SettingsError, TargetError
-from pytest_rageval.http.client import HttpFailure, SlottedClient, endpoint, public_url
+from pytest_rageval.http.address import endpoint
+from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.masking import public_url
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.mapped.expressions import Expression, Table, response_table
 from pytest_rageval.targets.mapped.template import filled, template_problems
