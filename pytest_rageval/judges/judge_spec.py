@@ -1,4 +1,4 @@
-"""Which judge is meant? By a written spec (`lexical`, `openai:MODEL`, `module:object`) or by a fixture's object."""
+"""The judge that a written spec (`lexical`, `openai:MODEL`, `module:object`) or a fixture's object means."""
 
 from __future__ import annotations
 

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_rageval.errors import JudgeError
-from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, told_error
+from pytest_rageval.llm.chat_protocol import Manner, Message, Question, Wire, after_refusal, reply_from
+from pytest_rageval.llm.chat_reply import ChatReply
+from pytest_rageval.llm.endpoint import RequestRefused
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.prices import Tariff
-from pytest_rageval.llm.provider import Provider, RequestRefused
+from pytest_rageval.llm.provider import Provider
 from pytest_rageval.llm.rate_limit import RequestSlot, estimated_tokens
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
@@ -23,7 +24,7 @@ SEED = 1
 class Exchange:
     """A reply, what it took, and what could not be asked for (see `Manner.left_out`)."""
 
-    said: ChatReply
+    reply: ChatReply
     cost_usd: float | None
     latency_ms: float
     left_out: tuple[str, ...] = ()
@@ -51,7 +52,7 @@ class ChatModel:
         schema_name: str = "reply",
         max_tokens: int = 2048,
     ) -> Exchange:
-        """Send a conversation; a reply that comes is paid for, whatever it is worth. Raises JudgeError.
+        """Send a conversation; a reply that comes is paid for, whatever it is worth. Raises ModelFailure.
 
         schema      JSON Schema of the reply, where the server can keep to one
         max_tokens  of the reply; where they do not suffice, it comes truncated
@@ -61,9 +62,9 @@ class ChatModel:
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
         async with self._provider.turn(estimate) as turn:
             data, latency_ms, manner = await self._asked(question, turn)
-            said = self._read(data)
-            cost = self._provider.pay(turn, said.tokens_in, said.tokens_out)
-        return Exchange(said, cost, latency_ms, manner.left_out)
+            reply = reply_from(self._wire, data, self._provider.where)
+            cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out)
+        return Exchange(reply, cost, latency_ms, manner.left_out)
 
     async def check(self) -> str | None:
         """Why the server cannot be asked, in one line, or None; costs nothing."""
@@ -80,9 +81,9 @@ class ChatModel:
             try:
                 data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn)
             except RequestRefused as refusal:
-                manner = after_refusal(manner, refusal.said)
+                manner = after_refusal(manner, refusal.reason)
                 if manner is None:
-                    raise refusal.error from None
+                    raise
                 await turn.again()
             else:
                 self._keep(manner)
@@ -93,7 +94,7 @@ class ChatModel:
         """From now on in this manner; others may have found out something else at the same time, so both count."""
         if manner == self._manner:
             return
-        known = set(self._manner.left_out)
+        noted = set(self._manner.left_out)
         forms = ("schema", "object", "text")
         self._manner = replace(
             manner,
@@ -102,16 +103,7 @@ class ChatModel:
             sends_seed=manner.sends_seed and self._manner.sends_seed,
         )
         self.notes += [
-            f"judge {printable(self.model)}: the server does not take a {name}; judged without"
+            f"model {printable(self.model)}: the server does not take a {name}; asked without"
             for name in self._manner.left_out
-            if name not in known
+            if name not in noted
         ]
-
-    def _read(self, data: Json) -> ChatReply:
-        if (error := told_error(data)) is not None:
-            raise JudgeError("invalid_response", f"{self._provider.where}: the reply is an error: {error}")
-        try:
-            return self._wire.read(data)
-        except ValueError as wrong:
-            message = f"{self._provider.where}: the response is no reply of a model: {wrong}"
-            raise JudgeError("invalid_response", message) from None

@@ -1,4 +1,4 @@
-"""Does a model's name stand for one model for ever, and do two names stand for the same?"""
+"""Names of models: whether one means the same model for ever, and whether two mean the same."""
 
 from __future__ import annotations
 

@@ -152,10 +152,10 @@ class DeepEvalJudge:
             unsupported_claims=tuple(claim for claim, holds in claims if not holds),
             model=self.model,
             prompt_version=request.prompt_version,
-            tokens_in=total(one.said.tokens_in for one in exchanges),
-            tokens_out=total(one.said.tokens_out for one in exchanges),
-            cost_usd=total(one.cost_usd for one in exchanges),
-            latency_ms=round(sum(one.latency_ms for one in exchanges), 3),
+            tokens_in=total(exchange.reply.tokens_in for exchange in exchanges),
+            tokens_out=total(exchange.reply.tokens_out for exchange in exchanges),
+            cost_usd=total(exchange.cost_usd for exchange in exchanges),
+            latency_ms=round(sum(exchange.latency_ms for exchange in exchanges), 3),
         )
 
 
@@ -171,10 +171,9 @@ def load_deepeval() -> Any:
             SingleTurnParams=cases.SingleTurnParams,
         )
     except (ImportError, AttributeError) as error:
-        said = printable(str(error))[:120]
-        raise SettingsError(
-            f"judge 'deepeval:…' needs a DeepEval 4 of today: pip install -U 'pytest-rageval[deepeval]' ({said})"
-        ) from None
+        reason = printable(str(error))[:120]
+        remedy = "pip install -U 'pytest-rageval[deepeval]'"
+        raise SettingsError(f"it needs a DeepEval 4 of today: {remedy} ({reason})") from None
 
 
 def _given(variables: Mapping[str, Json]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.model.model_judge import LONGEST_RAW, MOST_TOKENS
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
@@ -51,22 +52,26 @@ def _model_class() -> Any:
 async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any) -> Any:
     """One reply, read strictly by the schema (a pydantic model); one that does not fit is asked for once more."""
     messages = [Message("user", prompt)]
-    wanted = None if schema is None else strict(schema.model_json_schema())
+    reply_schema = None if schema is None else strict(schema.model_json_schema())
     reason = ""
     for _ in range(2):
-        exchange = await chat.say(messages, schema=wanted, schema_name=getattr(schema, "__name__", "reply"),
-                                  max_tokens=MOST_TOKENS)  # fmt: skip
+        try:
+            exchange = await chat.say(
+                messages, schema=reply_schema, schema_name=getattr(schema, "__name__", "reply"), max_tokens=MOST_TOKENS
+            )
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure)) from None
         exchanges.append(exchange)
-        text = exchange.said.text
+        text = exchange.reply.text or ""
         if schema is None:
             return text
         try:
             return schema.model_validate_json(_object_in(text))
         except ValueError as misfit:
-            reason = "it was cut off before its end" if exchange.said.is_truncated else _first_line(misfit)
-        said = text[:LONGEST_RAW].strip() or "(an empty reply)"
+            reason = "it was cut off before its end" if exchange.reply.is_truncated else _first_line(misfit)
+        shown = text[:LONGEST_RAW].strip() or "(an empty reply)"
         again = f"Your reply could not be read: {reason}. Reply once more with one JSON object and nothing else."
-        messages = [*messages, Message("assistant", said), Message("user", again)]
+        messages = [*messages, Message("assistant", shown), Message("user", again)]
     raise JudgeError("invalid_reply", f"model {chat.model!r}: the reply cannot be read: {reason}", text[:LONGEST_RAW])
 
 

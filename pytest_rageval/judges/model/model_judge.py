@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.model.prompt import Prompt, new_marker, render, repair_prompt
-from pytest_rageval.judges.model.reply import JudgeReply, UnreadableReply, read_reply
+from pytest_rageval.judges.model.prompt import render, repair_prompt
+from pytest_rageval.judges.model.reply import JudgeReply, read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.llm.chat_model import SEED, ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.failure import ModelFailure
+from pytest_rageval.llm.fencing import Prompt, new_marker
+from pytest_rageval.llm.json_reply import UnreadableReply
 from pytest_rageval.llm.pinning import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest, Rubric
 from pytest_rageval.text import printable
@@ -67,7 +70,7 @@ class ModelJudge:
             reason = unreadable.reason
         asked += [Message("assistant", _shown(first)), Message("user", repair_prompt(rubric, reason))]
         try:
-            second = await self._say(asked, rubric, MOST_TOKENS * (2 if first.said.is_truncated else 1))
+            second = await self._say(asked, rubric, MOST_TOKENS * (2 if first.reply.is_truncated else 1))
         except JudgeError as error:
             raise JudgeError(error.kind, f"{error} (asked again, since {reason})", _raw(first)) from None
         try:
@@ -87,15 +90,18 @@ class ModelJudge:
         await self._chat.aclose()
 
     async def _say(self, messages: Sequence[Message], rubric: Rubric, max_tokens: int) -> Exchange:
-        return await self._chat.say(messages, schema=rubric.schema, schema_name=rubric.name, max_tokens=max_tokens)
+        try:
+            return await self._chat.say(messages, schema=rubric.schema, schema_name=rubric.name, max_tokens=max_tokens)
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure)) from None
 
     def _judgement(
         self, request: JudgeRequest, rubric: Rubric, prompt: Prompt, reply: JudgeReply, exchanges: Sequence[Exchange]
     ) -> Judgement:
         last = exchanges[-1]
         served = {
-            "served_model": last.said.model,
-            "system_fingerprint": last.said.build,
+            "served_model": last.reply.model,
+            "system_fingerprint": last.reply.build,
             "left_out": list(last.left_out),
             "repaired": len(exchanges) > 1,
         }
@@ -108,10 +114,10 @@ class ModelJudge:
             unsupported_claims=reply.unsupported_claims,
             model=self.model,
             prompt_version=request.prompt_version,
-            tokens_in=total(one.said.tokens_in for one in exchanges),
-            tokens_out=total(one.said.tokens_out for one in exchanges),
-            cost_usd=total(one.cost_usd for one in exchanges),
-            latency_ms=round(sum(one.latency_ms for one in exchanges), 3),
+            tokens_in=total(exchange.reply.tokens_in for exchange in exchanges),
+            tokens_out=total(exchange.reply.tokens_out for exchange in exchanges),
+            cost_usd=total(exchange.cost_usd for exchange in exchanges),
+            latency_ms=round(sum(exchange.latency_ms for exchange in exchanges), 3),
             flags=(*prompt.flags, *reply.flags),
             extra={**reply.extra, **{name: value for name, value in served.items() if value}},
         )
@@ -119,16 +125,16 @@ class ModelJudge:
 
 def total(parts: Iterable[N | None]) -> N | None:
     """The sum; None where a part is not known."""
-    known = list(parts)
-    return None if None in known else sum(part for part in known if part is not None)
+    summands = list(parts)
+    return None if None in summands else sum(part for part in summands if part is not None)
 
 
 def _read(exchange: Exchange, rubric: Rubric, marker: str) -> JudgeReply:
-    return read_reply(exchange.said.text, rubric, marker, is_truncated=exchange.said.is_truncated)
+    return read_reply(exchange.reply.text or "", rubric, marker, is_truncated=exchange.reply.is_truncated)
 
 
 def _raw(exchange: Exchange) -> str:
-    return exchange.said.text[:LONGEST_RAW]
+    return (exchange.reply.text or "")[:LONGEST_RAW]
 
 
 def _shown(exchange: Exchange) -> str:
