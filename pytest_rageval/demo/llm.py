@@ -111,8 +111,8 @@ class Llm:
         )
         text = exchange.reply.text or ""
         try:
-            if exchange.reply.is_truncated:
-                raise UnreadableReply("it was cut off before its end")
+            if (flaw := exchange.reply.flaw) is not None:
+                raise UnreadableReply(flaw)
             stated = stated_object(text)
             scores = [float(number_of(number, value_of(stated, number), 0, 1)) for number in numbers]
         except UnreadableReply as unreadable:
@@ -127,6 +127,8 @@ class Llm:
         """An answer from these passages; its citations are as the model wrote them. Raises LlmError."""
         exchange, marker = await self._say(_WRITING, question, history, passages, 800)
         text = (exchange.reply.text or "").strip()
+        if not exchange.reply.is_truncated and (flaw := exchange.reply.flaw) is not None:
+            raise LlmError(f"{self.name}: its reply cannot be used: {flaw}")
         if not text:
             raise LlmError(f"{self.name}: its reply is empty")
         if marker in text:

@@ -19,7 +19,7 @@ import httpx
 from pytest_rageval.http.address import LoggedURL, address_of, checked_headers
 from pytest_rageval.http.connecting import tls_context
 from pytest_rageval.http.failures import CONNECT_TIMEOUT, HttpFailure, excerpt, kind_of, reason_of
-from pytest_rageval.http.limits import beginning_of, bounded_body
+from pytest_rageval.http.limits import EXCERPT_BYTES, beginning_of, bounded_body
 from pytest_rageval.http.retries import REPEATABLE_STATUS, RETRIED_STATUS, seconds_of, try_again
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers
 
@@ -43,8 +43,9 @@ class SlottedClient:
     headers    sent with every request; what looks like a credential among them is masked in replies and messages
     app        an ASGI application of this process to ask in place of the network
     backoff    seconds before the first retry, doubled for each further one, with as much again of jitter
-    is_repeatable  a request that was worked on may be sent again at no harm: 500, 529, time-outs and connections that
-               break off are retried too
+    is_repeatable  a request that was worked on may be sent again at no harm: 408, 409, 425, 500, 529, time-outs and
+               connections that break off are retried too
+    status_in  the status that a reply means, by its own and its body: some servers hide an error in a 200
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class SlottedClient:
         app: Any = None,
         backoff: float = 0.5,
         is_repeatable: bool = False,
+        status_in: Callable[[int, bytes], int] | None = None,
     ) -> None:
         self.timeout = timeout
         self.retries = retries
@@ -65,6 +67,7 @@ class SlottedClient:
         self.backoff = backoff
         self._retried_status = REPEATABLE_STATUS if is_repeatable else RETRIED_STATUS
         self._retried_kinds = frozenset({"connect", "timeout", "reset"} if is_repeatable else {"connect"})
+        self._status_in = status_in or (lambda status, _: status)
         self._headers = checked_headers(headers or {})
         self._transport = None if app is None else httpx.ASGITransport(app=app)
         self._free = asyncio.Semaphore(slots)
@@ -163,7 +166,9 @@ class SlottedClient:
             )
             raise HttpFailure("invalid_response", message, status=status)
         if not 200 <= status < 300:
-            raise _refusal(call, response, await beginning_of(response), self._retried_status)
+            beginning = await beginning_of(response)
+            meant = self._status_in(status, beginning)
+            raise _refusal(call, response, beginning, meant, is_retryable=meant in self._retried_status)
         try:
             body, is_whole = await bounded_body(response, self.max_bytes)
         except ValueError as error:
@@ -171,6 +176,9 @@ class SlottedClient:
         if not is_whole:
             message = f"{call.name}: the reply is larger than {self.max_bytes:,} bytes"
             raise HttpFailure("too_large", message, status=status)
+        meant = self._status_in(status, body)
+        if meant != status:
+            raise _refusal(call, response, body, meant, is_retryable=meant in self._retried_status)
         return HttpReply(status, dict(response.headers), call.mask.bytes(body))
 
 
@@ -188,16 +196,21 @@ class _Call:
         return self.deadline - asyncio.get_running_loop().time()
 
 
-def _refusal(call: _Call, response: httpx.Response, beginning: bytes, retried: frozenset[int]) -> HttpFailure:
-    """A status of 400 or more as a failure, with whether and when to try again."""
-    status, asked = response.status_code, response.headers.get("retry-after")
-    said = excerpt(call.mask.text(beginning.decode("utf-8", "replace")))
-    message = f"{call.name}: status {status}" + (f": {said}" if said else "")
-    is_retryable = status in retried
+def _refusal(
+    call: _Call, response: httpx.Response, beginning: bytes, status: int, *, is_retryable: bool
+) -> HttpFailure:
+    """A reply that means a status of 400 or more as a failure, with when to try again."""
+    asked = response.headers.get("retry-after")
+    body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
+    message = f"{call.name}: status {response.status_code}"
+    if response.status_code < 300:
+        message += f" with an error of status {status}"
+    if shown := excerpt(body):
+        message += f": {shown}"
     retry_after = seconds_of(asked) if is_retryable and asked is not None else None
     left = max(0.0, call.seconds_left())
     if retry_after is not None and retry_after > left:
         message += f"; asks to wait {retry_after:.6g} s, more than the {left:.3g} s left for this request"
-        return HttpFailure("rate_limited", message, status=status, retry_after=retry_after)
+        return HttpFailure("rate_limited", message, status=status, retry_after=retry_after, body=body)
     kind = "rate_limited" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
-    return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after)
+    return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after, body=body)

@@ -20,7 +20,8 @@ class HttpFailure(Exception):
     """A request got no usable reply. The message is one line without credentials.
 
     `kind` is one of connect, timeout, reset, http_4xx, http_5xx, rate_limited, too_large, invalid_response; `status`
-    is None where none came; `retry_after` is what the server asks for, in seconds.
+    is None where none came; `retry_after` is what the server asks for, in seconds; `body` is the beginning of what came
+    with the status.
     """
 
     def __init__(
@@ -31,12 +32,14 @@ class HttpFailure(Exception):
         status: int | None = None,
         is_retryable: bool = False,
         retry_after: float | None = None,
+        body: str = "",
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.status = status
         self.is_retryable = is_retryable
         self.retry_after = retry_after
+        self.body = body
 
 
 def kind_of(error: httpx.TransportError) -> str:

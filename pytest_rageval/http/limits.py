@@ -8,7 +8,7 @@ import httpx
 
 from pytest_rageval.http.failures import excerpt
 
-_EXCERPT_BYTES = 4096
+EXCERPT_BYTES = 4096
 """Of a refusal's body."""
 
 
@@ -60,6 +60,6 @@ class _Gunzip:
 async def beginning_of(response: httpx.Response) -> bytes:
     """As much of a refusal's body as a message may quote; nothing where it cannot be read."""
     try:
-        return (await bounded_body(response, _EXCERPT_BYTES))[0]
+        return (await bounded_body(response, EXCERPT_BYTES))[0]
     except (ValueError, httpx.TransportError):
         return b""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RETRIED_STATUS = frozenset({429, 502, 503, 504})
-REPEATABLE_STATUS = RETRIED_STATUS | {500, 529}
+REPEATABLE_STATUS = RETRIED_STATUS | {408, 409, 425, 500, 529}
 """Where a request may be worked on twice at no harm; 529 is Anthropic's word for overloaded."""
 _LONGEST_BACKOFF = 5.0
 

@@ -22,7 +22,11 @@ from pytest_rageval.model import Json
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
-_ENDINGS: Mapping[str | None, Ending] = {"max_tokens": "length"}
+_ENDINGS: Mapping[str | None, Ending] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
 
 
 class AnthropicWire:

@@ -17,7 +17,8 @@ from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
 SEED = 1
-"""Sent with every request that may hold a seed, so that equal requests get equal replies as far as a server can."""
+"""Sent with every request that may hold a seed, so that equal requests get equal replies as far as a server can; each
+further trial of a request has the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class ChatModel:
         self, wire: Wire, model: str, options: EndpointOptions, *, tariff: Tariff | None = None, backoff: float = 0.5
     ) -> None:
         self.model = model
+        self.url = wire.chat_url
         self.temperature = options.temperature
         self.notes: list[str] = []
         self._wire = wire
@@ -51,14 +53,16 @@ class ChatModel:
         schema: Mapping[str, Json] | None = None,
         schema_name: str = "reply",
         max_tokens: int = 2048,
+        trial: int = 0,
     ) -> Exchange:
         """Send a conversation; a reply that comes is paid for, whatever it is worth. Raises ModelFailure.
 
         schema      JSON Schema of the reply, where the server can keep to one
         max_tokens  of the reply; where they do not suffice, it comes truncated
+        trial       of the same request; each has a seed of its own
         """
         name = re.sub(r"[^A-Za-z0-9_-]", "_", schema_name)[:64]
-        question = Question(self.model, messages, name, schema, self.temperature, SEED, max_tokens)
+        question = Question(self.model, messages, name, schema, self.temperature, SEED + trial, max_tokens)
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
         async with self._provider.turn(estimate) as turn:
             data, latency_ms, manner = await self._asked(question, turn)
@@ -81,7 +85,7 @@ class ChatModel:
             try:
                 data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn)
             except RequestRefused as refusal:
-                manner = after_refusal(manner, refusal.reason)
+                manner = after_refusal(manner, refusal.error)
                 if manner is None:
                     raise
                 await turn.again()

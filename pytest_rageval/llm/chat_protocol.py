@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.llm.chat_reply import ChatReply, reported_error
+from pytest_rageval.llm.chat_reply import ChatReply
 from pytest_rageval.llm.failure import ModelFailure
+from pytest_rageval.llm.server_error import ServerError, server_error
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
@@ -63,16 +64,21 @@ class Manner:
 EVERYTHING = Manner()
 
 
-def after_refusal(manner: Manner, reason: str) -> Manner | None:
-    """The manner without what a refusal (400 or 422) names; None where it names nothing that could be left out."""
-    reason = reason.lower()
-    if manner.limit_name == "max_tokens" and "max_completion_tokens" in reason:
+_FORMS = "response_format|json_schema|json_object|(?:json )?schema|grammar|tools?|tool_choice|structured outputs?"
+
+
+def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
+    """The manner without the parameter that a refusal (400 or 422) is about; None where that could not be left out.
+
+    A parameter that is merely mentioned further down stays: the text of a case may hold any word.
+    """
+    if manner.limit_name == "max_tokens" and error.names("max_tokens") and "max_completion_tokens" in error.message:
         return replace(manner, limit_name="max_completion_tokens")
-    if manner.sends_temperature and "temperature" in reason:
+    if manner.sends_temperature and error.names("temperature"):
         return replace(manner, sends_temperature=False)
-    if manner.sends_seed and re.search(r"\bseed\b", reason):
+    if manner.sends_seed and error.names("seed"):
         return replace(manner, sends_seed=False)
-    if manner.form != "text" and re.search("response_format|json_schema|json_object|schema|grammar|tool", reason):
+    if manner.form != "text" and error.names(_FORMS):
         return replace(manner, form="object" if manner.form == "schema" else "text")
     return None
 
@@ -99,8 +105,8 @@ class Wire(Protocol):
 
 def reply_from(wire: Wire, data: Json, where: str) -> ChatReply:
     """The reply that a server's JSON holds; ModelFailure where it is an error, or none of the kind."""
-    if (error := reported_error(data)) is not None:
-        raise ModelFailure("invalid_response", f"{where}: the reply is an error: {error}")
+    if (error := server_error(data)) is not None:
+        raise ModelFailure("invalid_response", f"{where}: the reply is an error: {error.message[:200]}")
     try:
         return wire.read(data)
     except ValueError as wrong:

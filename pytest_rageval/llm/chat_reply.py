@@ -21,7 +21,7 @@ Ending = Literal["length", "refusal", "content_filter", "tool_calls"]
 class ChatReply:
     """One reply.
 
-    text           what the model says, without its thoughts; None where the server sent no text at all
+    text           what the model says, without its thoughts (those stand in `beside`); None where no text was sent
     ending         why this is not a whole answer; None where the model came to its end
     finish_reason  the same in the server's own word
     tokens_in, tokens_out   None: not told
@@ -46,6 +46,29 @@ class ChatReply:
     def is_truncated(self) -> bool:
         return self.ending == "length"
 
+    @property
+    def flaw(self) -> str | None:
+        """Why nothing is to be read from this reply, in the words of a message; None where it is a whole one."""
+        if self.ending is not None:
+            return _FLAWS[self.ending] + (f": {_quoted(self.text)}" if self.ending == "refusal" else "")
+        if not (self.text or "").strip() and any(part in self.beside.get("message", ()) for part in _THOUGHTS):
+            return "it holds thoughts and no reply"
+        return None
+
+
+_FLAWS: Mapping[Ending, str] = {
+    "length": "it was cut off before its end",
+    "refusal": "the model refuses",
+    "content_filter": "the provider's content filter ended it",
+    "tool_calls": "it calls a tool instead",
+}
+_THOUGHTS = ("thoughts", "reasoning_content", "reasoning", "thinking")
+"""Fields of a message, ours and those of servers, that hold what the model thought."""
+
+
+def _quoted(text: str | None) -> str:
+    return repr(printable(" ".join((text or "").split()))[:120])
+
 
 def json_from_body(body: bytes, where: str) -> Json:
     """The strict JSON of a body, in UTF-8 whatever its headers claim; ModelFailure where it is none."""
@@ -64,15 +87,6 @@ def json_from_body(body: bytes, where: str) -> Json:
     except ValueError as error:
         problem = str(error)
     raise ModelFailure("invalid_json", f"{where}: the response is not JSON: {printable(problem)[:160]}")
-
-
-def reported_error(data: Json) -> str | None:
-    """The error that a body of status 200 reports, as some gateways do."""
-    error = data.get("error") if isinstance(data, Mapping) else None
-    if not error:
-        return None
-    message = error.get("message", error) if isinstance(error, Mapping) else error
-    return printable(" ".join(str(message)[:800].split()))[:200]
 
 
 # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,12 +134,18 @@ def server_name(value: Json) -> str | None:
     return printable(value)[:200] if isinstance(value, str) and value.strip() else None
 
 
-def without_thoughts(text: str) -> str:
-    """The text behind a leading `<think>…</think>`; what is thought is no reply. Cut off within, nothing is left."""
-    begun = text.lstrip()
-    if not begun.startswith("<think>"):
-        return text
-    return begun.partition("</think>")[2]
+def thoughts_and_text(content: str) -> tuple[str, str]:
+    """What a model thought, and what it says: thoughts end at the last `</think>`, whether or not they were opened.
+
+    Servers that put the opening tag into the prompt send the closing one alone. Cut off within, nothing is said.
+    """
+    thoughts, is_closed, text = content.rpartition("</think>")
+    if is_closed:
+        return thoughts.strip().removeprefix("<think>").strip(), text
+    opened = content.lstrip()
+    if opened.startswith("<think>"):
+        return opened.removeprefix("<think>").strip(), ""
+    return "", content
 
 
 def unread_fields(part: Mapping[str, Json], read: Collection[str]) -> dict[str, Json]:

@@ -11,17 +11,18 @@ from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.chat_reply import json_from_body
 from pytest_rageval.llm.failure import ModelFailure
+from pytest_rageval.llm.server_error import refusal_in, status_in
 from pytest_rageval.model import Json
 
 PROBE_SECONDS = 5.0
 
 
 class RequestRefused(ModelFailure):
-    """The server does not take a request as it is (400 or 422); `reason` is the beginning of what it says of that."""
+    """The server does not take a request as it is (400 or 422), for the reason in `error`."""
 
     def __init__(self, failure: HttpFailure) -> None:
         super().__init__(failure.kind, str(failure))
-        self.reason = str(failure).partition(f"status {failure.status}")[2]
+        self.error = refusal_in(failure.body)
 
 
 class Endpoint:
@@ -36,7 +37,7 @@ class Endpoint:
         self._url = url
         self.where = f"POST {public_url(url)}"
         self._headers, self._key_name = headers, key_name
-        self._client = SlottedClient(headers=headers, **connection)
+        self._client = SlottedClient(headers=headers, status_in=status_in, **connection)
 
     async def ask(
         self, body: Mapping[str, Json], before_retry: Callable[[], Awaitable[None]] | None = None

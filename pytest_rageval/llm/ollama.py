@@ -18,9 +18,9 @@ from pytest_rageval.llm.chat_reply import (
     server_name,
     string_at,
     text_at,
+    thoughts_and_text,
     token_count,
     unread_fields,
-    without_thoughts,
 )
 from pytest_rageval.llm.credentials import KeySource, bearer, judge_key
 from pytest_rageval.model import Json
@@ -67,9 +67,8 @@ class OllamaWire:
         counts = {name: _whole(reply, name) for name in _COUNTS}
         message = object_at(reply.get("message") or {}, "message")
         reason = string_at(reply.get("done_reason"), "done_reason")
-        text = text_at(message.get("content"), self.text_path)
-        if text is not None:
-            text = without_thoughts(text)
+        content = text_at(message.get("content"), self.text_path)
+        thoughts, text = ("", None) if content is None else thoughts_and_text(content)
         usage = {"prompt_tokens": counts["prompt_eval_count"], "completion_tokens": counts["eval_count"]}
         return ChatReply(
             text=text,
@@ -82,7 +81,7 @@ class OllamaWire:
             latency=_milliseconds(counts),
             beside={
                 "reply": unread_fields(reply, ("message", "model", "done", "done_reason", *_COUNTS)),
-                "message": unread_fields(message, ("content",)),
+                "message": unread_fields({**message, "thoughts": thoughts}, ("content",)),
             },
         )
 

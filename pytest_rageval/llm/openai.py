@@ -5,6 +5,7 @@ Source: OpenAI's API reference, *The chat completion object*.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, below
@@ -16,15 +17,24 @@ from pytest_rageval.llm.chat_reply import (
     server_name,
     string_at,
     text_at,
+    thoughts_and_text,
     token_count,
     unread_fields,
-    without_thoughts,
 )
 from pytest_rageval.llm.credentials import OPENAI_KEY, KeySource, bearer, judge_key
+from pytest_rageval.llm.server_error import refusal_in
 from pytest_rageval.model import Json
 
 OPENAI_URL = "https://api.openai.com"
-_ENDINGS: Mapping[str | None, Ending] = {"length": "length", "content_filter": "content_filter"}
+_ENDINGS: Mapping[str, Ending] = {
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+    "recitation": "content_filter",
+    "refusal": "refusal",
+}
 
 
 class OpenAiWire:
@@ -68,9 +78,12 @@ class OpenAiWire:
         message = object_at(choice.get("message") or {}, "choices[0].message")
         reason = string_at(choice.get("finish_reason"), "choices[0].finish_reason")
         refusal = string_at(message.get("refusal"), "choices[0].message.refusal")
-        text = text_at(message.get("content"), self.text_path)
-        if text is not None:
-            text = without_thoughts(text)
+        if choice.get("error"):
+            raise ValueError(
+                f"the reply is an error: {refusal_in(json.dumps({'error': choice['error']})).message[:200]}"
+            )
+        content = text_at(message.get("content"), self.text_path)
+        thoughts, text = ("", None) if content is None else thoughts_and_text(content)
         if refusal and not (text and text.strip()):
             text = refusal
         usage = reply.get("usage")
@@ -86,7 +99,7 @@ class OpenAiWire:
             beside={
                 "reply": unread_fields(reply, ("choices", "model", "usage")),
                 "choice": unread_fields(choice, ("message", "finish_reason")),
-                "message": unread_fields(message, ("content", "refusal")),
+                "message": unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
             },
         )
 
@@ -94,8 +107,8 @@ class OpenAiWire:
 def _ending(reason: str | None, refusal: str | None, text: str | None, message: Mapping[str, Json]) -> Ending | None:
     if refusal:
         return "refusal"
-    if reason in _ENDINGS:
-        return _ENDINGS[reason]
+    if ending := _ENDINGS.get((reason or "").lower()):
+        return ending
     if not text and (message.get("tool_calls") or message.get("function_call")):
         return "tool_calls"
     return None

@@ -331,7 +331,7 @@ def test_the_model_may_abstain(reply: str):
 
 @pytest.mark.parametrize(
     ("reply", "why"),
-    [("", "its reply is empty"), ("<think>Hm", "its reply is empty"), (status(403), "status 403")],
+    [("", "its reply is empty"), ("<think>Hm", "it holds thoughts and no reply"), (status(403), "status 403")],
 )
 def test_where_the_model_does_not_write_nobody_else_does(reply: object, why: str):
     response = ask_with(JudgeServer(reply), DRIFT)

@@ -148,9 +148,74 @@ def test_replies_in_parts_and_with_thoughts_are_read(content: object):
     assert (said.tokens_in, said.tokens_out) == (None, None), "a server that tells no usage has not used nothing"
 
 
-def test_thoughts_alone_are_no_reply():
-    with JudgeServer("<think>" + json.dumps(GOOD)) as server:
-        assert failure_of(a_judge(server)).kind == "invalid_reply"
+@pytest.mark.parametrize("reply", ["<think>" + json.dumps(GOOD), json.dumps(GOOD) + "</think>"])
+def test_thoughts_alone_are_no_reply(reply: str):
+    with JudgeServer(reply) as server:
+        failure = failure_of(a_judge(server))
+    assert failure.kind == "invalid_reply"
+    assert "it holds thoughts and no reply" in str(failure)
+
+
+@pytest.mark.parametrize(
+    "thoughts",
+    [
+        'Let me see. {"score": 1}</think>',
+        '<think>a {"score": 0}</think> no, <think>b</think>',
+        "<think>one</think>\n\n",
+    ],
+)
+def test_thoughts_end_at_the_last_closing_tag(thoughts: str):
+    with JudgeServer(thoughts + json.dumps(GOOD)) as server:
+        (said,) = judged(a_judge(server))
+    assert said.scores == {"groundedness": 4.0}
+
+
+def a_choice(content: object, reason: str | None = "stop", **message: object) -> Any:
+    choice = {"message": {"content": content, **message}, "finish_reason": reason}
+    return status(200, json.dumps({"choices": [choice]}).encode())
+
+
+@pytest.mark.parametrize(
+    ("reply", "named", "times"),
+    [
+        (a_choice(None, refusal="I cannot judge this."), "the model refuses: 'I cannot judge this.'", 2),
+        (a_choice(None, "content_filter"), "the provider's content filter ended it", 1),
+        (a_choice(json.dumps(GOOD), "content_filter"), "the provider's content filter ended it", 1),
+        (a_choice(json.dumps(GOOD), "SAFETY"), "the provider's content filter ended it", 1),
+        (a_choice(json.dumps(GOOD), "length"), "it was cut off before its end", 2),
+        (a_choice(None, "tool_calls", tool_calls=[{"id": "1"}]), "it calls a tool instead", 2),
+        (a_choice(None, reasoning_content="Hm."), "it holds thoughts and no reply", 2),
+        (a_choice(None), "it is empty", 2),
+    ],
+)
+def test_what_is_no_whole_reply_is_named_and_never_scored(reply: Any, named: str, times: int):
+    with JudgeServer(reply) as server:
+        failure = failure_of(a_judge(server))
+    assert failure.kind == "invalid_reply"
+    assert str(failure).endswith(f"no score can be read: {named}")
+    assert len(server.chats) == times
+
+
+@pytest.mark.parametrize(("reason", "named"), [("refusal", "the model refuses: ''"), ("max_tokens", "it was cut off")])
+def test_endings_of_anthropic_are_named_too(reason: str, named: str):
+    tool = {"type": "tool_use", "id": "1", "name": "groundedness", "input": GOOD}
+    reply = {"content": [] if reason == "refusal" else [tool], "stop_reason": reason}
+    with JudgeServer(status(200, json.dumps(reply).encode())) as server:
+        assert named in str(failure_of(a_judge(server, "anthropic")))
+
+
+def test_an_error_inside_a_choice_is_an_error():
+    choice = {"message": {"content": json.dumps(GOOD)}, "finish_reason": "error", "error": {"message": "upstream died"}}
+    with JudgeServer(status(200, json.dumps({"choices": [choice]}).encode())) as server:
+        failure = failure_of(a_judge(server))
+    assert (failure.kind, len(server.chats)) == ("invalid_response", 1)
+    assert "the reply is an error: upstream died" in str(failure)
+
+
+def test_each_trial_of_a_request_has_a_seed_of_its_own():
+    with JudgeServer(GOOD) as server:
+        judged(a_judge(server, concurrency=1), *(replace(a_request(), trial=trial) for trial in range(3)))
+    assert sorted(request.json["seed"] for request in server.chats) == [1, 2, 3]
 
 
 def test_a_reply_that_quotes_the_marker_is_flagged():
@@ -270,7 +335,14 @@ def test_any_other_refusal_is_an_error_at_once():
 
 
 @pytest.mark.parametrize(
-    "fault", [status(429, retry_after="0"), status(500), status(502), status(503), status(504), status(529), resets]
+    "fault",
+    [
+        status(429, retry_after="0"),
+        *map(status, (408, 409, 425, 500, 502, 503, 504, 529)),
+        status(200, b'{"error": {"code": 429, "message": "slow down"}}', retry_after="0"),
+        status(200, b'{"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}'),
+        resets,
+    ],
 )
 def test_what_may_pass_is_tried_again(kind: str, fault: Any):
     with JudgeServer(fault, GOOD) as server:
@@ -302,6 +374,9 @@ def test_nothing_is_sent_earlier_than_the_server_asks():
         (resets, "reset", 2),
         (truncates, "reset", 2),
         (status(401), "http_4xx", 1),
+        (status(429, b'{"error": {"type": "insufficient_quota", "message": "pay"}}'), "http_4xx", 1),
+        (status(200, b'{"error": {"code": 503, "message": "busy"}}'), "http_5xx", 2),
+        (status(200, b'{"error": {"code": 401, "message": "who?"}}'), "http_4xx", 1),
         (status(404), "http_4xx", 1),
         (status(302, location="http://elsewhere.example/"), "invalid_response", 1),
         (status(200, b""), "empty", 1),

@@ -209,12 +209,6 @@ def test_what_is_not_plain_is_unreadable_and_the_reason_says_why(text: str, reas
     assert printable(raised.value.reason) == raised.value.reason
 
 
-@pytest.mark.parametrize("text", [GOOD, GOOD + "\nThe answer is", '{"score": 4, "reas'])
-def test_a_reply_that_was_cut_off_is_unreadable_whatever_it_holds(text: str):
-    with pytest.raises(UnreadableReply, match="it was cut off before its end"):
-        read(text, is_truncated=True)
-
-
 # ── other scales ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

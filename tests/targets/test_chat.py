@@ -196,6 +196,14 @@ def test_an_answer_of_ollama_has_counts_by_the_usual_names_and_milliseconds():
 
 
 @BOTH
+@pytest.mark.parametrize("content", ["<think>Hm.</think>\n\nYes.", "Hm.</think>Yes."])
+def test_thoughts_are_no_part_of_the_answer_and_are_kept_beside_it(api: Api, content: str):
+    answer, _ = ask(api, gives(REPLY[api](content)))
+    assert answer.text.strip() == "Yes."
+    assert answer.extra["message"] == {"thoughts": "Hm."}
+
+
+@BOTH
 def test_an_answer_that_was_cut_off_says_so(api: Api):
     answer, _ = ask(api, gives(REPLY[api]("Well, it", "length")))
     assert (answer.text, answer.abstained, answer.extra["truncated"]) == ("Well, it", None, True)

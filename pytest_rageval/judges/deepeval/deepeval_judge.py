@@ -79,7 +79,7 @@ class DeepEvalJudge:
         self._deepeval = load_deepeval()
         self.model = f"deepeval/{version('deepeval')}/{metric}:{chat.model}"
         self.rubrics = METRICS[metric]
-        self.is_pinned = is_pinned(chat.model)
+        self.is_pinned = is_pinned(chat.model, chat.url)
         self.sampling: Mapping[str, Json] = {
             "temperature": chat.temperature,
             "seed": SEED,
@@ -100,7 +100,7 @@ class DeepEvalJudge:
         if request.rubric in ("faithfulness", "groundedness") and not given.get("retrieval_context"):
             return self._judgement(request, None, "there is no context to compare with", exchanges)
         try:
-            metric = self._made(request.rubric, given, exchanges)
+            metric = self._made(request.rubric, given, exchanges, request.trial)
             score = await metric.a_measure(self._deepeval.LLMTestCase(**given), _show_indicator=False)
         except JudgeError:
             raise
@@ -120,9 +120,9 @@ class DeepEvalJudge:
         """Close the connections."""
         await self._chat.aclose()
 
-    def _made(self, rubric: str, given: Mapping[str, Any], exchanges: list[Exchange]) -> Any:
+    def _made(self, rubric: str, given: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
         # A metric keeps what it measured last, so each judgement has one of its own.
-        model = model_for(self._chat, exchanges)
+        model = model_for(self._chat, exchanges, trial)
         if self._metric == "faithfulness":
             return self._deepeval.FaithfulnessMetric(model=model, async_mode=True)
         looks_at, steps = STEPS[rubric]

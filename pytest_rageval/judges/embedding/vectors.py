@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.llm.chat_protocol import below
-from pytest_rageval.llm.chat_reply import reported_error, token_count
+from pytest_rageval.llm.chat_reply import token_count
 from pytest_rageval.llm.credentials import OPENAI_KEY, bearer, judge_key
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.failure import ModelFailure
@@ -20,6 +20,7 @@ from pytest_rageval.llm.openai import OPENAI_URL
 from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.llm.provider import Provider
 from pytest_rageval.llm.rate_limit import estimated_tokens
+from pytest_rageval.llm.server_error import server_error
 from pytest_rageval.model import Json
 
 BATCH = 64
@@ -94,8 +95,10 @@ class Embedder:
                 bill.add(tokens, self._provider.pay(turn, tokens, 0), latency_ms)
         except ModelFailure as failure:
             raise JudgeError(failure.kind, str(failure)) from None
-        if (error := reported_error(data)) is not None:
-            raise JudgeError("invalid_response", f"{self._provider.where}: the reply is an error: {error}")
+        if (error := server_error(data)) is not None:
+            raise JudgeError(
+                "invalid_response", f"{self._provider.where}: the reply is an error: {error.message[:200]}"
+            )
         try:
             return self._read(data, len(batch))
         except ValueError as wrong:

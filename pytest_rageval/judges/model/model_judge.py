@@ -40,7 +40,7 @@ class ModelJudge:
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
         self.model = chat.model
-        self.is_pinned = is_pinned(chat.model)
+        self.is_pinned = is_pinned(chat.model, chat.url)
         self.tariff = chat.tariff
         self.rubrics = frozenset(rubric_names())
         self.sampling: Mapping[str, Json] = {
@@ -63,23 +63,23 @@ class ModelJudge:
         marker = new_marker(request.variables)
         prompt = render(rubric, request, marker)
         asked = [Message("user", prompt.text)]
-        first = await self._say(asked, rubric, MOST_TOKENS)
+        first = await self._say(asked, rubric, MOST_TOKENS, request.trial)
         try:
             return self._judgement(request, rubric, prompt, _read(first, rubric, marker), [first])
         except UnreadableReply as unreadable:
             reason = unreadable.reason
+            if first.reply.ending == "content_filter":  # the same text would be held back again
+                raise self._unreadable(rubric, first, reason) from None
         asked += [Message("assistant", _shown(first)), Message("user", repair_prompt(rubric, reason))]
         try:
-            second = await self._say(asked, rubric, MOST_TOKENS * (2 if first.reply.is_truncated else 1))
+            second = await self._say(asked, rubric, MOST_TOKENS * (2 if first.reply.is_truncated else 1), request.trial)
         except JudgeError as error:
             raise JudgeError(error.kind, f"{error} (asked again, since {reason})", _raw(first)) from None
         try:
             return self._judgement(request, rubric, prompt, _read(second, rubric, marker), [first, second])
         except UnreadableReply as unreadable:
-            message = f"judge {self.model!r}, rubric {rubric.name!r}: no score can be read: {unreadable.reason}"
-            if unreadable.reason != reason:
-                message += f"; before: {reason}"
-            raise JudgeError("invalid_reply", printable(message), _raw(second)) from None
+            before = f"; before: {reason}" if unreadable.reason != reason else ""
+            raise self._unreadable(rubric, second, unreadable.reason + before) from None
 
     async def check(self) -> str | None:
         """Why this judge cannot be asked, in one line, or None; costs nothing."""
@@ -89,11 +89,17 @@ class ModelJudge:
         """Close the connections."""
         await self._chat.aclose()
 
-    async def _say(self, messages: Sequence[Message], rubric: Rubric, max_tokens: int) -> Exchange:
+    async def _say(self, messages: Sequence[Message], rubric: Rubric, max_tokens: int, trial: int) -> Exchange:
         try:
-            return await self._chat.say(messages, schema=rubric.schema, schema_name=rubric.name, max_tokens=max_tokens)
+            return await self._chat.say(
+                messages, schema=rubric.schema, schema_name=rubric.name, max_tokens=max_tokens, trial=trial
+            )
         except ModelFailure as failure:
             raise JudgeError(failure.kind, str(failure)) from None
+
+    def _unreadable(self, rubric: Rubric, exchange: Exchange, reason: str) -> JudgeError:
+        message = f"judge {self.model!r}, rubric {rubric.name!r}: no score can be read: {reason}"
+        return JudgeError("invalid_reply", printable(message), _raw(exchange))
 
     def _judgement(
         self, request: JudgeRequest, rubric: Rubric, prompt: Prompt, reply: JudgeReply, exchanges: Sequence[Exchange]
@@ -130,7 +136,9 @@ def total(parts: Iterable[N | None]) -> N | None:
 
 
 def _read(exchange: Exchange, rubric: Rubric, marker: str) -> JudgeReply:
-    return read_reply(exchange.reply.text or "", rubric, marker, is_truncated=exchange.reply.is_truncated)
+    if (flaw := exchange.reply.flaw) is not None:
+        raise UnreadableReply(flaw)
+    return read_reply(exchange.reply.text or "", rubric, marker)
 
 
 def _raw(exchange: Exchange) -> str:

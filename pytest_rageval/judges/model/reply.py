@@ -40,7 +40,7 @@ class JudgeReply:
     flags: tuple[str, ...] = ()
 
 
-def read_reply(text: str, rubric: Rubric, marker: str, *, is_truncated: bool = False) -> JudgeReply:
+def read_reply(text: str, rubric: Rubric, marker: str) -> JudgeReply:
     """The one JSON object in a reply, alone, in a code fence or with prose around it; else an UnreadableReply.
 
     A score is a number of the rubric's schema and scale: 4, 4.0, "4" or "4/5", where the denominator is the top of the
@@ -48,8 +48,6 @@ def read_reply(text: str, rubric: Rubric, marker: str, *, is_truncated: bool = F
     other fields may be missing or malformed (that is flagged) unless the rubric has no scores: then they are the
     judgement, and what is required must be there. Fields that the schema does not name are dropped.
     """
-    if is_truncated:
-        raise UnreadableReply("it was cut off before its end")
     stated = stated_object(text)
     scores = {metric: _score(stated, name, rubric) for metric, name in rubric.scores.items()}
     kept, misfits = _other_fields(stated, rubric)
