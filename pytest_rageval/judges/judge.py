@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from pytest_rageval.io.masking import public_params
 from pytest_rageval.model import Judgement, JudgeRequest
 
 
@@ -35,7 +36,9 @@ class JudgementCache(Protocol):
 
 def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:
     """The judge as config.json names it."""
-    known: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}
+    description: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}
     if not judge.heuristic:
-        known |= {"temperature": temperature, "pinned": getattr(judge, "is_pinned", None)}
-    return known
+        description |= {"temperature": temperature, "pinned": getattr(judge, "is_pinned", None)}
+        if options := getattr(judge, "options", None):
+            description["options"] = public_params(options)
+    return description

@@ -9,6 +9,7 @@ from pytest_rageval.llm.endpoint_options import EndpointOptions
 
 def judge_endpoint(settings: Settings, *, share: float = 1.0, budget: Budget | None = None) -> EndpointOptions:
     """The options of a judge's server; `share` and `budget` as for `EndpointOptions`."""
+    options = settings.judge_options
     return EndpointOptions(
         base_url=settings.judge_base_url,
         temperature=settings.judge_temperature,
@@ -20,4 +21,10 @@ def judge_endpoint(settings: Settings, *, share: float = 1.0, budget: Budget | N
         share=share,
         budget=budget,
         is_replay=settings.judge_cache == "replay",
+        max_tokens=options.max_tokens,
+        reasoning_effort=options.reasoning_effort,
+        headers={} if settings.judge_cache == "replay" else settings.resolved_judge_headers(),
+        extra_body=options.extra_body,
+        api=options.api,
+        api_version=options.api_version,
     )

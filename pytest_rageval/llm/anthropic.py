@@ -17,7 +17,7 @@ from pytest_rageval.llm.chat_reply import (
     token_count,
     unread_fields,
 )
-from pytest_rageval.llm.credentials import ANTHROPIC_KEY, KeySource, judge_key, x_api_key
+from pytest_rageval.llm.credentials import ANTHROPIC_KEY, KeySource, api_key, judge_key
 from pytest_rageval.model import Json
 
 ANTHROPIC_URL = "https://api.anthropic.com"
@@ -37,13 +37,12 @@ class AnthropicWire:
     def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
         self.chat_url = below(url or ANTHROPIC_URL, "/messages")
         self.models_url = below(url or ANTHROPIC_URL, "/models")
-        key, self.key_name = x_api_key(key_of(self.chat_url, ANTHROPIC_KEY, ANTHROPIC_URL))
+        key, self.key_name = api_key("x-api-key", key_of(self.chat_url, ANTHROPIC_KEY, ANTHROPIC_URL))
         self.headers = {"anthropic-version": VERSION, **key}
 
     def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
         """What is sent; there is no seed, and the limit has one name and must be there."""
         sent: dict[str, Json] = {
-            **question.parameters,
             "model": question.model,
             "messages": [{"role": role, "content": text} for role, text in question.messages],
         }
@@ -55,7 +54,7 @@ class AnthropicWire:
             tool = {"name": question.schema_name, "description": "Hand in the reply that was asked for."}
             sent["tools"] = [{**tool, "input_schema": dict(question.schema)}]
             sent["tool_choice"] = {"type": "tool", "name": question.schema_name}
-        return sent
+        return {**sent, **question.parameters, "model": sent["model"], "messages": sent["messages"]}
 
     def read(self, data: Json) -> ChatReply:
         """The input of the tool, where it was used, else the text."""

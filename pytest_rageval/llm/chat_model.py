@@ -41,10 +41,23 @@ class ChatModel:
         self.url = wire.chat_url
         self.temperature = options.temperature
         self.notes: list[str] = []
+        self._parameters = options.parameters
+        self.max_tokens = options.max_tokens
         self._wire = wire
         self._manner = Manner()
         self.tariff = tariff or Tariff(model, wire.chat_url)
-        self._provider = Provider(wire.chat_url, wire.headers, wire.key_name, self.tariff, options, backoff=backoff)
+        headers = {**wire.headers, **{name.lower(): value for name, value in options.headers.items()}}
+        self._provider = Provider(wire.chat_url, headers, wire.key_name, self.tariff, options, backoff=backoff)
+
+    @property
+    def options(self) -> dict[str, Json]:
+        """What the user has the provider told, as far as replies depend on it."""
+        limit = {} if self.max_tokens is None else {"max_tokens": self.max_tokens}
+        return limit | self._parameters
+
+    def sampling(self, max_tokens: int) -> dict[str, Json]:
+        """What replies depend on beside model and messages, as a cache's key holds it."""
+        return {"temperature": self.temperature, "seed": SEED, "max_tokens": max_tokens, **self._parameters}
 
     async def say(
         self,
@@ -62,7 +75,9 @@ class ChatModel:
         trial       of the same request; each has a seed of its own
         """
         name = re.sub(r"[^A-Za-z0-9_-]", "_", schema_name)[:64]
-        question = Question(self.model, messages, name, schema, self.temperature, SEED + trial, max_tokens)
+        question = Question(
+            self.model, messages, name, schema, self.temperature, SEED + trial, max_tokens, self._parameters
+        )
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
         async with self._provider.turn(estimate) as turn:
             data, latency_ms, manner = await self._asked(question, turn)

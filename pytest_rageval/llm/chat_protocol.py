@@ -32,7 +32,7 @@ class Message(NamedTuple):
 class Question:
     """What is asked: a conversation, and what is wanted of the reply. What is None is left to the server.
 
-    parameters  further fields of the body, as the user set them; none replaces model, messages or stream
+    parameters  further fields of the body, as the user set them, before ours; none replaces model, messages or stream
     """
 
     model: str

@@ -75,9 +75,9 @@ def bearer(key: Key) -> tuple[dict[str, str], str]:
     return ({"authorization": f"Bearer {key.value}"} if key.value else {}), key.variable
 
 
-def x_api_key(key: Key) -> tuple[dict[str, str], str]:
-    """The header `x-api-key`, where there is a key, and the variable that it is taken from."""
-    return ({"x-api-key": key.value} if key.value else {}), key.variable
+def api_key(header: str, key: Key) -> tuple[dict[str, str], str]:
+    """A header that is the key, where there is one, and the variable that it is taken from."""
+    return ({header: key.value} if key.value else {}), key.variable
 
 
 def _is_home(address: str, home: str) -> bool:

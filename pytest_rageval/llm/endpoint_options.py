@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from pytest_rageval.llm.budget import Budget
+from pytest_rageval.model import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,11 @@ class EndpointOptions:
     share       this process's part of the limits: 1 / number of workers
     budget      what asking may cost, shared by all that are given it; None: no limit
     is_replay   nothing will be asked, so that no key is needed
+    max_tokens  of a reply, its thoughts included where the server counts them; None: as whoever asks thinks best
+    reasoning_effort, extra_body
+                further fields of each request, as the provider calls them
+    headers     sent with each request; an `authorization`, `api-key` or `x-api-key` among them replaces the key
+    api         what a server of OpenAI's kind is: `openai`, or `azure` with its `api_version`
     """
 
     base_url: str | None = None
@@ -31,3 +39,20 @@ class EndpointOptions:
     share: float = 1.0
     budget: Budget | None = None
     is_replay: bool = False
+    max_tokens: int | None = None
+    reasoning_effort: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    extra_body: Mapping[str, Json] = field(default_factory=dict)
+    api: Literal["openai", "azure"] = "openai"
+    api_version: str | None = None
+
+    @property
+    def parameters(self) -> dict[str, Json]:
+        """Further fields of each request's body."""
+        effort = {} if self.reasoning_effort is None else {"reasoning_effort": self.reasoning_effort}
+        return effort | dict(self.extra_body)
+
+    @property
+    def holds_key(self) -> bool:
+        """Whether the headers bring a key of their own."""
+        return any(name.lower() in ("authorization", "api-key", "x-api-key") for name in self.headers)

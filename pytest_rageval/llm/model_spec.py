@@ -11,7 +11,9 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.anthropic import AnthropicWire
+from pytest_rageval.llm.azure import AzureWire
 from pytest_rageval.llm.chat_model import ChatModel
+from pytest_rageval.llm.chat_protocol import Wire
 from pytest_rageval.llm.chat_reply import json_from_body
 from pytest_rageval.llm.credentials import judge_key, unneeded_key
 from pytest_rageval.llm.endpoint import body_of
@@ -48,11 +50,21 @@ def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
         return _only_model_at(spec, options)
     if colon and kind in ("openai", "anthropic"):
         model, url = model_and_url(kind, rest)
-        key_of = unneeded_key if options.is_replay else judge_key
-        return ChatModel(WIRES[kind](url or options.base_url, key_of=key_of), model, options)
+        return ChatModel(_wire(kind, model, url or options.base_url, options), model, options)
     if options.base_url is None:
         raise SettingsError("no server; write it as openai:MODEL or openai:MODEL@URL")
     return chat_model(f"openai:{spec}", options)
+
+
+def _wire(kind: str, model: str, url: str | None, options: EndpointOptions) -> Wire:
+    key_of = unneeded_key if options.is_replay or options.holds_key else judge_key
+    if kind == "anthropic" and options.reasoning_effort is not None:
+        raise SettingsError("reasoning_effort: Anthropic has no such field; set extra_body.thinking in its place")
+    if kind == "openai" and options.api == "azure":
+        if url is None:
+            raise SettingsError("no server; write it as openai:DEPLOYMENT@https://RESOURCE.openai.azure.com")
+        return AzureWire(url, model, options.api_version, key_of=key_of)
+    return WIRES[kind](url, key_of=key_of)
 
 
 def _only_model_at(url: str, options: EndpointOptions) -> ChatModel:

@@ -49,12 +49,7 @@ class OpenAiWire:
 
     def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
         """What is sent; the reply's schema strictly, where the server has that."""
-        sent: dict[str, Json] = {
-            **question.parameters,
-            "model": question.model,
-            "messages": [{"role": role, "content": text} for role, text in question.messages],
-            "stream": False,
-        }
+        sent: dict[str, Json] = {}
         if question.max_tokens is not None:
             sent[manner.limit_name] = question.max_tokens
         if question.temperature is not None and manner.sends_temperature:
@@ -66,7 +61,8 @@ class OpenAiWire:
             sent["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif question.schema is not None and manner.form == "object":
             sent["response_format"] = {"type": "json_object"}
-        return sent
+        messages = [{"role": role, "content": text} for role, text in question.messages]
+        return {**sent, **question.parameters, "model": question.model, "messages": messages, "stream": False}
 
     def read(self, data: Json) -> ChatReply:
         """The first choice. What a model thought (`reasoning_content`, `<think>`) is no part of its reply."""

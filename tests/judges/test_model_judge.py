@@ -14,6 +14,7 @@ from judge_server import JudgeServer
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge_spec import judge_from_spec
 from pytest_rageval.judges.model.model_judge import ModelJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.anthropic import AnthropicWire
@@ -421,7 +422,7 @@ def test_terminal_escapes_in_what_a_server_says_do_not_reach_the_message():
 
 @pytest.fixture
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch.setenv
 
@@ -471,6 +472,63 @@ def test_a_refused_key_is_named_by_its_variable_and_never_shown(no_keys: Callabl
     for said in (str(failure), problem or ""):
         assert "RAGEVAL_JUDGE_TOKEN" in said
         assert "a-token-of-ours" not in said
+
+
+# ── what the user has the provider told ───────────────────────────────────────────────────────────────────────
+
+
+def from_spec(spec: str, **options: Any) -> ModelJudge:
+    judge = judge_from_spec(spec, options=EndpointOptions(**options))
+    assert isinstance(judge, ModelJudge)
+    return judge
+
+
+def test_limit_effort_headers_and_further_fields_are_sent():
+    told = {"max_tokens": 500, "reasoning_effort": "low", "headers": {"X-Team": "search"}}
+    with JudgeServer(json.dumps(GOOD), finish="length") as server:
+        judge = from_spec(f"openai:judge@{server.url}", extra_body={"top_k": 3, "seed": 9, "model": "no"}, **told)
+        failure_of(judge)
+    first, second = server.chats
+    assert (first.json["max_tokens"], second.json["max_tokens"], first.json["model"]) == (500, 1000, "judge")
+    assert (first.json["reasoning_effort"], first.json["top_k"], first.json["seed"]) == ("low", 3, 9)
+    assert first.headers["x-team"] == "search"
+
+
+def test_what_changes_replies_is_part_of_the_cache_key_and_headers_are_not():
+    plain = from_spec("openai:judge@http://localhost:1").sampling
+    assert from_spec("openai:judge@http://localhost:1", headers={"x": "1"}).sampling == plain
+    for told in ({"max_tokens": 100}, {"reasoning_effort": "low"}, {"extra_body": {"top_p": 0.5}}):
+        assert from_spec("openai:judge@http://localhost:1", **told).sampling != plain
+
+
+def test_a_key_among_the_headers_replaces_that_of_the_environment(no_keys: Callable[[str, str], None]):
+    no_keys("OPENAI_API_KEY", "sk-a-real-key")
+    with JudgeServer(GOOD) as server:
+        judged(from_spec(f"openai:judge@{server.url}", headers={"Authorization": "Bearer mine"}))
+    assert server.chats[0].headers["authorization"] == "Bearer mine"
+    assert "sk-a-real-key" not in str(server.chats[0].headers)
+
+
+@pytest.mark.parametrize("path", ["", "/openai/deployments/my%20judge", "/"])
+def test_a_deployment_of_azure_is_asked_at_its_own_address_with_its_own_header(
+    no_keys: Callable[[str, str], None], path: str
+):
+    no_keys("AZURE_OPENAI_API_KEY", "an-azure-key")
+    with JudgeServer(GOOD, models=[]) as server:
+        judge = from_spec(f"openai:my-judge@{server.url}{path}", api="azure", api_version="2025-01-01")
+        (said,) = judged(judge)
+    name = "my%20judge" if "deployments" in path else "my-judge"
+    assert server.chats[0].path == f"/openai/deployments/{name}/chat/completions?api-version=2025-01-01"
+    assert server.chats[0].headers["api-key"] == "an-azure-key"
+    assert "authorization" not in server.chats[0].headers
+    assert (said.scores, judge.is_pinned) == ({"groundedness": 4.0}, False)
+
+
+def test_azure_without_a_resource_and_anthropic_with_an_effort_are_refused():
+    with pytest.raises(SettingsError, match=r"judge 'openai:m': no server; write it as openai:DEPLOYMENT@https"):
+        from_spec("openai:m", api="azure")
+    with pytest.raises(SettingsError, match=r"reasoning_effort: Anthropic has no such field"):
+        from_spec("anthropic:m@http://localhost:1", reasoning_effort="low")
 
 
 # ── before anything is judged ─────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.deepeval.deepeval_model import model_for
 from pytest_rageval.judges.model.model_judge import MOST_TOKENS, total
 from pytest_rageval.judges.rubrics import rubric_of
-from pytest_rageval.llm.chat_model import SEED, ChatModel, Exchange
+from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.pinning import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import printable
@@ -79,13 +79,9 @@ class DeepEvalJudge:
         self._deepeval = load_deepeval()
         self.model = f"deepeval/{version('deepeval')}/{metric}:{chat.model}"
         self.rubrics = METRICS[metric]
+        self.options = chat.options
         self.is_pinned = is_pinned(chat.model, chat.url)
-        self.sampling: Mapping[str, Json] = {
-            "temperature": chat.temperature,
-            "seed": SEED,
-            "max_tokens": MOST_TOKENS,
-            "steps": 1,
-        }
+        self.sampling: Mapping[str, Json] = {**chat.sampling(chat.max_tokens or MOST_TOKENS), "steps": 1}
 
     @property
     def notes(self) -> list[str]:

@@ -60,7 +60,7 @@ async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema:
                 messages,
                 schema=reply_schema,
                 schema_name=getattr(schema, "__name__", "reply"),
-                max_tokens=MOST_TOKENS,
+                max_tokens=chat.max_tokens or MOST_TOKENS,
                 trial=trial,
             )
         except ModelFailure as failure:

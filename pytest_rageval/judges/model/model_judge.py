@@ -9,7 +9,7 @@ from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.model.prompt import render, repair_prompt
 from pytest_rageval.judges.model.reply import JudgeReply, read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
-from pytest_rageval.llm.chat_model import SEED, ChatModel, Exchange
+from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.llm.fencing import Prompt, new_marker
@@ -21,7 +21,7 @@ from pytest_rageval.text import printable
 N = TypeVar("N", int, float)
 
 MOST_TOKENS = 2048
-"""Of a reply; twice as many where the first one was cut off."""
+"""Of a reply, unless the options say otherwise; twice as many where the first one was cut off."""
 
 LONGEST_RAW = 4_000
 """Characters of an unreadable reply that are kept, and shown to the model again."""
@@ -31,7 +31,7 @@ class ModelJudge:
     """Puts each request to a model, for one event loop.
 
     `is_pinned` tells whether the model's name means the same model for ever; `sampling`, what replies depend on beside
-    it; `notes`, what the server would not be told; `tariff`, what a request costs.
+    it; `options`, what of that the user set; `notes`, what the server would not be told; `tariff`, its price.
     """
 
     heuristic = False
@@ -42,12 +42,10 @@ class ModelJudge:
         self.model = chat.model
         self.is_pinned = is_pinned(chat.model, chat.url)
         self.tariff = chat.tariff
+        self.options = chat.options
         self.rubrics = frozenset(rubric_names())
-        self.sampling: Mapping[str, Json] = {
-            "temperature": chat.temperature,
-            "seed": SEED,
-            "max_tokens": MOST_TOKENS,
-        }
+        self._most_tokens = chat.max_tokens or MOST_TOKENS
+        self.sampling: Mapping[str, Json] = chat.sampling(self._most_tokens)
 
     @property
     def notes(self) -> list[str]:
@@ -63,7 +61,7 @@ class ModelJudge:
         marker = new_marker(request.variables)
         prompt = render(rubric, request, marker)
         asked = [Message("user", prompt.text)]
-        first = await self._say(asked, rubric, MOST_TOKENS, request.trial)
+        first = await self._say(asked, rubric, self._most_tokens, request.trial)
         try:
             return self._judgement(request, rubric, prompt, _read(first, rubric, marker), [first])
         except UnreadableReply as unreadable:
@@ -71,8 +69,9 @@ class ModelJudge:
             if first.reply.ending == "content_filter":  # the same text would be held back again
                 raise self._unreadable(rubric, first, reason) from None
         asked += [Message("assistant", _shown(first)), Message("user", repair_prompt(rubric, reason))]
+        most_tokens = self._most_tokens * (2 if first.reply.is_truncated else 1)
         try:
-            second = await self._say(asked, rubric, MOST_TOKENS * (2 if first.reply.is_truncated else 1), request.trial)
+            second = await self._say(asked, rubric, most_tokens, request.trial)
         except JudgeError as error:
             raise JudgeError(error.kind, f"{error} (asked again, since {reason})", _raw(first)) from None
         try:
