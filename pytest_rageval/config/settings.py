@@ -90,6 +90,8 @@ class Settings(_Frozen):
     judge_requests_per_minute: Positive | None = None
     judge_tokens_per_minute: Positive | None = None
     judge_options: JudgeOptions = JudgeOptions()
+    judge_name: str | None = Field(None, min_length=1, max_length=200)
+    """What the judge's server is called, in place of host and path: who shares a cache gives it the same name."""
     judge_cache: Literal["use", "refresh", "off", "replay"] = "use"
     max_cost: Weight | None = None
     """US dollars after which no new judgement is asked for."""

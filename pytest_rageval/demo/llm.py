@@ -9,12 +9,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from pytest_rageval.demo.draft import LlmError, ModelDraft, PromptPassage
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.llm.chat_model import Exchange
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.llm.fencing import fenced_prompt, new_marker
 from pytest_rageval.llm.json_reply import (
     QUOTES_THE_MARKER,

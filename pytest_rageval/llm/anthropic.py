@@ -32,6 +32,7 @@ _ENDINGS: Mapping[str | None, Ending] = {
 class AnthropicWire:
     """POST …/v1/messages. The reply's schema is sent as that of a tool which must be used."""
 
+    api = "anthropic"
     text_path = "content"
 
     def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:

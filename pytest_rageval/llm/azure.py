@@ -21,6 +21,8 @@ class AzureWire(OpenAiWire):
     The URL is that of the resource, or already that of the deployment.
     """
 
+    api = "azure"
+
     def __init__(self, url: str, deployment: str, api_version: str | None, *, key_of: KeySource = judge_key) -> None:
         version = {"api-version": api_version or API_VERSION}
         is_whole = "/deployments/" in urlsplit(url).path

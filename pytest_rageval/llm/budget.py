@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_rageval.errors import SettingsError
-from pytest_rageval.llm.failure import ModelFailure
+from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.llm.prices import Tariff
 
 

@@ -10,6 +10,7 @@ from pytest_rageval.llm.chat_protocol import Manner, Message, Question, Wire, af
 from pytest_rageval.llm.chat_reply import ChatReply
 from pytest_rageval.llm.endpoint import RequestRefused
 from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.model_identity import model_identity
 from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.llm.provider import Provider
 from pytest_rageval.llm.rate_limit import RequestSlot, estimated_tokens
@@ -32,13 +33,17 @@ class Exchange:
 
 
 class ChatModel:
-    """One model at one server. `notes` says what the server refused to be told, one line each."""
+    """One model at one server.
+
+    `identity` names both; `notes` says what the server refused to be told, one line each.
+    """
 
     def __init__(
         self, wire: Wire, model: str, options: EndpointOptions, *, tariff: Tariff | None = None, backoff: float = 0.5
     ) -> None:
         self.model = model
         self.url = wire.chat_url
+        self.identity = model_identity(wire.api, model, wire.chat_url, options.server_name)
         self.temperature = options.temperature
         self.notes: list[str] = []
         self._parameters = options.parameters

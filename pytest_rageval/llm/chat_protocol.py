@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.chat_reply import ChatReply
-from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.llm.server_error import ServerError, server_error
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
@@ -86,6 +85,8 @@ def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
 class Wire(Protocol):
     """One kind of endpoint: where it listens, what it takes, how it replies."""
 
+    api: str
+    """What it speaks: `openai`, `azure`, `anthropic`, `ollama`."""
     chat_url: str
     models_url: str
     key_name: str

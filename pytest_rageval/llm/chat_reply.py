@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pytest_rageval.errors import ModelFailure
 from pytest_rageval.io.strict_json import Positions, RefusedJson, parse
-from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 

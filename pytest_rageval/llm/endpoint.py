@@ -6,11 +6,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from pytest_rageval.errors import ModelFailure
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.chat_reply import json_from_body
-from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.llm.server_error import refusal_in, status_in
 from pytest_rageval.model import Json
 

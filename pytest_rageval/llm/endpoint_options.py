@@ -26,6 +26,7 @@ class EndpointOptions:
     reasoning_effort, extra_body
                 further fields of each request, as the provider calls them
     headers     sent with each request; an `authorization`, `api-key` or `x-api-key` among them replaces the key
+    server_name what the server is called in identities, in place of host and path
     api         what a server of OpenAI's kind is: `openai`, or `azure` with its `api_version`
     """
 
@@ -43,6 +44,7 @@ class EndpointOptions:
     reasoning_effort: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     extra_body: Mapping[str, Json] = field(default_factory=dict)
+    server_name: str | None = None
     api: Literal["openai", "azure"] = "openai"
     api_version: str | None = None
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.anthropic import AnthropicWire
@@ -18,7 +18,6 @@ from pytest_rageval.llm.chat_reply import json_from_body
 from pytest_rageval.llm.credentials import judge_key, unneeded_key
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.llm.ollama import OllamaWire
 from pytest_rageval.llm.openai import OpenAiWire
 from pytest_rageval.text import printable

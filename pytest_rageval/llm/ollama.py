@@ -34,6 +34,7 @@ _COUNTS = ("prompt_eval_count", "eval_count", "load_duration", "prompt_eval_dura
 class OllamaWire:
     """POST …/api/chat, in one reply."""
 
+    api = "ollama"
     text_path = "message.content"
 
     def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:

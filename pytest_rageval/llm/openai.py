@@ -40,6 +40,7 @@ _ENDINGS: Mapping[str, Ending] = {
 class OpenAiWire:
     """POST …/v1/chat/completions."""
 
+    api = "openai"
     text_path = "choices[0].message.content"
 
     def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:

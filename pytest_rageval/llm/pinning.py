@@ -1,4 +1,4 @@
-"""Names of models: whether one means the same model for ever, and whether two mean the same."""
+"""Pinned names of models: those that mean the same model for ever."""
 
 from __future__ import annotations
 
@@ -27,22 +27,3 @@ def is_pinned(model: str, url: str) -> bool:
     host = urlsplit(url).hostname or ""
     is_kept = any(host == keeper or host.endswith(f".{keeper}") for keeper in _KEEPERS)
     return is_kept and not _FLOATING.search(name) and _NUMBERED.search(name) is not None
-
-
-def same_model(one: str, other: str) -> bool:
-    """Whether two names mean the same model, as far as names can tell: without provider, address, date and ending."""
-    return bool(_bare(one)) and _bare(one) == _bare(other)
-
-
-_ADDRESS = re.compile(r"@https?://.*$")
-_PROVIDER = re.compile(r"^(?:openai|anthropic|ollama|deepeval|azure|bedrock|google|vertex_ai|mistral|local):")
-_ENDINGS = re.compile(r"[-_@:](?:latest|20\d\d-?\d\d-?\d\d|v\d+:\d+)$|\.gguf$")
-
-
-def _bare(model: str) -> str:
-    name = _ADDRESS.sub("", model.strip().lower())
-    name = _PROVIDER.sub("", name).rpartition("/")[2]
-    name = name.removeprefix("anthropic.").removeprefix("models/")
-    while (shorter := _ENDINGS.sub("", name)) != name:
-        name = shorter
-    return name.replace(":", "-").replace("_", "-")

@@ -9,14 +9,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pytest_rageval.errors import TargetError
+from pytest_rageval.errors import ModelFailure, TargetError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.chat_protocol import Message, Question, Wire, reply_from
 from pytest_rageval.llm.chat_reply import ChatReply, misfit
 from pytest_rageval.llm.credentials import target_key, unneeded_key
 from pytest_rageval.llm.endpoint import Endpoint
-from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.llm.model_spec import WIRES
 from pytest_rageval.llm.ollama import OLLAMA_URL
 from pytest_rageval.llm.openai import OPENAI_URL

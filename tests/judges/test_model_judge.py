@@ -501,6 +501,13 @@ def test_what_changes_replies_is_part_of_the_cache_key_and_headers_are_not():
         assert from_spec("openai:judge@http://localhost:1", **told).sampling != plain
 
 
+def test_an_identity_names_api_model_and_server_or_the_servers_own_name():
+    assert from_spec("openai:judge@http://ann:pw@gpu:8000/v1?key=1").identity == "openai:judge@gpu:8000/v1"
+    assert from_spec("anthropic:judge@http://gpu:8000").identity == "anthropic:judge@gpu:8000/v1"
+    named = [from_spec(f"openai:judge@http://{host}", server_name="ours").identity for host in ("a:1", "b:2")]
+    assert named == ["openai:judge@ours"] * 2
+
+
 def test_a_key_among_the_headers_replaces_that_of_the_environment(no_keys: Callable[[str, str], None]):
     no_keys("OPENAI_API_KEY", "sk-a-real-key")
     with JudgeServer(GOOD) as server:

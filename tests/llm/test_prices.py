@@ -7,9 +7,8 @@ import sys
 
 import pytest
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.llm.budget import Budget
-from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.llm.prices import Tariff, cost_of
 
 OPENAI = "https://api.openai.com/v1/chat/completions"

@@ -1,4 +1,4 @@
-"""Has this been judged before? A judge behind a cache, which also says what that saved."""
+"""The judge behind a cache: what was judged before is not judged again, and what that saved is counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.cache_key import KeyParts, compared, key_parts, one_line
-from pytest_rageval.judges.judge import Judge, JudgementCache
+from pytest_rageval.judges.judge import Judge, JudgementCache, identity_of
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import printable
 
@@ -49,7 +49,8 @@ class CachedJudge:
     needs no network and says the same every time. Local are heuristic judges, unless an attribute `is_local` says
     otherwise. What a judge returns is checked before anybody sees or keeps it; errors are never kept. A judge whose
     replies depend on more than its model says so in an attribute `sampling`, a mapping that becomes part of the key.
-    What `mask` knows is hidden in what the judge says.
+    What `mask` knows is hidden in what the judge says. Notes, such as that the served model changed, go to those of the
+    cache.
 
     hits       judgements that were not asked for again
     misses     requests that were looked for and not found
@@ -59,6 +60,7 @@ class CachedJudge:
 
     def __init__(self, judge: Judge, cache: JudgementCache | None, mode: Mode = "use", mask: Mask = NO_MASK) -> None:
         self.model = judge.model
+        self.identity = identity_of(judge)
         self.heuristic = judge.heuristic
         self.rubrics = judge.rubrics
         self.is_local: bool = getattr(judge, "is_local", judge.heuristic)
@@ -69,16 +71,19 @@ class CachedJudge:
         self._described = cache if isinstance(cache, DescribedCache) else None
         self._mask = mask
         self._sampling = _checked_sampling(judge)
+        self._served: set[str] = set()
+        notes = getattr(cache, "notes", None)
+        self._notes: list[str] | None = notes if isinstance(notes, list) else None
         self._under_way: dict[str, _UnderWay] = {}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """The judgement; in `replay` a missing one is a JudgeError of kind cache_miss that names the key's parts."""
         if self.is_local or self._mode == "off" or self._cache is None:
             return await self._ask(request)
-        parts = key_parts(request, self.model, self._sampling)
+        parts = key_parts(request, self.identity, self._sampling)
         key = parts.key
         if self._mode != "refresh":
-            if (known := self._look_up(self._cache, key)) is not None:
+            if (known := self._look_up(self._cache, key) or self._migrated(self._cache, request, parts)) is not None:
                 return self._hit(known)
             self.misses += 1
         if self._mode == "replay":
@@ -91,6 +96,7 @@ class CachedJudge:
                     return self._hit(under_way.said)
                 # Where the one before us failed or was cancelled, it is our turn to ask.
                 under_way.said = await self._ask(request)
+                self._compare_served(under_way.said)
                 self._keep(self._cache, key, under_way.said, parts)
                 return under_way.said
         finally:
@@ -119,8 +125,39 @@ class CachedJudge:
         else:
             self._described.put(key, said, parts)
 
+    def _migrated(self, cache: JudgementCache, request: JudgeRequest, parts: KeyParts) -> Judgement | None:
+        """The judgement kept when a judge's server was no part of its key, from now on under this one's."""
+        if self.identity == self.model:
+            return None
+        known = self._look_up(cache, key_parts(request, self.model, self._sampling).key)
+        if known is not None:
+            self._keep(cache, parts.key, known, parts)
+            self._note(
+                f"judge cache: judgements of {one_line(self.model)!r} from before servers were told apart are taken "
+                f"for those of {one_line(self.identity)!r}; --rageval-judge-cache refresh judges anew"
+            )
+        return known
+
+    def _compare_served(self, judgement: Judgement) -> None:
+        """Say once where judgements, kept or new, come from models that the server calls by different names."""
+        served = judgement.extra.get("served_model")
+        if not isinstance(served, str):
+            return
+        self._served.add(served)
+        if len(self._served) == 2:
+            names = " and ".join(map(one_line, sorted(self._served)))
+            self._note(
+                f"judge {one_line(self.identity)!r}: the server called its model {names} in judgements of this run, "
+                "kept ones among them; --rageval-judge-cache refresh judges anew"
+            )
+
+    def _note(self, note: str) -> None:
+        if self._notes is not None and note not in self._notes:
+            self._notes.append(note)
+
     def _hit(self, known: Judgement) -> Judgement:
         self.hits += 1
+        self._compare_served(known)
         if known.cost_usd is not None:
             self.saved_usd = (self.saved_usd or 0.0) + known.cost_usd
         if known.latency_ms is not None:

@@ -78,6 +78,7 @@ class DeepEvalJudge:
         self._metric, self._chat = metric, chat
         self._deepeval = load_deepeval()
         self.model = f"deepeval/{version('deepeval')}/{metric}:{chat.model}"
+        self.identity = f"deepeval/{version('deepeval')}/{metric}:{chat.identity}"
         self.rubrics = METRICS[metric]
         self.options = chat.options
         self.is_pinned = is_pinned(chat.model, chat.url)

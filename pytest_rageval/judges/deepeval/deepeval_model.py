@@ -8,11 +8,10 @@ import functools
 from importlib import import_module
 from typing import Any
 
-from pytest_rageval.errors import JudgeError
+from pytest_rageval.errors import JudgeError, ModelFailure
 from pytest_rageval.judges.model.model_judge import LONGEST_RAW, MOST_TOKENS
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
-from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 

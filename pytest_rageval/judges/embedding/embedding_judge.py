@@ -13,7 +13,9 @@ from pytest_rageval.judges.embedding.vectors import Bill, Embedder, Vector, cosi
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.lexical.refusals import declines, only_declines
 from pytest_rageval.judges.rubrics import rubric_of
+from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.model_identity import model_identity
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import sentences
 
@@ -84,6 +86,7 @@ class EmbeddingJudge:
 
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
         self.model = f"embedding/1:{model}"
+        self.identity = model_identity("embedding/1", model, below(url, "/embeddings"), options.server_name)
         self._embedder = Embedder(model, url, options, backoff=backoff)
         self._floor: float | None = None
         self._measuring = asyncio.Lock()

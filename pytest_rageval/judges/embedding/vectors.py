@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from operator import mul
 from typing import TypeAlias
 
-from pytest_rageval.errors import JudgeError
+from pytest_rageval.errors import JudgeError, ModelFailure
 from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.chat_reply import token_count
 from pytest_rageval.llm.credentials import OPENAI_KEY, bearer, judge_key
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.llm.openai import OPENAI_URL
 from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.llm.provider import Provider

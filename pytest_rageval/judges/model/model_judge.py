@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from pytest_rageval.errors import JudgeError
+from pytest_rageval.errors import JudgeError, ModelFailure
 from pytest_rageval.judges.model.prompt import render, repair_prompt
 from pytest_rageval.judges.model.reply import JudgeReply, read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
-from pytest_rageval.llm.failure import ModelFailure
 from pytest_rageval.llm.fencing import Prompt, new_marker
 from pytest_rageval.llm.json_reply import UnreadableReply
 from pytest_rageval.llm.pinning import is_pinned
@@ -30,8 +29,9 @@ LONGEST_RAW = 4_000
 class ModelJudge:
     """Puts each request to a model, for one event loop.
 
-    `is_pinned` tells whether the model's name means the same model for ever; `sampling`, what replies depend on beside
-    it; `options`, what of that the user set; `notes`, what the server would not be told; `tariff`, its price.
+    `identity` names the model with its server; `is_pinned` tells whether the model's name means the same model for
+    ever; `sampling`, what replies depend on beside it; `options`, what of that the user set; `notes`, what the server
+    would not be told; `tariff`, its price.
     """
 
     heuristic = False
@@ -40,6 +40,7 @@ class ModelJudge:
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
         self.model = chat.model
+        self.identity = chat.identity
         self.is_pinned = is_pinned(chat.model, chat.url)
         self.tariff = chat.tariff
         self.options = chat.options
