@@ -12,12 +12,16 @@ from urllib.parse import unquote
 import httpx
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.http.connecting import proxy_of
 from pytest_rageval.io.masking import public_url, secrets_of_url
 from pytest_rageval.text import printable
 
 
 def endpoint(url: str, path: str, **query: str) -> str:
-    """The address of `path` below a base URL, whose own path and query are kept; SettingsError if it is no HTTP URL."""
+    """The address of `path` below a base URL, whose own path and query are kept.
+
+    SettingsError if it is no HTTP URL, or the environment names a proxy for it that cannot be used.
+    """
     shown = printable(public_url(url))
     try:
         base = httpx.URL(url)
@@ -25,6 +29,7 @@ def endpoint(url: str, path: str, **query: str) -> str:
         raise SettingsError(f"{shown!r} is not a URL: {error}") from None
     if base.scheme not in ("http", "https") or not base.host:
         raise SettingsError(f"{shown!r} is not an HTTP URL; write it as in http://localhost:8080")
+    proxy_of(url)  # one that cannot be used is said before anything is asked
     return str(base.copy_with(path=base.path.rstrip("/") + path, fragment=None).copy_merge_params(query))
 
 

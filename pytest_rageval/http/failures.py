@@ -42,11 +42,17 @@ class HttpFailure(Exception):
         self.body = body
 
 
+_LARGE_HEADERS = "Receive buffer too long"
+"""What the parser says where headers are larger than it keeps, 100 kB."""
+
+
 def kind_of(error: httpx.TransportError) -> str:
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
         return "connect"
     if isinstance(error, httpx.TimeoutException):
         return "timeout"
+    if isinstance(error, httpx.RemoteProtocolError) and _LARGE_HEADERS in str(error):
+        return "too_large"
     if isinstance(error, httpx.RemoteProtocolError) and not re.search("disconnected|closed", str(error)):
         return "invalid_response"
     return "reset"
@@ -54,6 +60,8 @@ def kind_of(error: httpx.TransportError) -> str:
 
 def reason_of(error: httpx.TransportError) -> str:
     """What happened, in the words of the operating system where it has some."""
+    if _LARGE_HEADERS in str(error):
+        return "the headers of the reply are too large"
     if isinstance(error, httpx.ConnectTimeout):
         return f"no connection within {CONNECT_TIMEOUT:g} s"
     deepest: BaseException | None = error

@@ -8,8 +8,21 @@ import httpx
 
 from pytest_rageval.http.failures import excerpt
 
+MOST_HEADER_FIELDS = 200
+MOST_HEADER_BYTES = 64 * 1024
 EXCERPT_BYTES = 4096
 """Of a refusal's body."""
+
+
+def header_excess(headers: httpx.Headers) -> str | None:
+    """Why these are too many headers to be read, or None. Nothing is looked up in them before this is known."""
+    fields = headers.raw
+    if len(fields) > MOST_HEADER_FIELDS:
+        return f"the reply has {len(fields):,} header fields, more than {MOST_HEADER_FIELDS}"
+    size = sum(len(name) + len(value) + 4 for name, value in fields)
+    if size > MOST_HEADER_BYTES:
+        return f"the headers of the reply are {size:,} bytes, more than {MOST_HEADER_BYTES:,}"
+    return None
 
 
 async def bounded_body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
@@ -71,10 +71,20 @@ async def try_again(
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
+def longest_wait(headers: Iterable[str]) -> float | None:
+    """The longest of several Retry-After headers, in seconds from now; None where none makes sense."""
+    waits = [seconds_of(value) for header in headers for value in _ALTERNATIVES.split(header)]
+    return max((wait for wait in waits if wait is not None), default=None)
+
+
+# A proxy may have put several headers into one; the comma of a date stands behind letters.
+_ALTERNATIVES = re.compile(r"(?<=[0-9T]),\s*")
+
+
 def seconds_of(retry_after: str) -> float | None:
     """A Retry-After header in seconds from now (0 for a date that is past); None where it is nonsense."""
     text = retry_after.strip()
-    if re.fullmatch("[0-9]+", text):
+    if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
         return float(text)
     try:
         date = parsedate_to_datetime(text)
