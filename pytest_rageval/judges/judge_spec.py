@@ -59,9 +59,9 @@ def judge_from_spec(
 
         return served_judge(name, rest, options)
     if colon and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(rest):
-        found = _from_dotted_path(spec, name, rest, root)
-        if found is not _NO_MODULE:
-            return _checked(spec, found)
+        candidate = _from_dotted_path(spec, name, rest, root)
+        if candidate is not _NO_MODULE:
+            return _checked(spec, candidate)
     if _MODEL.fullmatch(spec) is None or options.base_url is None:
         raise _unknown(spec)
     from pytest_rageval.judges.served_judge import served_judge
@@ -128,10 +128,10 @@ def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> o
     if root is not None and str(root) not in sys.path:
         sys.path.insert(0, str(root))
     try:
-        found: Any = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
-        return found() if inspect.isclass(found) or inspect.isroutine(found) else found
+            value = getattr(value, part)
+        return value() if inspect.isclass(value) or inspect.isroutine(value) else value
     except SettingsError:
         raise
     except Exception as error:  # a user's own module may raise anything; the user gets one line
@@ -152,6 +152,10 @@ def _failed(error: Exception) -> str:
 
 
 def _unknown(spec: str) -> SettingsError:
-    spellings = [*_SPELLINGS, *sorted(f"{one.name}:…" for one in entry_points(group=GROUP)), "package.module:object"]
+    spellings = [
+        *_SPELLINGS,
+        *sorted(f"{plugged_in.name}:…" for plugged_in in entry_points(group=GROUP)),
+        "package.module:object",
+    ]
     model = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
     return SettingsError(f"unknown judge {printable(public_target(spec))!r}{model}; known: {', '.join(spellings)}")

@@ -45,12 +45,12 @@ class OllamaWire:
 
     def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
         """What is sent; a JSON Schema is its `format`, and the limit is called `num_predict`."""
-        told = {
+        sampling = {
             "temperature": question.temperature if manner.sends_temperature else None,
             "seed": question.seed if manner.sends_seed else None,
             "num_predict": question.max_tokens,
         }
-        options = {name: value for name, value in told.items() if value is not None}
+        options = {name: value for name, value in sampling.items() if value is not None}
         options |= {name: value for name, value in question.parameters.items() if name not in _TOP_FIELDS}
         sent = {name: value for name, value in question.parameters.items() if name in _TOP_FIELDS}
         if isinstance(sent.get("options"), Mapping):
@@ -102,6 +102,6 @@ def _whole(reply: Mapping[str, Json], name: str) -> int | None:
 
 def _milliseconds(counts: Mapping[str, int | None]) -> dict[str, float]:
     generation = [counts[name] for name in ("prompt_eval_duration", "eval_duration")]
-    told = [duration for duration in generation if duration is not None]
-    phases = {"load_ms": counts["load_duration"], "generation_ms": sum(told) if told else None}
+    durations = [duration for duration in generation if duration is not None]
+    phases = {"load_ms": counts["load_duration"], "generation_ms": sum(durations) if durations else None}
     return {name: nanoseconds / 1e6 for name, nanoseconds in phases.items() if nanoseconds is not None}

@@ -105,7 +105,7 @@ def pace_of(host: str, limits: Limits) -> Pace:
     """The pace of a host in the running event loop; all with the same limits share it."""
     loop = asyncio.get_running_loop()
     if loop not in _paces:
-        for closed in [known for known in _paces if known.is_closed()]:
+        for closed in [other for other in _paces if other.is_closed()]:
             del _paces[closed]
     paces = _paces.setdefault(loop, {})
     return paces.setdefault((host, limits), Pace(limits))

@@ -93,17 +93,17 @@ class DeepEvalJudge:
         if request.rubric not in self.rubrics:
             raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
         exchanges: list[Exchange] = []
-        given = _given(request.variables)
-        if request.rubric in ("faithfulness", "groundedness") and not given.get("retrieval_context"):
+        test_case = _test_case(request.variables)
+        if request.rubric in ("faithfulness", "groundedness") and not test_case.get("retrieval_context"):
             return self._judgement(request, None, "there is no context to compare with", exchanges)
         try:
-            metric = self._made(request.rubric, given, exchanges, request.trial)
-            score = await metric.a_measure(self._deepeval.LLMTestCase(**given), _show_indicator=False)
+            metric = self._made(request.rubric, test_case, exchanges, request.trial)
+            score = await metric.a_measure(self._deepeval.LLMTestCase(**test_case), _show_indicator=False)
         except JudgeError:
             raise
         except Exception as error:  # another package's code may raise anything; it is this case's error
-            said = " ".join(f"{type(error).__name__}: {error}".split())
-            raise JudgeError("exception", printable(f"judge {self.model!r} raised {said[:200]}")) from error
+            raised = " ".join(f"{type(error).__name__}: {error}".split())
+            raise JudgeError("exception", printable(f"judge {self.model!r} raised {raised[:200]}")) from error
         claims = _claims(metric)
         if claims == []:
             return self._judgement(request, None, "the answer makes no claim", exchanges)
@@ -117,13 +117,13 @@ class DeepEvalJudge:
         """Close the connections."""
         await self._chat.aclose()
 
-    def _made(self, rubric: str, given: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
+    def _made(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
         # A metric keeps what it measured last, so each judgement has one of its own.
         model = model_for(self._chat, exchanges, trial)
         if self._metric == "faithfulness":
             return self._deepeval.FaithfulnessMetric(model=model, async_mode=True)
         looks_at, steps = STEPS[rubric]
-        parameters = [self._deepeval.SingleTurnParams(name) for name in looks_at if given.get(name)]
+        parameters = [self._deepeval.SingleTurnParams(name) for name in looks_at if test_case.get(name)]
         return self._deepeval.GEval(
             name=rubric, evaluation_params=parameters, evaluation_steps=list(steps), model=model, async_mode=True
         )
@@ -173,7 +173,7 @@ def load_deepeval() -> Any:
         raise SettingsError(f"it needs a DeepEval 4 of today: {remedy} ({reason})") from None
 
 
-def _given(variables: Mapping[str, Json]) -> dict[str, Any]:
+def _test_case(variables: Mapping[str, Json]) -> dict[str, Any]:
     """A test case of DeepEval's: the first gold answer is the expected one, else the key facts are."""
     references = list(variables.get("references") or ()) or ["\n".join(variables.get("key_facts") or ())]
     return {

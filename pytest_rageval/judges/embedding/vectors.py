@@ -63,18 +63,18 @@ class Embedder:
 
     async def vectors(self, texts: Iterable[str], bill: Bill) -> dict[str, Vector]:
         """The vector of each text that is not blank, by text; JudgeError where what comes are no such vectors."""
-        wanted = dict.fromkeys(text for text in texts if text.strip())
-        found = {text: self._known[text] for text in wanted if text in self._known}
-        missing = [text for text in wanted if text not in found]
+        distinct = dict.fromkeys(text for text in texts if text.strip())
+        vectors = {text: self._known[text] for text in distinct if text in self._known}
+        missing = [text for text in distinct if text not in vectors]
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
-            found.update(zip(batch, await self._asked(batch, bill), strict=True))
-        for text, vector in found.items():
+            vectors.update(zip(batch, await self._asked(batch, bill), strict=True))
+        for text, vector in vectors.items():
             self._known[text] = vector
             self._known.move_to_end(text)
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
-        return found
+        return vectors
 
     async def check(self) -> str | None:
         """Why the server cannot be asked, in one line, or None; costs nothing."""
