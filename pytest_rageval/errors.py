@@ -51,6 +51,14 @@ class TargetError(RagevalError):
         self.kind = kind
 
 
+class ModelFailure(RagevalError):
+    """A model's server gave no usable reply; who asked makes an error of its own. `kind` as for JudgeError."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 class JudgeError(RagevalError):
     """Judging failed. `kind` as for TargetError, or one of invalid_reply (no score could be read from what came),
     invalid_request (the judge has no such rubric), cache_miss (in replay), budget (the run's limit of cost is reached).

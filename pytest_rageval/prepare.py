@@ -19,8 +19,8 @@ from pytest_rageval.gates import unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.llm.budget import Budget
-from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
@@ -103,7 +103,7 @@ def _with_run_id(project: Project) -> Project:
 
 def _judge(settings: Settings, root: Path, workers: int) -> Judge | None:
     budget = None if settings.max_cost is None else Budget(settings.max_cost / workers)
-    options = EndpointOptions.of(settings, share=1 / workers, budget=budget)
+    options = judge_endpoint(settings, share=1 / workers, budget=budget)
     return judge_from_spec(settings.judge, root=root, options=options)
 
 

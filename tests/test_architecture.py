@@ -124,8 +124,7 @@ def test_imports_go_downwards():
             if there in ("__init__", module.part):
                 continue
             if module.part == "demo":
-                # Until chat endpoints have a room of their own, the one module that asks a model borrows the judges'.
-                is_right = FLOOR[there] < FLOOR["metrics"] or (module.path.name == "llm.py" and there == "judges")
+                is_right = FLOOR[there] < FLOOR["metrics"]
             elif there == "demo":
                 is_right = module.part in ("targets", "cli")
             else:

@@ -63,6 +63,18 @@ class TargetMapping(_Frozen):
     response: Mapping[str, Any]
 
 
+class JudgeOptions(_Frozen):
+    """What the provider of a judge is told: `[tool.rageval.judge_options]`; see docs/model-judges.md."""
+
+    max_tokens: Annotated[int, Field(ge=16, le=1_000_000)] | None = None
+    reasoning_effort: str | None = None
+    headers: Mapping[str, str] = Field(default_factory=dict)
+    extra_body: Mapping[str, Any] = Field(default_factory=dict)
+    api: Literal["openai", "azure"] = "openai"
+    """What a server of OpenAI's kind is: OpenAI's own API, or Azure's deployments of it."""
+    api_version: str | None = None
+
+
 class Settings(_Frozen):
     """Everything a run is told. Field names are the keys of `[tool.rageval]`; see docs/configuration.md."""
 
@@ -77,6 +89,9 @@ class Settings(_Frozen):
     judge_concurrency: int = Field(8, ge=1, le=1000)
     judge_requests_per_minute: Positive | None = None
     judge_tokens_per_minute: Positive | None = None
+    judge_options: JudgeOptions = JudgeOptions()
+    judge_name: str | None = Field(None, min_length=1, max_length=200)
+    """What the judge's server is called, in place of host and path: who shares a cache gives it the same name."""
     judge_cache: Literal["use", "refresh", "off", "replay"] = "use"
     max_cost: Weight | None = None
     """US dollars after which no new judgement is asked for."""
@@ -135,24 +150,18 @@ class Settings(_Frozen):
 
     def resolved_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
         """Headers with `env:NAME` replaced by what the environment holds; a SettingsError where it does not."""
+        return _resolved("headers", self.headers, os.environ if environment is None else environment)
+
+    def resolved_judge_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The headers of `judge_options`, in the same way."""
         variables = os.environ if environment is None else environment
-        problems = [
-            f"headers.{name}: the environment variable {value.removeprefix('env:')} is not set"
-            for name, value in self.headers.items()
-            if value.startswith("env:") and value.removeprefix("env:") not in variables
-        ]
-        if problems:
-            raise SettingsError(*problems)
-        return {
-            name: variables[value.removeprefix("env:")] if value.startswith("env:") else value
-            for name, value in self.headers.items()
-        }
+        return _resolved("judge_options.headers", self.judge_options.headers, variables)
 
     def secrets(self, environment: Mapping[str, str] | None = None) -> Iterator[str]:
         """All credentials that this run sends or may hear of: of headers, URLs, parameters and the environment."""
         variables = os.environ if environment is None else environment
         yield from secrets_of_environment(variables)
-        for name, value in self.headers.items():
+        for name, value in (*self.headers.items(), *self.judge_options.headers.items()):
             if value.startswith("env:"):
                 yield from secrets_of_headers({"authorization": variables.get(value.removeprefix("env:"), "")})
             else:
@@ -160,6 +169,7 @@ class Settings(_Frozen):
         for written in (self.target, self.judge, self.judge_base_url):
             yield from secrets_of_target(written or "")
         yield from secrets_of_params(self.params)
+        yield from secrets_of_params(self.judge_options.extra_body)
         yield from secrets_of_params(self.mapping.request if self.mapping else {})
 
     @property
@@ -171,6 +181,20 @@ class Settings(_Frozen):
     def window(self) -> int:
         """How many cases may be asked before they are needed; four times what is in flight unless set."""
         return self.look_ahead or 4 * self.concurrency
+
+
+def _resolved(table: str, headers: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
+    problems = [
+        f"{table}.{name}: the environment variable {value.removeprefix('env:')} is not set"
+        for name, value in headers.items()
+        if value.startswith("env:") and value.removeprefix("env:") not in variables
+    ]
+    if problems:
+        raise SettingsError(*problems)
+    return {
+        name: variables[value.removeprefix("env:")] if value.startswith("env:") else value
+        for name, value in headers.items()
+    }
 
 
 def load_settings(
@@ -309,7 +333,9 @@ def _is_shard(written: str) -> bool:
     return parts is not None and 1 <= int(parts[1]) <= int(parts[2])
 
 
-_TABLES: Mapping[str, type[BaseModel]] = {"gates": Gates, "regression": Regression, "mapping": TargetMapping}
+_TABLES: Mapping[str, type[BaseModel]] = {
+    "gates": Gates, "regression": Regression, "mapping": TargetMapping, "judge_options": JudgeOptions,
+}  # fmt: skip
 
 
 def _is_echo(error: Any) -> bool:
@@ -329,7 +355,7 @@ def _said(error: Any, place: str, given: Mapping[str, Option], options: Mapping[
         return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), known)}"
     if error["type"] == "missing":
         return f"{name} is missing"
-    may_hold_a_key = field == "headers" and isinstance(error["input"], str | list | tuple | dict)
+    may_hold_a_key = (field == "headers" or "headers" in rest) and isinstance(error["input"], str | list | tuple | dict)
     found = type(error["input"]).__name__ if may_hold_a_key else _short(error["input"])
     message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
     return f"{name} is {found}, expected {message}"

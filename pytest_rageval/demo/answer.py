@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_rageval.demo.chunking import NoteChunk
+from pytest_rageval.demo.draft import ModelDraft
 from pytest_rageval.demo.index import Hit
-from pytest_rageval.demo.llm import ModelDraft
 from pytest_rageval.demo.terms import text_terms
 
 CHUNKS_READ = 5

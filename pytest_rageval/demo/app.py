@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pytest_rageval.demo.llm import Llm, LlmError
+from pytest_rageval.demo.draft import LanguageModel, LlmError
 from pytest_rageval.demo.parameters import BODY_BYTES, BadRequest, parse_ask, parse_index
 from pytest_rageval.demo.system import System
 
@@ -21,7 +21,7 @@ AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
 _SWITCH = {"true": True, "1": True, "false": False, "0": False}
 
 
-def create_app(corpus: Path | None = None, *, graph: Path | None = None, llm: Llm | None = None) -> AsgiApp:
+def create_app(corpus: Path | None = None, *, graph: Path | None = None, llm: LanguageModel | None = None) -> AsgiApp:
     """The demo over its own notes, or over those of another folder of vaults (then without a graph, unless given).
 
     With a language model, that writes the answers and reranks, and the app belongs to the model's event loop.

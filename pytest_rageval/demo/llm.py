@@ -1,4 +1,4 @@
-"""What does a language model say to the question, and of the passages? The judges' client asks in the demo's words.
+"""The demo's language model: answers that it writes from passages, and how far it finds each passage relevant.
 
 Only `rageval demo serve --llm` makes one; which model and which server is said there and nowhere else.
 """
@@ -6,19 +6,26 @@ Only `rageval demo serve --llm` makes one; which model and which server is said 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
 
-from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.model import JudgeRequest, Rubric
+from pytest_rageval.demo.draft import LlmError, ModelDraft, PromptPassage
+from pytest_rageval.errors import ModelFailure, SettingsError
+from pytest_rageval.io.masking import public_target
+from pytest_rageval.llm.chat_model import Exchange
+from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.fencing import fenced_prompt, new_marker
+from pytest_rageval.llm.json_reply import (
+    QUOTES_THE_MARKER,
+    UnreadableReply,
+    number_of,
+    quotes_marker,
+    stated_object,
+    value_of,
+)
+from pytest_rageval.llm.model_spec import chat_model
+from pytest_rageval.model import Json
 from pytest_rageval.text import printable
-
-if TYPE_CHECKING:
-    from pytest_rageval.llm.chat_model import Exchange
-
-PROMPT = "cited-1"
-"""Version of the two prompts below."""
 
 PATIENCE_S = 55.0
 """For one reply, further attempts included: a question may take two, and its client waits for 120 s."""
@@ -69,24 +76,6 @@ words alone: {_NOT_THERE}
 """
 
 
-class LlmError(Exception):
-    """The model gave nothing that can be used; the message says why, in one line without credentials."""
-
-
-class PromptPassage(NamedTuple):
-    """A passage as the model is shown it: where it stands (path, headings, date), and its text."""
-
-    place: str
-    text: str
-
-
-class ModelDraft(NamedTuple):
-    """What the model wrote; `[2]` is the second passage that it was shown. None: they do not hold the answer."""
-
-    text: str | None
-    is_cut: bool = False
-
-
 class Llm:
     """The model that a spec names, spelt as for judges (`openai:MODEL@URL`, `http://HOST`); for one event loop.
 
@@ -95,20 +84,18 @@ class Llm:
     """
 
     def __init__(self, spec: str) -> None:
-        from pytest_rageval.judges.served_judge import chat_model
-        from pytest_rageval.llm.endpoint_options import EndpointOptions
-
+        self._spec = printable(public_target(spec))
         try:
             self._chat = chat_model(spec, EndpointOptions(timeout=PATIENCE_S, retries=1))
         except SettingsError as error:
-            raise SettingsError(*map(_of_this_option, error.problems)) from None
+            raise SettingsError(*map(self._of_this_option, error.problems)) from None
         self.name = printable(self._chat.model)
 
     async def check(self) -> None:
         """Raises a SettingsError where the server cannot be asked; costs nothing."""
         problem = await self._chat.check()
         if problem is not None:
-            raise SettingsError(_of_this_option(problem))
+            raise SettingsError(self._of_this_option(problem))
 
     async def relevance(
         self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
@@ -117,33 +104,37 @@ class Llm:
 
         Every passage has its score, or the reply counts for nothing.
         """
-        from pytest_rageval.judges.model.reply import QUOTES_THE_MARKER, UnreadableReply, read_reply
-
         numbers = [str(number) for number in range(1, len(passages) + 1)]
-        wanted = _ranking(numbers)
-        exchange, marker = await self._say(wanted, question, history, passages, 200 + 12 * len(passages))
+        exchange, marker = await self._say(
+            _RANKING, question, history, passages, 200 + 12 * len(passages), ("demo_rerank", _scores_schema(numbers))
+        )
+        text = exchange.reply.text or ""
         try:
-            reply = read_reply(exchange.said.text, wanted, marker, is_truncated=exchange.said.is_truncated)
+            if (flaw := exchange.reply.flaw) is not None:
+                raise UnreadableReply(flaw)
+            stated = stated_object(text)
+            scores = [float(number_of(number, value_of(stated, number), 0, 1)) for number in numbers]
         except UnreadableReply as unreadable:
             raise LlmError(f"{self.name}: no scores can be read from its reply: {unreadable.reason}") from None
-        if QUOTES_THE_MARKER in reply.flags:
+        if quotes_marker(text, stated, marker):
             raise LlmError(f"{self.name}: its reply {QUOTES_THE_MARKER} of the request")
-        return [reply.scores[number] for number in numbers]
+        return scores
 
     async def write(
         self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
     ) -> ModelDraft:
         """An answer from these passages; its citations are as the model wrote them. Raises LlmError."""
-        wanted = Rubric("demo_answer", PROMPT, PROMPT, (0, 1), {}, _WRITING, {})
-        exchange, marker = await self._say(wanted, question, history, passages, 800)
-        text = exchange.said.text.strip()
+        exchange, marker = await self._say(_WRITING, question, history, passages, 800)
+        text = (exchange.reply.text or "").strip()
+        if not exchange.reply.is_truncated and (flaw := exchange.reply.flaw) is not None:
+            raise LlmError(f"{self.name}: its reply cannot be used: {flaw}")
         if not text:
             raise LlmError(f"{self.name}: its reply is empty")
         if marker in text:
-            raise LlmError(f"{self.name}: its reply quotes the marker of the request")
+            raise LlmError(f"{self.name}: its reply {QUOTES_THE_MARKER} of the request")
         if text.lstrip("\"'*`[( ").upper().startswith(_NOT_THERE):
             return ModelDraft(None)
-        return ModelDraft(printable(text[:LONGEST_ANSWER]), exchange.said.is_truncated or len(text) > LONGEST_ANSWER)
+        return ModelDraft(printable(text[:LONGEST_ANSWER]), exchange.reply.is_truncated or len(text) > LONGEST_ANSWER)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -151,16 +142,14 @@ class Llm:
 
     async def _say(
         self,
-        wanted: Rubric,
+        template: str,
         question: str,
         history: Sequence[tuple[str, str]],
         passages: Sequence[PromptPassage],
         max_tokens: int,
+        schema: tuple[str, Mapping[str, Json]] | None = None,
     ) -> tuple[Exchange, str]:
-        """The reply, and the marker that fenced the material off."""
-        from pytest_rageval.judges.model.prompt import new_marker, render
-        from pytest_rageval.llm.chat_protocol import Message
-
+        """The reply, and the marker that fenced the material off; `schema` has a name before it."""
         variables = {
             "question": question[:LONGEST_TURN],
             "history": [{"role": role[:40], "text": text[:LONGEST_TURN]} for role, text in history[-TURNS:]],
@@ -170,33 +159,28 @@ class Llm:
             ],
         }
         marker = new_marker(variables)
-        prompt = render(wanted, JudgeRequest(wanted.name, wanted.prompt_version, variables), marker)
+        prompt = fenced_prompt(template, variables, marker)
+        schema_name, reply_schema = schema or ("demo_answer", None)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 exchange = await self._chat.say(
-                    [Message("user", prompt.text)],
-                    schema=wanted.schema or None,
-                    schema_name=wanted.name,
-                    max_tokens=max_tokens,
+                    [Message("user", prompt.text)], schema=reply_schema, schema_name=schema_name, max_tokens=max_tokens
                 )
-        except JudgeError as error:
-            raise LlmError(f"{self.name}: {error}") from None
+        except ModelFailure as failure:
+            raise LlmError(f"{self.name}: {failure}") from None
         except TimeoutError:
             raise LlmError(f"{self.name}: no reply within {PATIENCE_S:.0f} s") from None
         return exchange, marker
 
+    def _of_this_option(self, problem: str) -> str:
+        return f"--llm {self._spec}: {problem}"
 
-def _ranking(numbers: Sequence[str]) -> Rubric:
-    """What is asked about passages with these numbers: each one's score under its number."""
-    schema = {
+
+def _scores_schema(numbers: Sequence[str]) -> Mapping[str, Json]:
+    """The reply that is asked for about passages with these numbers: each one's score under its number."""
+    return {
         "type": "object",
         "additionalProperties": False,
         "required": list(numbers),
         "properties": {number: {"type": "number", "minimum": 0, "maximum": 1} for number in numbers},
     }
-    return Rubric("demo_rerank", PROMPT, PROMPT, (0, 1), {number: number for number in numbers}, _RANKING, schema)
-
-
-def _of_this_option(problem: str) -> str:
-    """What the judges' client says is wrong, without calling the demo's model a judge."""
-    return "--llm: " + re.sub(r"\bjudge(?:'s)? ", "", problem, count=1)

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_rageval.demo.chunking import NoteChunk
+from pytest_rageval.demo.draft import LanguageModel, LlmError, PromptPassage
 from pytest_rageval.demo.index import Hit
-from pytest_rageval.demo.llm import Llm, LlmError, PromptPassage
 from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.demo.retrieval import Retrieved, milliseconds_since
 from pytest_rageval.demo.terms import text_terms
@@ -48,7 +48,7 @@ class Reranked(NamedTuple):
     rerank_ms: float
 
 
-async def rerank(ask: Ask, found: Retrieved, rarity: Callable[[str], float], llm: Llm | None) -> Reranked:
+async def rerank(ask: Ask, found: Retrieved, rarity: Callable[[str], float], llm: LanguageModel | None) -> Reranked:
     """The retrieved chunks by their relevance, those below the threshold or `min_score` left out.
 
     Where the model fails, all scores are lexical: those of two scales are never mixed. Equal ones keep their order.

@@ -9,11 +9,11 @@ from typing import Any
 
 from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, Written, checked, write
 from pytest_rageval.demo.chunking import CHUNKER, NoteChunk
+from pytest_rageval.demo.draft import PROMPT as LLM_PROMPT
+from pytest_rageval.demo.draft import LanguageModel
 from pytest_rageval.demo.folders import Folders
 from pytest_rageval.demo.index import Hit
 from pytest_rageval.demo.library import Built, Library
-from pytest_rageval.demo.llm import PROMPT as LLM_PROMPT
-from pytest_rageval.demo.llm import Llm
 from pytest_rageval.demo.parameters import Ask, BadRequest
 from pytest_rageval.demo.rerank import THRESHOLD, Reranked, passage, rerank
 from pytest_rageval.demo.retrieval import Retrieved, milliseconds_since, retrieve
@@ -27,7 +27,7 @@ class System:
     May be used from any thread and event loop; with a language model, from that model's loop only.
     """
 
-    def __init__(self, corpus: Path | None = None, graph: Path | None = None, llm: Llm | None = None) -> None:
+    def __init__(self, corpus: Path | None = None, graph: Path | None = None, llm: LanguageModel | None = None) -> None:
         if corpus is None:
             corpus, graph = HERE / "corpus", graph or HERE / "knowledge" / "graph.toml"
         self.library = Library(corpus, graph)

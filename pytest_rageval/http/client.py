@@ -1,42 +1,30 @@
-"""How is a server asked, and what may go wrong on the way? The only module that imports httpx.
+"""The HTTP client of targets and model endpoints alike.
 
-`SlottedClient` sends requests for targets and judges alike: a total deadline an attempt, retries only where they are
-safe, a limit on what a reply may hold, and no credential in anything that can be read afterwards.
+`SlottedClient` sends requests: a total deadline an attempt, retries only where they are safe, a limit on what a reply
+may hold, and no credential in anything that can be read afterwards.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import json as json_
-import os
-import re
-import socket
-import ssl
-import urllib.request
-import zlib
-from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
-from urllib.parse import unquote
 
 import httpx
 
-from pytest_rageval.errors import SettingsError
-from pytest_rageval.http.retries import REPEATABLE_STATUS, RETRIED_STATUS, HttpFailure, seconds_of, try_again
+from pytest_rageval.http.address import Address, LoggedURL, address_of, checked_headers
+from pytest_rageval.http.connecting import proxy_of, tls_context
+from pytest_rageval.http.failures import CONNECT_TIMEOUT, HttpFailure, excerpt, kind_of, reason_of
+from pytest_rageval.http.limits import EXCERPT_BYTES, beginning_of, bounded_body, header_excess
+from pytest_rageval.http.retries import REPEATABLE_STATUS, RETRIED_STATUS, longest_wait, try_again
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
-from pytest_rageval.text import printable
 
-__all__ = ["HttpFailure", "HttpReply", "SlottedClient", "endpoint", "probe", "public_url"]
-
-CONNECT_TIMEOUT = 10.0
-"""Seconds for one connection to come about."""
-EXCERPT = 200
-"""Characters of a reply that a message quotes."""
-_EXCERPT_BYTES = 4096
+KEPT_IDLE = 4.0
+"""Seconds for which a connection is kept for the next request; many servers close after 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +34,8 @@ class HttpReply:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    attempts: int = 1
+    """How often the request was sent, retries and replaced connections included."""
 
 
 class SlottedClient:
@@ -58,8 +48,9 @@ class SlottedClient:
     headers    sent with every request; what looks like a credential among them is masked in replies and messages
     app        an ASGI application of this process to ask in place of the network
     backoff    seconds before the first retry, doubled for each further one, with as much again of jitter
-    is_repeatable  a request that was worked on may be sent again at no harm: 500, 529, time-outs and connections that
-               break off are retried too
+    is_repeatable  a request that was worked on may be sent again at no harm: 408, 409, 425, 500, 529, time-outs and
+               connections that break off are retried too
+    status_in  the status that a reply means, by its own and its body: some servers hide an error in a 200
     """
 
     def __init__(
@@ -73,6 +64,7 @@ class SlottedClient:
         app: Any = None,
         backoff: float = 0.5,
         is_repeatable: bool = False,
+        status_in: Callable[[int, bytes], int] | None = None,
     ) -> None:
         self.timeout = timeout
         self.retries = retries
@@ -80,10 +72,13 @@ class SlottedClient:
         self.backoff = backoff
         self._retried_status = REPEATABLE_STATUS if is_repeatable else RETRIED_STATUS
         self._retried_kinds = frozenset({"connect", "timeout", "reset"} if is_repeatable else {"connect"})
-        self._headers = _checked(headers or {})
+        self._status_in = status_in or (lambda status, _: status)
+        self._headers = checked_headers(headers or {})
         self._transport = None if app is None else httpx.ASGITransport(app=app)
         self._free = asyncio.Semaphore(slots)
-        self._idle: list[httpx.AsyncClient] = []
+        self._idle: dict[str | None, list[httpx.AsyncClient]] = {}
+        """By the proxy that they use."""
+        self._proxies: dict[str, str | None] = {}
 
     async def request(
         self,
@@ -95,18 +90,20 @@ class SlottedClient:
         before_retry: Callable[[], Awaitable[None]] | None = None,
     ) -> HttpReply:
         """Send one request, `json` as its body where given; raises HttpFailure unless a reply with 2xx comes."""
-        address = _address(url)
-        sent = address.headers | self._headers | _checked(headers or {})
-        mask = Mask([*secrets_of_headers(sent), *address.secrets])
+        address = address_of(url)
+        sent = address.headers | self._headers | checked_headers(headers or {})
+        proxy = self._proxy(address)
+        mask = Mask([*secrets_of_headers(sent), *address.secrets, *secrets_of_url(proxy or "")])
+        name = f"{method} {address.shown}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
         body = None
         if json is not None:
             sent["content-type"] = "application/json"
             body = json_.dumps(json, allow_nan=False).encode()
-        async with self._slot() as client:
+        async with self._slot(proxy) as (client, is_reused):
             request = client.build_request(method, address.url, content=body, headers=sent)
-            request.url = _LoggedURL(request.url)
+            request.url = LoggedURL(request.url)
             deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
-            call = _Call(client, request, f"{method} {address.shown}", mask, deadline)
+            call = _Call(client, request, name, mask, deadline, is_reused=is_reused)
             try:
                 return await self._attempt(call)
             except HttpFailure as failure:
@@ -123,29 +120,43 @@ class SlottedClient:
 
     async def aclose(self) -> None:
         """Close the connections that are idle; call it when no request is under way."""
-        while self._idle:
-            await self._idle.pop().aclose()
+        for clients in self._idle.values():
+            while clients:
+                await clients.pop().aclose()
+
+    def _proxy(self, address: Address) -> str | None:
+        if self._transport is not None:
+            return None
+        host = f"{address.url.scheme}://{address.url.netloc.decode('ascii', 'replace')}"
+        if host not in self._proxies:
+            self._proxies[host] = proxy_of(str(address.url))
+        return self._proxies[host]
 
     @asynccontextmanager
-    async def _slot(self) -> AsyncIterator[httpx.AsyncClient]:
+    async def _slot(self, proxy: str | None) -> AsyncIterator[tuple[httpx.AsyncClient, bool]]:
+        """A client for this proxy, and whether it was used before."""
         async with self._free:
             # The last used comes first, so that few connections are kept warm when little is in flight.
-            client = self._idle.pop() if self._idle else self._new_client()
+            idle = self._idle.setdefault(proxy, [])
+            is_reused = bool(idle)
+            client = idle.pop() if is_reused else self._new_client(proxy)
             try:
-                yield client
+                yield client, is_reused
             finally:
-                self._idle.append(client)
+                idle.append(client)
 
-    def _new_client(self) -> httpx.AsyncClient:
+    def _new_client(self, proxy: str | None) -> httpx.AsyncClient:
         # One client a slot: a shared pool scans all of its connections at each request (1,426 µs of CPU a request at 64
         # in flight, 507 µs this way). Cookies are refused: cases would hear of each other through them.
         return httpx.AsyncClient(
-            verify=_tls(),
+            verify=tls_context(),
             transport=self._transport,
             headers={"accept": "application/json", "accept-encoding": "gzip", "user-agent": "pytest-rageval"},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             follow_redirects=False,
-            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEPT_IDLE),
+            proxy=proxy,
+            trust_env=False,  # which proxy is used is decided here, once, and named in messages
             timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT),
         )
 
@@ -153,43 +164,84 @@ class SlottedClient:
         if before is not None:
             await before()
         seconds = min(self.timeout, call.seconds_left())
+        call.attempts += 1
         try:
             # httpx counts time by single reads, so a body that drips would never end.
             async with asyncio.timeout(seconds):
-                response = await call.client.send(call.request, stream=True)
+                response = await self._sent(call)
                 try:
                     return await self._reply(call, response)
                 finally:
                     await response.aclose()
         except TimeoutError:
-            message = f"{call.name}: no complete reply within {max(seconds, 0):.3g} s"
+            total = f"timeout × (retries + 1) = {self.timeout * (self.retries + 1):.6g} s"
+            limit = "timeout" if seconds == self.timeout else f"what was left of {total}"
+            message = f"{call.name}: no complete reply within {max(seconds, 0):.3g} s ({limit})"
             raise HttpFailure("timeout", message, is_retryable="timeout" in self._retried_kinds) from None
         except httpx.TransportError as error:
-            kind = _kind_of(error)
-            message = call.mask.text(f"{call.name}: {_reason(error)}")
+            kind = kind_of(error)
+            message = call.mask.text(f"{call.name}: {reason_of(error)}")
             raise HttpFailure(kind, message, is_retryable=kind in self._retried_kinds) from None
+
+    async def _sent(self, call: _Call) -> httpx.Response:
+        """The beginning of the reply. Where a kept connection turns out to be closed, another one is taken, once.
+
+        A server that closes an idle connection may do so while the request is on its way: nothing was wrong with it.
+        """
+        if not call.is_reused:
+            return await call.client.send(call.request, stream=True)
+        call.is_reused = False
+        trace = _Trace()
+        call.request.extensions["trace"] = trace
+        try:
+            return await call.client.send(call.request, stream=True)
+        except (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError) as error:
+            is_closed = not isinstance(error, httpx.RemoteProtocolError) or "without sending" in str(error)
+            if trace.has_connected or not is_closed:
+                raise
+        finally:
+            del call.request.extensions["trace"]
+        call.attempts += 1
+        return await call.client.send(call.request, stream=True)
 
     async def _reply(self, call: _Call, response: httpx.Response) -> HttpReply:
         status = response.status_code
+        if (excess := header_excess(response.headers)) is not None:
+            raise HttpFailure("too_large", f"{call.name}: {excess}", status=status)
         if 300 <= status < 400:
-            to = _excerpt(call.mask.text(public_url(response.headers.get("location", ""))))
+            to = excerpt(call.mask.text(public_url(response.headers.get("location", ""))))
             message = (
                 f"{call.name}: status {status}, redirect to {to or 'nowhere'}; not followed, give that URL instead"
             )
             raise HttpFailure("invalid_response", message, status=status)
         if not 200 <= status < 300:
-            raise _refusal(call, response, await _beginning(response), self._retried_status)
+            beginning = await beginning_of(response)
+            meant = self._status_in(status, beginning)
+            raise _refusal(call, response, beginning, meant, is_retryable=meant in self._retried_status)
         try:
-            body, is_whole = await _decompressed(response, self.max_bytes)
+            body, is_whole = await bounded_body(response, self.max_bytes)
         except ValueError as error:
             raise HttpFailure("invalid_response", f"{call.name}: {error}", status=status) from None
         if not is_whole:
             message = f"{call.name}: the reply is larger than {self.max_bytes:,} bytes"
             raise HttpFailure("too_large", message, status=status)
-        return HttpReply(status, dict(response.headers), call.mask.bytes(body))
+        meant = self._status_in(status, body)
+        if meant != status:
+            raise _refusal(call, response, body, meant, is_retryable=meant in self._retried_status)
+        return HttpReply(status, dict(response.headers), call.mask.bytes(body), call.attempts)
 
 
-@dataclass(frozen=True, slots=True)
+class _Trace:
+    """Hears of a request's steps whether a connection was made for it."""
+
+    def __init__(self) -> None:
+        self.has_connected = False
+
+    async def __call__(self, event: str, _: Mapping[str, Any]) -> None:
+        self.has_connected |= event.startswith("connection.connect")
+
+
+@dataclass(slots=True)
 class _Call:
     """One request under way: how it is named in messages, what is masked in them, and when its time is over."""
 
@@ -198,197 +250,29 @@ class _Call:
     name: str
     mask: Mask
     deadline: float
+    is_reused: bool
+    """Whether its connection may have been kept from an earlier request."""
+    attempts: int = 0
 
     def seconds_left(self) -> float:
         return self.deadline - asyncio.get_running_loop().time()
 
 
-# ── replies ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _refusal(call: _Call, response: httpx.Response, beginning: bytes, retried: frozenset[int]) -> HttpFailure:
-    """A status of 400 or more as a failure, with whether and when to try again."""
-    status, asked = response.status_code, response.headers.get("retry-after")
-    said = _excerpt(call.mask.text(beginning.decode("utf-8", "replace")))
-    message = f"{call.name}: status {status}" + (f": {said}" if said else "")
-    is_retryable = status in retried
-    retry_after = seconds_of(asked) if is_retryable and asked is not None else None
+def _refusal(
+    call: _Call, response: httpx.Response, beginning: bytes, status: int, *, is_retryable: bool
+) -> HttpFailure:
+    """A reply that means a status of 400 or more as a failure, with when to try again."""
+    asked = response.headers.get_list("retry-after")
+    body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
+    message = f"{call.name}: status {response.status_code}"
+    if response.status_code < 300:
+        message += f" with an error of status {status}"
+    if shown := excerpt(body):
+        message += f": {shown}"
+    retry_after = longest_wait(asked) if is_retryable else None
     left = max(0.0, call.seconds_left())
     if retry_after is not None and retry_after > left:
         message += f"; asks to wait {retry_after:.6g} s, more than the {left:.3g} s left for this request"
-        return HttpFailure("rate_limited", message, status=status, retry_after=retry_after)
+        return HttpFailure("rate_limited", message, status=status, retry_after=retry_after, body=body)
     kind = "rate_limited" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
-    return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after)
-
-
-async def _decompressed(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
-    """The body, and whether it is whole; reading ends where it passes the limit. ValueError for a bad encoding.
-
-    httpx would inflate each network chunk at once, a thousandfold and once more for each further encoding named.
-    """
-    encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("", "identity", "gzip", "x-gzip"):
-        raise ValueError(f"content-encoding {_excerpt(encoding)!r} was not asked for; only gzip is accepted")
-    inflate = _Gunzip() if encoding.endswith("gzip") else None
-    body = bytearray()
-    async for raw in response.aiter_raw():
-        body += inflate.some(raw, limit + 1 - len(body)) if inflate else raw
-        if len(body) > limit:
-            return bytes(body[:limit]), False
-    if inflate and inflate.is_cut:
-        raise ValueError("the gzip body ends before its end")
-    return bytes(body), True
-
-
-class _Gunzip:
-    """Inflates piece by piece, and no more of it than there is room for."""
-
-    def __init__(self) -> None:
-        self._stream = zlib.decompressobj(wbits=31)
-        self._has_begun = False
-
-    @property
-    def is_cut(self) -> bool:
-        return self._has_begun and not self._stream.eof
-
-    def some(self, raw: bytes, room: int) -> bytes:
-        """At most `room` (≥ 1) bytes; what is left behind then does not matter, the reply is too large."""
-        out = bytearray()
-        while raw and len(out) < room:
-            if self._stream.eof:  # gzip allows several members in a row
-                self._stream = zlib.decompressobj(wbits=31)
-            self._has_begun = True
-            try:
-                out += self._stream.decompress(raw, room - len(out))
-            except zlib.error as error:
-                raise ValueError(f"the body is not the gzip it claims to be: {error}") from None
-            raw = self._stream.unused_data
-        return bytes(out)
-
-
-async def _beginning(response: httpx.Response) -> bytes:
-    """As much of a refusal's body as a message may quote; nothing where it cannot be read."""
-    try:
-        return (await _decompressed(response, _EXCERPT_BYTES))[0]
-    except (ValueError, httpx.TransportError):
-        return b""
-
-
-def _kind_of(error: httpx.TransportError) -> str:
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-        return "connect"
-    if isinstance(error, httpx.TimeoutException):
-        return "timeout"
-    if isinstance(error, httpx.RemoteProtocolError) and not re.search("disconnected|closed", str(error)):
-        return "invalid_response"
-    return "reset"
-
-
-def _reason(error: httpx.TransportError) -> str:
-    """What happened, in the words of the operating system where it has some."""
-    if isinstance(error, httpx.ConnectTimeout):
-        return f"no connection within {CONNECT_TIMEOUT:g} s"
-    deepest: BaseException | None = error
-    while deepest is not None:
-        while isinstance(deepest, BaseExceptionGroup):
-            deepest = deepest.exceptions[0]
-        if isinstance(deepest, OSError) and deepest.strerror:
-            return _os_words(deepest)
-        deepest = deepest.__cause__ or deepest.__context__
-    return _excerpt(str(error)) or type(error).__name__
-
-
-def _os_words(error: OSError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"TLS certificate not accepted: {_excerpt(error.verify_message)}"
-    if error.errno and error.errno > 0 and not isinstance(error, ssl.SSLError):
-        return os.strerror(error.errno)  # asyncio has texts of its own there
-    return _excerpt(error.strerror or str(error)) or type(error).__name__
-
-
-def _excerpt(text: str) -> str:
-    line = printable(" ".join(text[: 4 * EXCERPT].split()))
-    return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
-
-
-# ── addresses ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def endpoint(url: str, path: str, **query: str) -> str:
-    """The address of `path` below a base URL, whose own path and query are kept; SettingsError if it is no HTTP URL."""
-    shown = printable(public_url(url))
-    try:
-        base = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise SettingsError(f"{shown!r} is not a URL: {error}") from None
-    if base.scheme not in ("http", "https") or not base.host:
-        raise SettingsError(f"{shown!r} is not an HTTP URL; write it as in http://localhost:8080")
-    return str(base.copy_with(path=base.path.rstrip("/") + path, fragment=None).copy_merge_params(query))
-
-
-@dataclass(frozen=True, slots=True)
-class _Address:
-    """A URL without its user and password, which go into a header; and as it may be shown."""
-
-    url: httpx.URL
-    shown: str
-    headers: dict[str, str]
-    secrets: tuple[str, ...]
-
-
-@functools.lru_cache(maxsize=64)
-def _address(url: str) -> _Address:
-    parsed = httpx.URL(url)
-    if not parsed.userinfo:
-        return _Address(parsed, public_url(url), {}, tuple(secrets_of_url(url)))
-    basic = b64encode(unquote(parsed.userinfo.decode()).encode()).decode()
-    headers = {"authorization": f"Basic {basic}"}
-    return _Address(parsed.copy_with(userinfo=b""), public_url(url), headers, tuple(secrets_of_url(url)))
-
-
-class _LoggedURL(httpx.URL):
-    """httpx writes the URL of each request to its log: there, too, without credentials."""
-
-    def __str__(self) -> str:
-        return public_url(super().__str__())
-
-
-def _checked(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers in lower case, if they can be sent; a value is never quoted, it may be a secret."""
-    for name, value in headers.items():
-        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
-            raise SettingsError(f"header {printable(name)!r} is not a header name")
-        if not (value.isascii() and value.isprintable()):
-            raise SettingsError(f"header {name}: its value holds characters that cannot be sent; use printable ASCII")
-    return {name.lower(): value for name, value in headers.items()}
-
-
-@functools.cache
-def _tls() -> ssl.SSLContext:
-    return httpx.create_ssl_context()  # 75 ms, so one for all
-
-
-# ── before the first request ──────────────────────────────────────────────────────────────────────────────────
-
-
-def probe(url: str, timeout: float = 5.0) -> str | None:
-    """Try one TCP connection (with TLS for https) to the URL's host: None if it comes about, else why not, in one line.
-
-    Where a proxy of the environment stands between, nothing is tried.
-    """
-    parsed = httpx.URL(url)
-    port = parsed.port or (443 if parsed.scheme == "https" else 80)
-    if parsed.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(parsed.host):
-        return None
-    try:
-        with socket.create_connection((parsed.host, port), timeout) as connection:
-            if parsed.scheme == "https":
-                with _tls().wrap_socket(connection, server_hostname=parsed.host):
-                    return None
-    except TimeoutError:
-        return f"cannot connect to {public_url(url)}: no connection within {timeout:g} s"
-    except OSError as error:
-        return f"cannot connect to {public_url(url)}: {_os_words(error)}"
-    except UnicodeError:
-        return f"cannot connect to {public_url(url)}: the host name is not valid"
-    return None
+    return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after, body=body)

@@ -1,13 +1,15 @@
-"""When is a request sent again, and after how long? Only where that is safe, and never earlier than the server asks."""
+"""Retries of failed requests: only where that is safe, and never earlier than the server asks."""
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
+
+from pytest_rageval.http.failures import HttpFailure
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -17,32 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RETRIED_STATUS = frozenset({429, 502, 503, 504})
-REPEATABLE_STATUS = RETRIED_STATUS | {500, 529}
+REPEATABLE_STATUS = RETRIED_STATUS | {408, 409, 425, 500, 529}
 """Where a request may be worked on twice at no harm; 529 is Anthropic's word for overloaded."""
 _LONGEST_BACKOFF = 5.0
-
-
-class HttpFailure(Exception):
-    """A request got no usable reply. The message is one line without credentials.
-
-    `kind` is one of connect, timeout, reset, http_4xx, http_5xx, rate_limited, too_large, invalid_response; `status`
-    is None where none came; `retry_after` is what the server asks for, in seconds.
-    """
-
-    def __init__(
-        self,
-        kind: str,
-        message: str,
-        *,
-        status: int | None = None,
-        is_retryable: bool = False,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.status = status
-        self.is_retryable = is_retryable
-        self.retry_after = retry_after
 
 
 async def try_again(
@@ -92,10 +71,20 @@ async def try_again(
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
+def longest_wait(headers: Iterable[str]) -> float | None:
+    """The longest of several Retry-After headers, in seconds from now; None where none makes sense."""
+    waits = [seconds_of(value) for header in headers for value in _ALTERNATIVES.split(header)]
+    return max((wait for wait in waits if wait is not None), default=None)
+
+
+# A proxy may have put several headers into one; the comma of a date stands behind letters.
+_ALTERNATIVES = re.compile(r"(?<=[0-9T]),\s*")
+
+
 def seconds_of(retry_after: str) -> float | None:
     """A Retry-After header in seconds from now (0 for a date that is past); None where it is nonsense."""
     text = retry_after.strip()
-    if re.fullmatch("[0-9]+", text):
+    if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
         return float(text)
     try:
         date = parsedate_to_datetime(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from pytest_rageval.io.masking import public_params
 from pytest_rageval.model import Judgement, JudgeRequest
 
 
@@ -11,8 +12,9 @@ from pytest_rageval.model import Judgement, JudgeRequest
 class Judge(Protocol):
     """Scores what no formula can.
 
-    `model` names what judges, with its build where known, and is part of every cache key. `rubrics` are those it
-    can answer. `heuristic` is True where no model is behind it.
+    `model` names what judges, with its build where known. It is part of every cache key, unless the judge has an
+    attribute `identity`, which then names the server as well. `rubrics` are those it can answer. `heuristic` is True
+    where no model is behind it.
     """
 
     model: str
@@ -33,9 +35,19 @@ class JudgementCache(Protocol):
     def put(self, key: str, judgement: Judgement) -> None: ...
 
 
+def identity_of(judge: Judge) -> str:
+    """What a judge is, its server included: its `identity` where it has one, else its model."""
+    identity: str = getattr(judge, "identity", judge.model)
+    return identity
+
+
 def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:
     """The judge as config.json names it."""
-    known: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}
+    description: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}
+    if identity_of(judge) != judge.model:
+        description["identity"] = identity_of(judge)
     if not judge.heuristic:
-        known |= {"temperature": temperature, "pinned": getattr(judge, "is_pinned", None)}
-    return known
+        description |= {"temperature": temperature, "pinned": getattr(judge, "is_pinned", None)}
+        if options := getattr(judge, "options", None):
+            description["options"] = public_params(options)
+    return description

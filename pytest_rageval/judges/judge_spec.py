@@ -1,4 +1,4 @@
-"""Which judge is meant? By a written spec (`lexical`, `openai:MODEL`, `module:object`) or by a fixture's object."""
+"""The judge that a written spec (`lexical`, `openai:MODEL`, `module:object`) or a fixture's object means."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def judge_from_spec(
 
         return served_judge(name, rest, options)
     if colon and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(rest):
-        found = _from_dotted_path(spec, name, rest, root)
-        if found is not _NO_MODULE:
-            return _checked(spec, found)
+        candidate = _from_dotted_path(spec, name, rest, root)
+        if candidate is not _NO_MODULE:
+            return _checked(spec, candidate)
     if _MODEL.fullmatch(spec) is None or options.base_url is None:
         raise _unknown(spec)
     from pytest_rageval.judges.served_judge import served_judge
@@ -147,6 +147,10 @@ def _failed(error: Exception) -> str:
 
 
 def _unknown(spec: str) -> SettingsError:
-    spellings = [*_SPELLINGS, *sorted(f"{one.name}:…" for one in entry_points(group=GROUP)), "package.module:object"]
+    spellings = [
+        *_SPELLINGS,
+        *sorted(f"{plugged_in.name}:…" for plugged_in in entry_points(group=GROUP)),
+        "package.module:object",
+    ]
     model = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
     return SettingsError(f"unknown judge {printable(public_target(spec))!r}{model}; known: {', '.join(spellings)}")

@@ -5,50 +5,75 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Question, below, count, server_name, text_of
-from pytest_rageval.llm.credentials import ANTHROPIC_KEY, x_api_key
+from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, below
+from pytest_rageval.llm.chat_reply import (
+    ChatReply,
+    Ending,
+    misfit,
+    object_at,
+    server_name,
+    string_at,
+    text_at,
+    token_count,
+    unread_fields,
+)
+from pytest_rageval.llm.credentials import ANTHROPIC_KEY, KeySource, api_key, judge_key
 from pytest_rageval.model import Json
 
-URL = "https://api.anthropic.com"
+ANTHROPIC_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
+_ENDINGS: Mapping[str | None, Ending] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
 
 
 class AnthropicWire:
     """POST …/v1/messages. The reply's schema is sent as that of a tool which must be used."""
 
-    def __init__(self, url: str | None = None, *, needs_key: bool = True) -> None:
-        self.chat_url = below(url or URL, "/messages")
-        self.models_url = below(url or URL, "/models")
-        key, self.key_name = x_api_key(self.chat_url, ANTHROPIC_KEY, URL, is_needed=needs_key)
+    api = "anthropic"
+    text_path = "content"
+
+    def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
+        self.chat_url = below(url or ANTHROPIC_URL, "/messages")
+        self.models_url = below(url or ANTHROPIC_URL, "/models")
+        key, self.key_name = api_key("x-api-key", key_of(self.chat_url, ANTHROPIC_KEY, ANTHROPIC_URL))
         self.headers = {"anthropic-version": VERSION, **key}
 
-    def body(self, question: Question, manner: Manner) -> dict[str, Json]:
-        """What is sent; there is no seed, and the limit has one name."""
+    def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
+        """What is sent; there is no seed, and the limit has one name and must be there."""
         sent: dict[str, Json] = {
             "model": question.model,
             "messages": [{"role": role, "content": text} for role, text in question.messages],
-            "max_tokens": question.max_tokens,
         }
-        if manner.sends_temperature:
+        if question.max_tokens is not None:
+            sent["max_tokens"] = question.max_tokens
+        if question.temperature is not None and manner.sends_temperature:
             sent["temperature"] = min(question.temperature, 1.0)  # its scale ends there
         if question.schema is not None and manner.form == "schema":
             tool = {"name": question.schema_name, "description": "Hand in the reply that was asked for."}
             sent["tools"] = [{**tool, "input_schema": dict(question.schema)}]
             sent["tool_choice"] = {"type": "tool", "name": question.schema_name}
-        return sent
+        return {**sent, **question.parameters, "model": sent["model"], "messages": sent["messages"]}
 
     def read(self, data: Json) -> ChatReply:
         """The input of the tool, where it was used, else the text."""
-        content = data.get("content") if isinstance(data, Mapping) else None
+        reply = object_at(data, "")
+        content = reply.get("content")
         if not isinstance(content, list) or not all(isinstance(part, Mapping) for part in content):
-            raise ValueError("its content is not a list of blocks")
+            raise misfit("content", content, "a list of blocks")
         inputs = [part.get("input") for part in content if part.get("type") == "tool_use"]
-        text = json.dumps(inputs[0], ensure_ascii=False) if len(inputs) == 1 else text_of(content)
-        usage = data.get("usage")
+        text = json.dumps(inputs[0], ensure_ascii=False) if len(inputs) == 1 else text_at(content, "content")
+        reason = string_at(reply.get("stop_reason"), "stop_reason")
+        usage = reply.get("usage")
         return ChatReply(
-            text,
-            data.get("stop_reason") == "max_tokens",
-            count(usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
-            count(usage, "output_tokens"),
-            server_name(data.get("model")),
+            text=text,
+            ending=_ENDINGS.get(reason),
+            finish_reason=reason,
+            tokens_in=token_count(usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+            tokens_out=token_count(usage, "output_tokens"),
+            model=server_name(reply.get("model")),
+            usage=usage,
+            beside={"reply": unread_fields(reply, ("content", "model", "stop_reason", "usage"))},
         )

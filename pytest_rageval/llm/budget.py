@@ -1,8 +1,8 @@
-"""How much money may judging cost? A limit for all judges of the process that are given the same budget."""
+"""The budget: what asking models may cost, for all in the process that are given the same one."""
 
 from __future__ import annotations
 
-from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.llm.prices import Tariff
 
 
@@ -18,9 +18,9 @@ class Budget:
         return self.spent_usd >= self.max_usd
 
     def check(self) -> None:
-        """Before each new request: a JudgeError of kind budget where nothing is left."""
+        """Before each new request: a ModelFailure of kind budget where nothing is left."""
         if self.is_reached:
-            raise JudgeError(
+            raise ModelFailure(
                 "budget",
                 f"--rageval-max-cost: {self.spent_usd:.4g} of {self.max_usd:.4g} US dollars are spent, so nothing more "
                 "is judged; what was judged is kept in the judge cache",

@@ -6,42 +6,63 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_rageval.errors import JudgeError
-from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, told_error
+from pytest_rageval.llm.chat_protocol import Manner, Message, Question, Wire, after_refusal, reply_from
+from pytest_rageval.llm.chat_reply import ChatReply
+from pytest_rageval.llm.endpoint import RequestRefused
 from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.model_identity import model_identity
 from pytest_rageval.llm.prices import Tariff
-from pytest_rageval.llm.provider import Provider, RequestRefused
+from pytest_rageval.llm.provider import Provider
 from pytest_rageval.llm.rate_limit import RequestSlot, estimated_tokens
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
 SEED = 1
-"""Sent with every request that may hold a seed, so that equal requests get equal replies as far as a server can."""
+"""Sent with every request that may hold a seed, so that equal requests get equal replies as far as a server can; each
+further trial of a request has the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A reply, what it took, and what could not be asked for (see `Manner.left_out`)."""
 
-    said: ChatReply
+    reply: ChatReply
     cost_usd: float | None
     latency_ms: float
     left_out: tuple[str, ...] = ()
 
 
 class ChatModel:
-    """One model at one server. `notes` says what the server refused to be told, one line each."""
+    """One model at one server.
+
+    `identity` names both; `notes` says what the server refused to be told, one line each.
+    """
 
     def __init__(
         self, wire: Wire, model: str, options: EndpointOptions, *, tariff: Tariff | None = None, backoff: float = 0.5
     ) -> None:
         self.model = model
+        self.url = wire.chat_url
+        self.identity = model_identity(wire.api, model, wire.chat_url, options.server_name)
         self.temperature = options.temperature
         self.notes: list[str] = []
+        self._parameters = options.parameters
+        self.max_tokens = options.max_tokens
         self._wire = wire
         self._manner = Manner()
         self.tariff = tariff or Tariff(model, wire.chat_url)
-        self._provider = Provider(wire.chat_url, wire.headers, wire.key_name, self.tariff, options, backoff=backoff)
+        headers = {**wire.headers, **{name.lower(): value for name, value in options.headers.items()}}
+        self._provider = Provider(wire.chat_url, headers, wire.key_name, self.tariff, options, backoff=backoff)
+
+    @property
+    def options(self) -> dict[str, Json]:
+        """What the user has the provider told, as far as replies depend on it."""
+        limit = {} if self.max_tokens is None else {"max_tokens": self.max_tokens}
+        return limit | self._parameters
+
+    def sampling(self, max_tokens: int) -> dict[str, Json]:
+        """What replies depend on beside model and messages, as a cache's key holds it."""
+        return {"temperature": self.temperature, "seed": SEED, "max_tokens": max_tokens, **self._parameters}
 
     async def say(
         self,
@@ -50,20 +71,24 @@ class ChatModel:
         schema: Mapping[str, Json] | None = None,
         schema_name: str = "reply",
         max_tokens: int = 2048,
+        trial: int = 0,
     ) -> Exchange:
-        """Send a conversation; a reply that comes is paid for, whatever it is worth. Raises JudgeError.
+        """Send a conversation; a reply that comes is paid for, whatever it is worth. Raises ModelFailure.
 
         schema      JSON Schema of the reply, where the server can keep to one
         max_tokens  of the reply; where they do not suffice, it comes truncated
+        trial       of the same request; each has a seed of its own
         """
         name = re.sub(r"[^A-Za-z0-9_-]", "_", schema_name)[:64]
-        question = Question(self.model, messages, name, schema, self.temperature, SEED, max_tokens)
+        question = Question(
+            self.model, messages, name, schema, self.temperature, SEED + trial, max_tokens, self._parameters
+        )
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
         async with self._provider.turn(estimate) as turn:
             data, latency_ms, manner = await self._asked(question, turn)
-            said = self._read(data)
-            cost = self._provider.pay(turn, said.tokens_in, said.tokens_out)
-        return Exchange(said, cost, latency_ms, manner.left_out)
+            reply = reply_from(self._wire, data, self._provider.where)
+            cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out)
+        return Exchange(reply, cost, latency_ms, manner.left_out)
 
     async def check(self) -> str | None:
         """Why the server cannot be asked, in one line, or None; costs nothing."""
@@ -80,9 +105,9 @@ class ChatModel:
             try:
                 data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn)
             except RequestRefused as refusal:
-                manner = after_refusal(manner, refusal.said)
+                manner = after_refusal(manner, refusal.error)
                 if manner is None:
-                    raise refusal.error from None
+                    raise
                 await turn.again()
             else:
                 self._keep(manner)
@@ -93,7 +118,7 @@ class ChatModel:
         """From now on in this manner; others may have found out something else at the same time, so both count."""
         if manner == self._manner:
             return
-        known = set(self._manner.left_out)
+        noted = set(self._manner.left_out)
         forms = ("schema", "object", "text")
         self._manner = replace(
             manner,
@@ -102,16 +127,7 @@ class ChatModel:
             sends_seed=manner.sends_seed and self._manner.sends_seed,
         )
         self.notes += [
-            f"judge {printable(self.model)}: the server does not take a {name}; judged without"
+            f"model {printable(self.model)}: the server does not take a {name}; asked without"
             for name in self._manner.left_out
-            if name not in known
+            if name not in noted
         ]
-
-    def _read(self, data: Json) -> ChatReply:
-        if (error := told_error(data)) is not None:
-            raise JudgeError("invalid_response", f"{self._provider.where}: the reply is an error: {error}")
-        try:
-            return self._wire.read(data)
-        except ValueError as wrong:
-            message = f"{self._provider.where}: the response is no reply of a model: {wrong}"
-            raise JudgeError("invalid_response", message) from None

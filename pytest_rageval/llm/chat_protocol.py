@@ -1,15 +1,18 @@
-"""How do chat endpoints differ? What a judge asks of any of them, and what each says, in one form."""
+"""What is asked of any chat endpoint, how servers differ in taking it, and the protocol of one kind of endpoint."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.http.client import endpoint, public_url
+from pytest_rageval.errors import ModelFailure, SettingsError
+from pytest_rageval.http.address import endpoint
+from pytest_rageval.io.masking import public_url
+from pytest_rageval.llm.chat_reply import ChatReply
+from pytest_rageval.llm.server_error import ServerError, server_error
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
@@ -18,23 +21,27 @@ Form = Literal["schema", "object", "text"]
 
 
 class Message(NamedTuple):
-    """One message of the conversation with a judge."""
+    """One message of a conversation: its role (`user`, `assistant` …) and its text."""
 
-    role: Literal["user", "assistant"]
+    role: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: a conversation, and what is wanted of the reply."""
+    """What is asked: a conversation, and what is wanted of the reply. What is None is left to the server.
+
+    parameters  further fields of the body, as the user set them, before ours; none replaces model, messages or stream
+    """
 
     model: str
     messages: Sequence[Message]
-    schema_name: str
-    schema: Mapping[str, Json] | None
-    temperature: float
-    seed: int
-    max_tokens: int
+    schema_name: str = "reply"
+    schema: Mapping[str, Json] | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    parameters: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,48 +60,58 @@ class Manner:
         return tuple(name for name, is_sent in sent.items() if not is_sent)
 
 
-def after_refusal(manner: Manner, said: str) -> Manner | None:
-    """The manner without what a refusal (400 or 422) names; None where it names nothing that could be left out."""
-    said = said.lower()
-    if manner.limit_name == "max_tokens" and "max_completion_tokens" in said:
+EVERYTHING = Manner()
+
+
+_FORMS = "response_format|json_schema|json_object|(?:json )?schema|grammar|tools?|tool_choice|structured outputs?"
+
+
+def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
+    """The manner without the parameter that a refusal (400 or 422) is about; None where that could not be left out.
+
+    A parameter that is merely mentioned further down stays: the text of a case may hold any word.
+    """
+    if manner.limit_name == "max_tokens" and error.names("max_tokens") and "max_completion_tokens" in error.message:
         return replace(manner, limit_name="max_completion_tokens")
-    if manner.sends_temperature and "temperature" in said:
+    if manner.sends_temperature and error.names("temperature"):
         return replace(manner, sends_temperature=False)
-    if manner.sends_seed and re.search(r"\bseed\b", said):
+    if manner.sends_seed and error.names("seed"):
         return replace(manner, sends_seed=False)
-    if manner.form != "text" and re.search("response_format|json_schema|json_object|schema|grammar|tool", said):
+    if manner.form != "text" and error.names(_FORMS):
         return replace(manner, form="object" if manner.form == "schema" else "text")
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class ChatReply:
-    """A reply: its text, whether it was cut at the limit, what it cost in tokens (None: not told), and who spoke."""
-
-    text: str
-    is_truncated: bool = False
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    model: str | None = None
-    build: str | None = None
 
 
 class Wire(Protocol):
     """One kind of endpoint: where it listens, what it takes, how it replies."""
 
+    api: str
+    """What it speaks: `openai`, `azure`, `anthropic`, `ollama`."""
     chat_url: str
     models_url: str
     key_name: str
     """The environment variable that holds the key for it."""
+    text_path: str
+    """Where in a reply its text stands."""
 
     @property
     def headers(self) -> Mapping[str, str]: ...
 
-    def body(self, question: Question, manner: Manner) -> dict[str, Json]: ...
+    def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]: ...
 
     def read(self, data: Json) -> ChatReply:
         """A reply of the kind; raises ValueError with what is wrong with it."""
         ...
+
+
+def reply_from(wire: Wire, data: Json, where: str) -> ChatReply:
+    """The reply that a server's JSON holds; ModelFailure where it is an error, or none of the kind."""
+    if (error := server_error(data)) is not None:
+        raise ModelFailure("invalid_response", f"{where}: the reply is an error: {error.message[:200]}")
+    try:
+        return wire.read(data)
+    except ValueError as wrong:
+        raise ModelFailure("invalid_response", f"{where}: {wrong}") from None
 
 
 def below(url: str, path: str) -> str:
@@ -104,60 +121,3 @@ def below(url: str, path: str) -> str:
     except ValueError as error:
         raise SettingsError(f"{printable(public_url(url))!r} is not a URL: {error}") from None
     return endpoint(url, path if has_version else f"/v1{path}")
-
-
-# ── reading what came ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def data_of(body: bytes, where: str) -> Json:
-    """The JSON of a body; JudgeError where it is none."""
-    from pydantic_core import from_json
-
-    if not body.strip():
-        raise JudgeError("empty", f"{where}: the response has no body")
-    try:
-        return from_json(body.removeprefix(b"\xef\xbb\xbf"), allow_inf_nan=False)
-    except ValueError as error:
-        raise JudgeError("invalid_json", f"{where}: the response is not JSON: {printable(str(error))[:120]}") from None
-
-
-def told_error(data: Json) -> str | None:
-    """The error that a body of status 200 tells, as some gateways do."""
-    error = data.get("error") if isinstance(data, Mapping) else None
-    if not error:
-        return None
-    said = error.get("message", error) if isinstance(error, Mapping) else error
-    return printable(" ".join(str(said)[:800].split()))[:200]
-
-
-def count(usage: Json, *names: str) -> int | None:
-    """The sum of these counts of tokens; None where the first is not told as a number that can be one."""
-    found = [usage.get(name) for name in names] if isinstance(usage, Mapping) else []
-    counts = [n for n in found if isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 10**9]
-    return sum(counts) if found and counts and counts[0] is found[0] else None
-
-
-def server_name(value: Json) -> str | None:
-    """A name that a server gives, if it is one."""
-    return printable(value)[:200] if isinstance(value, str) and value.strip() else None
-
-
-def text_of(content: Json) -> str:
-    """The text of a message's content: a string, or a list of parts of which those of type text count."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
-        texts = [part.get("text") for part in content if part.get("type") in (None, "text", "output_text")]
-        if all(isinstance(text, str) for text in texts):
-            return "".join(map(str, texts))
-    raise ValueError("the content of its message is neither text nor a list of parts")
-
-
-def without_thoughts(text: str) -> str:
-    """The text behind a leading `<think>…</think>`; what is thought is no reply. Cut off within, nothing is left."""
-    begun = text.lstrip()
-    if not begun.startswith("<think>"):
-        return text
-    return begun.partition("</think>")[2]

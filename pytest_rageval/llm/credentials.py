@@ -1,49 +1,94 @@
-"""Which key of the environment goes with a question to a judge, and to whom?"""
+"""Keys of the environment, and to whom each may go."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import SettingsError
 
 OPENAI_KEY = "OPENAI_API_KEY"
 ANTHROPIC_KEY = "ANTHROPIC_API_KEY"
-TOKEN = "RAGEVAL_JUDGE_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
+JUDGE_TOKEN = "RAGEVAL_JUDGE_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
 """For servers other than the provider's own host; comes before the provider's key."""
+TARGET_TOKEN = "RAGEVAL_TARGET_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
+"""For the system under test, whatever it is."""
 
 
-def bearer(address: str, variable: str, home: str, *, is_needed: bool = True) -> tuple[dict[str, str], str]:
-    """The key as a bearer token, where there is one, and the variable that it is taken from."""
-    key, name = _key_for(address, variable, home, is_needed=is_needed)
-    return ({"authorization": f"Bearer {key}"} if key else {}), name
+class Key(NamedTuple):
+    """What is sent (None: nothing), and the variable that it is taken from."""
+
+    value: str | None
+    variable: str
 
 
-def x_api_key(address: str, variable: str, home: str, *, is_needed: bool = True) -> tuple[dict[str, str], str]:
-    """The same as the header `x-api-key`."""
-    key, name = _key_for(address, variable, home, is_needed=is_needed)
-    return ({"x-api-key": key} if key else {}), name
+KeySource = Callable[[str, str | None, str], Key]
+"""Takes the address that is asked, the variable of the provider's own key, and the provider's own host."""
 
 
-def _key_for(address: str, variable: str, home: str, *, is_needed: bool) -> tuple[str | None, str]:
-    """What to send, and the variable that it comes from; SettingsError where the provider's own host would get nothing.
+def judge_key(address: str, variable: str | None, home: str) -> Key:
+    """The key for a model that judges or writes; SettingsError where the provider's own host would get nothing.
 
     A server that the user has named gets the token that was set for it, else the provider's key, as clients of these
     APIs do everywhere; but nothing goes over the open network without TLS.
     """
+    if variable is not None and _is_home(address, home):
+        return _own_key(variable, home)
+    if urlsplit(address).scheme != "https" and not is_own(address):
+        return Key(None, JUDGE_TOKEN)
+    for name in (JUDGE_TOKEN, variable):
+        if name is not None and (value := os.environ.get(name)):
+            return Key(value, name)
+    return Key(None, JUDGE_TOKEN)
+
+
+def unneeded_key(*_address_variable_home: str | None) -> Key:
+    """No key: nothing will be asked, or the user's own headers hold it."""
+    return Key(None, "")
+
+
+def target_key(address: str, variable: str | None, home: str) -> Key:
+    """The key for a model that is the system under test; SettingsError where the provider's own host gets nothing.
+
+    The provider's key goes to its own host over TLS alone: the owner of any other server could read and use it.
+    """
+    if value := os.environ.get(TARGET_TOKEN):
+        return Key(value, TARGET_TOKEN)
+    if variable is not None and _is_home(address, home):
+        return _own_key(variable, home)
+    return Key(None, TARGET_TOKEN)
+
+
+def with_target_token(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """Headers in lower case with the target's token as bearer; their own `authorization` wins."""
+    own = {name.lower(): value for name, value in (headers or {}).items()}
+    token = os.environ.get(TARGET_TOKEN)
+    return ({"authorization": f"Bearer {token}"} if token else {}) | own
+
+
+def bearer(key: Key) -> tuple[dict[str, str], str]:
+    """The header with the key as a bearer token, where there is one, and the variable that it is taken from."""
+    return ({"authorization": f"Bearer {key.value}"} if key.value else {}), key.variable
+
+
+def api_key(header: str, key: Key) -> tuple[dict[str, str], str]:
+    """A header that is the key, where there is one, and the variable that it is taken from."""
+    return ({header: key.value} if key.value else {}), key.variable
+
+
+def _is_home(address: str, home: str) -> bool:
     parts = urlsplit(address)
-    if (parts.scheme, parts.hostname, parts.port or 443) == ("https", urlsplit(home).hostname, 443):
-        if (key := os.environ.get(variable)) or not is_needed:
-            return key or None, variable
-        raise SettingsError(f"the environment variable {variable} is not set; {urlsplit(home).hostname} needs it")
-    if parts.scheme != "https" and not is_own(address):
-        return None, TOKEN
-    for name in (TOKEN, variable):
-        if key := os.environ.get(name):
-            return key, name
-    return None, TOKEN
+    return (parts.scheme, parts.hostname, parts.port or 443) == ("https", urlsplit(home).hostname, 443)
+
+
+def _own_key(variable: str, home: str) -> Key:
+    if value := os.environ.get(variable):
+        return Key(value, variable)
+    raise SettingsError(f"the environment variable {variable} is not set; {urlsplit(home).hostname} needs it")
 
 
 @lru_cache(maxsize=64)

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
-from pytest_rageval.config.settings import Settings
 from pytest_rageval.llm.budget import Budget
+from pytest_rageval.model import Json
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointOptions:
-    """How a model's server is asked; judges that ask none take no notice.
+    """How a model's server is asked; who asks none takes no notice.
 
-    base_url    the server of a judge whose spec names none
+    base_url    the server of a spec that names none
     timeout     seconds for one attempt at a request
     retries     further attempts after 429, 5xx, time-outs and broken connections
     concurrency, requests_per_minute, tokens_per_minute
                 limits of this provider for the whole run; None: no limit
     share       this process's part of the limits: 1 / number of workers
-    budget      what judging may cost, shared by all judges that are given it; None: no limit
+    budget      what asking may cost, shared by all that are given it; None: no limit
     is_replay   nothing will be asked, so that no key is needed
+    max_tokens  of a reply, its thoughts included where the server counts them; None: as whoever asks thinks best
+    reasoning_effort, extra_body
+                further fields of each request, as the provider calls them
+    headers     sent with each request; an `authorization`, `api-key` or `x-api-key` among them replaces the key
+    server_name what the server is called in identities, in place of host and path
+    api         what a server of OpenAI's kind is: `openai`, or `azure` with its `api_version`
     """
 
     base_url: str | None = None
@@ -32,19 +40,21 @@ class EndpointOptions:
     share: float = 1.0
     budget: Budget | None = None
     is_replay: bool = False
+    max_tokens: int | None = None
+    reasoning_effort: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    extra_body: Mapping[str, Json] = field(default_factory=dict)
+    server_name: str | None = None
+    api: Literal["openai", "azure"] = "openai"
+    api_version: str | None = None
 
-    @classmethod
-    def of(cls, settings: Settings, *, share: float = 1.0, budget: Budget | None = None) -> EndpointOptions:
-        """What the settings say."""
-        return cls(
-            base_url=settings.judge_base_url,
-            temperature=settings.judge_temperature,
-            timeout=settings.timeout,
-            retries=settings.retries,
-            concurrency=settings.judge_concurrency,
-            requests_per_minute=settings.judge_requests_per_minute,
-            tokens_per_minute=settings.judge_tokens_per_minute,
-            share=share,
-            budget=budget,
-            is_replay=settings.judge_cache == "replay",
-        )
+    @property
+    def parameters(self) -> dict[str, Json]:
+        """Further fields of each request's body."""
+        effort = {} if self.reasoning_effort is None else {"reasoning_effort": self.reasoning_effort}
+        return effort | dict(self.extra_body)
+
+    @property
+    def holds_key(self) -> bool:
+        """Whether the headers bring a key of their own."""
+        return any(name.lower() in ("authorization", "api-key", "x-api-key") for name in self.headers)

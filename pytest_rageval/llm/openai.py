@@ -1,68 +1,111 @@
-"""Chat endpoints of OpenAI's kind: OpenAI itself, llama.cpp, vLLM, Ollama and many more."""
+"""Chat endpoints of OpenAI's kind: OpenAI itself, llama.cpp, vLLM, Ollama and many more.
+
+Source: OpenAI's API reference, *The chat completion object*.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
-from pytest_rageval.llm.chat_protocol import (
+from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, below
+from pytest_rageval.llm.chat_reply import (
     ChatReply,
-    Manner,
-    Question,
-    below,
-    count,
+    Ending,
+    misfit,
+    object_at,
     server_name,
-    text_of,
-    without_thoughts,
+    string_at,
+    text_at,
+    thoughts_and_text,
+    token_count,
+    unread_fields,
 )
-from pytest_rageval.llm.credentials import OPENAI_KEY, bearer
+from pytest_rageval.llm.credentials import OPENAI_KEY, KeySource, bearer, judge_key
+from pytest_rageval.llm.server_error import refusal_in
 from pytest_rageval.model import Json
 
-URL = "https://api.openai.com"
+OPENAI_URL = "https://api.openai.com"
+_ENDINGS: Mapping[str, Ending] = {
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+    "recitation": "content_filter",
+    "refusal": "refusal",
+}
 
 
 class OpenAiWire:
     """POST …/v1/chat/completions."""
 
-    def __init__(self, url: str | None = None, *, needs_key: bool = True) -> None:
-        self.chat_url = below(url or URL, "/chat/completions")
-        self.models_url = below(url or URL, "/models")
-        self.headers, self.key_name = bearer(self.chat_url, OPENAI_KEY, URL, is_needed=needs_key)
+    api = "openai"
+    text_path = "choices[0].message.content"
 
-    def body(self, question: Question, manner: Manner) -> dict[str, Json]:
+    def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
+        self.chat_url = below(url or OPENAI_URL, "/chat/completions")
+        self.models_url = below(url or OPENAI_URL, "/models")
+        self.headers, self.key_name = bearer(key_of(self.chat_url, OPENAI_KEY, OPENAI_URL))
+
+    def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
         """What is sent; the reply's schema strictly, where the server has that."""
-        sent: dict[str, Json] = {
-            "model": question.model,
-            "messages": [{"role": role, "content": text} for role, text in question.messages],
-            manner.limit_name: question.max_tokens,
-            "stream": False,
-        }
-        if manner.sends_temperature:
+        sent: dict[str, Json] = {}
+        if question.max_tokens is not None:
+            sent[manner.limit_name] = question.max_tokens
+        if question.temperature is not None and manner.sends_temperature:
             sent["temperature"] = question.temperature
-        if manner.sends_seed:
+        if question.seed is not None and manner.sends_seed:
             sent["seed"] = question.seed
         if question.schema is not None and manner.form == "schema":
             schema = {"name": question.schema_name, "strict": True, "schema": dict(question.schema)}
             sent["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif question.schema is not None and manner.form == "object":
             sent["response_format"] = {"type": "json_object"}
-        return sent
+        messages = [{"role": role, "content": text} for role, text in question.messages]
+        return {**sent, **question.parameters, "model": question.model, "messages": messages, "stream": False}
 
     def read(self, data: Json) -> ChatReply:
         """The first choice. What a model thought (`reasoning_content`, `<think>`) is no part of its reply."""
-        choices = data.get("choices") if isinstance(data, Mapping) else None
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        message = choice.get("message") if isinstance(choice, Mapping) else None
-        if not isinstance(choice, Mapping) or not isinstance(message, Mapping):
-            raise ValueError("it has no choices[0].message")
-        text = without_thoughts(text_of(message.get("content")))
-        if not text.strip() and isinstance(message.get("refusal"), str):
-            text = message["refusal"]
-        usage = data.get("usage")
+        reply = object_at(data, "")
+        choices = reply.get("choices")
+        if not isinstance(choices, list) or not choices:
+            raise misfit("choices", choices, "a list of at least one choice")
+        choice = object_at(choices[0], "choices[0]")
+        message = object_at(choice.get("message") or {}, "choices[0].message")
+        reason = string_at(choice.get("finish_reason"), "choices[0].finish_reason")
+        refusal = string_at(message.get("refusal"), "choices[0].message.refusal")
+        if choice.get("error"):
+            raise ValueError(
+                f"the reply is an error: {refusal_in(json.dumps({'error': choice['error']})).message[:200]}"
+            )
+        content = text_at(message.get("content"), self.text_path)
+        thoughts, text = ("", None) if content is None else thoughts_and_text(content)
+        if refusal and not (text and text.strip()):
+            text = refusal
+        usage = reply.get("usage")
         return ChatReply(
-            text,
-            choice.get("finish_reason") == "length",
-            count(usage, "prompt_tokens"),
-            count(usage, "completion_tokens"),
-            server_name(data.get("model")),
-            server_name(data.get("system_fingerprint")),
+            text=text,
+            ending=_ending(reason, refusal, text, message),
+            finish_reason=reason,
+            tokens_in=token_count(usage, "prompt_tokens"),
+            tokens_out=token_count(usage, "completion_tokens"),
+            model=server_name(reply.get("model")),
+            build=server_name(reply.get("system_fingerprint")),
+            usage=usage,
+            beside={
+                "reply": unread_fields(reply, ("choices", "model", "usage")),
+                "choice": unread_fields(choice, ("message", "finish_reason")),
+                "message": unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
+            },
         )
+
+
+def _ending(reason: str | None, refusal: str | None, text: str | None, message: Mapping[str, Json]) -> Ending | None:
+    if refusal:
+        return "refusal"
+    if ending := _ENDINGS.get((reason or "").lower()):
+        return ending
+    if not text and (message.get("tool_calls") or message.get("function_call")):
+        return "tool_calls"
+    return None

@@ -1,49 +1,29 @@
-"""Does a model's name stand for one model for ever, and do two names stand for the same?"""
+"""Pinned names of models: those that mean the same model for ever."""
 
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 _FLOATING = re.compile(r"(?:^|[-_:/.@])(?:latest|stable|current|default|auto|chatgpt)(?:$|[-_:/.@])")
-_PINNED = re.compile(
+_NUMBERED = re.compile(
     r"(?<!\d)20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])(?!\d)"  # a day: 2024-08-06, 20250514
     r"|[-_@](?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])(?!\d)"  # month and day: gpt-4-0613, -preview-05-20
     r"|-2\d(?:0[1-9]|1[0-2])(?!\d)"  # year and month: mistral-large-2411
     r"|-00\d$"  # a revision: gemini-1.5-pro-002
-    r"|(?:@|sha256[:-]|[-_:])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}$"  # a hash or digest
-    r"|\.gguf$"  # a file of weights
 )
-# Weights that anybody can load are published once: version and size name them, as in qwen2.5-14b or llama3.1:8b.
-_SIZE = re.compile(r"(?:^|[-_:x])\d+(?:\.\d+)?[bm](?![a-z0-9])")
+_KEEPERS = ("api.openai.com", "api.anthropic.com", "api.mistral.ai", "generativelanguage.googleapis.com", "api.x.ai")
+"""Hosts whose owners publish dated or numbered models and leave each as it is."""
 
 
-def is_pinned(model: str) -> bool:
-    """Does the name always mean the same model?
+def is_pinned(model: str, url: str) -> bool:
+    """Whether the name means the same model for ever at this address.
 
-    Yes, where it holds a date (`gpt-4o-2024-08-06`), a revision (`gemini-1.5-pro-002`), a hash or digest, the name of a
-    file of weights, or the size of published weights (`qwen2.5-14b`, `llama3.1:8b-instruct-q4_K_M`). No, for
-    `latest` and the like and for every other name: its owner may put another model behind it.
+    Yes, where it holds a date (`gpt-4o-2024-08-06`) or a revision (`gemini-1.5-pro-002`) and the provider is known to
+    keep what it published so. No for `latest` and the like, for other names, and for every other server: whoever runs
+    it may put another model, or another quantisation, behind the same tag, file or deployment.
     """
     name = model.strip().lower()
-    if _FLOATING.search(name):
-        return False
-    return bool(_PINNED.search(name) or _SIZE.search(name))
-
-
-def same_model(one: str, other: str) -> bool:
-    """Do two names mean the same model, as far as names can tell: without provider, address, date and file ending?"""
-    return bool(_bare(one)) and _bare(one) == _bare(other)
-
-
-_ADDRESS = re.compile(r"@https?://.*$")
-_PROVIDER = re.compile(r"^(?:openai|anthropic|ollama|deepeval|azure|bedrock|google|vertex_ai|mistral|local):")
-_ENDINGS = re.compile(r"[-_@:](?:latest|20\d\d-?\d\d-?\d\d|v\d+:\d+)$|\.gguf$")
-
-
-def _bare(model: str) -> str:
-    name = _ADDRESS.sub("", model.strip().lower())
-    name = _PROVIDER.sub("", name).rpartition("/")[2]
-    name = name.removeprefix("anthropic.").removeprefix("models/")
-    while (shorter := _ENDINGS.sub("", name)) != name:
-        name = shorter
-    return name.replace(":", "-").replace("_", "-")
+    host = urlsplit(url).hostname or ""
+    is_kept = any(host == keeper or host.endswith(f".{keeper}") for keeper in _KEEPERS)
+    return is_kept and not _FLOATING.search(name) and _NUMBERED.search(name) is not None

@@ -1,4 +1,4 @@
-"""What does a judgement cost? By the price table that genai-prices ships; nothing is fetched for it."""
+"""Prices of requests to models, by the table that genai-prices ships; nothing is fetched for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many requests may go to a provider, at once and per minute? One pace a host, for all judges of the process."""
+"""Limits of requests to a provider, at once and per minute: one pace a host, for all that the process asks there."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class Pace:
                 self._over = max(0.0, -needed)
                 # A request may be larger than the bucket: it is filled more than once.
                 while needed > 0:
-                    some = min(needed, self._tokens.max_rate)
-                    await self._tokens.acquire(some)
-                    needed -= some
+                    portion = min(needed, self._tokens.max_rate)
+                    await self._tokens.acquire(portion)
+                    needed -= portion
             if self._requests is not None:
                 await self._requests.acquire()
 
@@ -102,10 +102,10 @@ _paces: dict[asyncio.AbstractEventLoop, dict[tuple[str, Limits], Pace]] = {}
 
 
 def pace_of(host: str, limits: Limits) -> Pace:
-    """The pace of a host in the running event loop; judges with the same limits share it."""
+    """The pace of a host in the running event loop; all with the same limits share it."""
     loop = asyncio.get_running_loop()
     if loop not in _paces:
-        for closed in [one for one in _paces if one.is_closed()]:
+        for closed in [other for other in _paces if other.is_closed()]:
             del _paces[closed]
     paces = _paces.setdefault(loop, {})
     return paces.setdefault((host, limits), Pace(limits))

@@ -1,4 +1,4 @@
-"""Notes on the judge of a run: not pinned, not at temperature 0, judging itself, suspicious replies."""
+"""Notes on who judged: not pinned, not at temperature 0, judging itself or its kin, suspicious replies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.llm.pinning import same_model
+from pytest_rageval.llm.model_identity import model_family, same_model
 from pytest_rageval.runs.row import Row
 
 
@@ -26,6 +26,8 @@ def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, r
     for model in models:
         if isinstance(llm, str) and same_model(llm, model):
             yield f"{llm} judges itself: the system's model and the judge's are the same, which favours its own answers"
+        elif isinstance(llm, str) and model_family(llm) is not None and model_family(llm) == model_family(model):
+            yield f"{model} judges {llm}, a model of its own family, which favours answers in its own manner"
     flagged = sorted({row.key for row in rows if row.judge and row.judge.get("flags")})
     if flagged:
         yield f"judgements of {len(flagged)} cases are doubtful (see judge.flags): {listed(flagged)}"

@@ -6,28 +6,29 @@ It retrieves nothing: `k`, scope and rerank weights are not sent, and metrics of
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
-from pytest_rageval.errors import SettingsError, TargetError
-from pytest_rageval.http.client import HttpFailure, SlottedClient, endpoint, public_url
+from pytest_rageval.errors import ModelFailure, TargetError
+from pytest_rageval.http.address import endpoint
+from pytest_rageval.io.masking import public_url
+from pytest_rageval.llm.chat_protocol import Message, Question, Wire, reply_from
+from pytest_rageval.llm.chat_reply import ChatReply, misfit
+from pytest_rageval.llm.credentials import target_key, unneeded_key
+from pytest_rageval.llm.endpoint import Endpoint
+from pytest_rageval.llm.model_spec import WIRES
+from pytest_rageval.llm.ollama import OLLAMA_URL
+from pytest_rageval.llm.openai import OPENAI_URL
 from pytest_rageval.model import Answer, AskRequest, Json
-from pytest_rageval.targets.chat_replies import answer_from_chat_completion, answer_from_ollama
-from pytest_rageval.targets.native_contract import data_from_body
-from pytest_rageval.targets.target_credentials import with_openai_key
+from pytest_rageval.targets.values import Wrong, free
 
 Api = Literal["openai", "ollama"]
 
-OPENAI_URL = "https://api.openai.com"
-OLLAMA_URL = "http://localhost:11434"
 PROMPT_VERSION = "contexts-1"
 """Recorded as `versions.prompt`; a change of `prompt_of` needs another one."""
 
+_HOMES: Mapping[Api, str] = {"openai": OPENAI_URL, "ollama": OLLAMA_URL}
 _NOT_FOR_MODELS = frozenset({"folder_mode", "rerank_vector_weight", "rerank_lexical_weight"})
-# Whatever else is set goes into Ollama's `options`, where it keeps temperature, seed, num_ctx and the like.
-_OLLAMA_FIELDS = frozenset({"format", "options", "keep_alive", "think", "tools", "logprobs", "top_logprobs"})
-_SPELLING = re.compile(r"(?P<model>.+?)(?:@(?P<url>https?:.*))?")
 
 
 class ChatTarget:
@@ -55,53 +56,47 @@ class ChatTarget:
         backoff: float = 0.5,
     ) -> None:
         self.name = f"{api}:{model}" + (f"@{public_url(url)}" if url else "")
-        self._api = api
+        self.url = endpoint(url or _HOMES[api], "")
         self._model = model
-        self.url = endpoint(url or (OPENAI_URL if api == "openai" else OLLAMA_URL), "")
-        self._address = endpoint(self.url, _path(api, self.url))
-        self._where = f"POST {public_url(self._address)}"
-        self._client = SlottedClient(
+        own_headers = {name.lower(): value for name, value in (headers or {}).items()}
+        self._wire: Wire = WIRES[api](self.url, key_of=unneeded_key if "authorization" in own_headers else target_key)
+        self._endpoint = Endpoint(
+            self._wire.chat_url,
+            {**self._wire.headers, **own_headers},
+            self._wire.key_name,
             slots=concurrency,
             timeout=timeout,
             retries=retries,
             max_bytes=max_bytes,
-            headers=with_openai_key(headers, self._address),
             app=app,
             backoff=backoff,
         )
 
     async def ask(self, request: AskRequest) -> Answer:
         """One question; raises TargetError where no usable answer comes."""
-        body = _BODIES[self._api](self._model, request)
+        question = Question(self._model, messages_of(request), parameters=_parameters(request))
         try:
-            reply = await self._client.request("POST", self._address, json=body)
-        except HttpFailure as failure:
+            data, _ = await self._endpoint.ask(self._wire.body(question))
+            reply = reply_from(self._wire, data, self._endpoint.where)
+        except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure)) from None
-        if not reply.body.strip():
-            raise TargetError("empty", f"{self._where}: the response has no body")
-        read = answer_from_chat_completion if self._api == "openai" else answer_from_ollama
-        return read(data_from_body(reply.body, self._where), self._where, PROMPT_VERSION)
+        try:
+            return _answer(reply, self._wire.text_path)
+        except (ValueError, Wrong) as wrong:
+            raise TargetError("invalid_response", f"{self._endpoint.where}: {wrong}") from None
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
-
-
-def model_and_url(spelling: str) -> tuple[str, str | None]:
-    """`MODEL` or `MODEL@URL` in its parts; a model's own name may hold `@`. SettingsError where neither is meant."""
-    found = _SPELLING.fullmatch(spelling)
-    if found is None or (found["url"] is None and re.search(".@|://", found["model"])):
-        raise SettingsError("a chat endpoint is spelt MODEL or MODEL@URL, the URL with http:// or https:// before it")
-    return found["model"], found["url"]
+        await self._endpoint.aclose()
 
 
 # ── what is sent ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def messages_of(request: AskRequest) -> list[dict[str, Json]]:
+def messages_of(request: AskRequest) -> list[Message]:
     """Earlier turns as they were, then the question with its contexts."""
-    turns = [{"role": turn.role, "content": turn.text} for turn in request.history or ()]
-    return [*turns, {"role": "user", "content": prompt_of(request.question, request.contexts or ())}]
+    turns = [Message(turn.role, turn.text) for turn in request.history or ()]
+    return [*turns, Message("user", prompt_of(request.question, request.contexts or ()))]
 
 
 def prompt_of(question: str, contexts: tuple[str, ...]) -> str:
@@ -122,33 +117,43 @@ INSTRUCTION = (
 
 def _parameters(request: AskRequest) -> dict[str, Json]:
     """What the user set; null takes a default of ours back."""
-    told = {"temperature": 0, **request.params}
-    return {name: value for name, value in told.items() if value is not None and name not in _NOT_FOR_MODELS}
+    params = {"temperature": 0, **request.params}
+    return {name: value for name, value in params.items() if value is not None and name not in _NOT_FOR_MODELS}
 
 
-def _openai_body(model: str, request: AskRequest) -> dict[str, Json]:
-    return {**_parameters(request), "model": model, "messages": messages_of(request), "stream": False}
+# ── what comes ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _ollama_body(model: str, request: AskRequest) -> dict[str, Json]:
-    told = _parameters(request)
-    own = {name: value for name, value in told.items() if name in _OLLAMA_FIELDS}
-    options = {name: value for name, value in told.items() if name not in _OLLAMA_FIELDS}
-    if isinstance(own.get("options"), Mapping):
-        options |= own["options"]
-    own["options"] = options
-    return {**own, "model": model, "messages": messages_of(request), "stream": False}
+def _answer(reply: ChatReply, text_path: str) -> Answer:
+    """The reply as an Answer, with why it ended and what it cost; ValueError where it answers nothing.
+
+    What else it holds stands under the name of its part: a field of the server's must not look like one of ours.
+    """
+    if reply.ending == "tool_calls":
+        raise misfit(text_path, reply.text, "text: the model called a tool instead")
+    is_withheld = reply.ending == "refusal" or (reply.ending == "content_filter" and not reply.text)
+    if reply.text is None and not is_withheld:
+        reason = f" (it ended with {reply.finish_reason!r})" if reply.finish_reason else ""
+        raise misfit(text_path, None, f"a string{reason}")
+    if not isinstance(reply.usage, Mapping | None):
+        raise misfit("usage", reply.usage, "an object")
+    return Answer(
+        text=reply.text or "",
+        abstained=True if is_withheld else _unless_cut(reply),
+        abstain_reason=reply.ending if is_withheld else None,
+        usage=free(dict(reply.usage or {})),
+        latency=reply.latency,
+        versions=({"llm": reply.model} if reply.model else {}) | {"prompt": PROMPT_VERSION},
+        extra=_ending(reply) | {part: free(dict(fields)) for part, fields in reply.beside.items() if fields},
+    )
 
 
-_BODIES: Mapping[Api, Callable[[str, AskRequest], dict[str, Json]]] = {"openai": _openai_body, "ollama": _ollama_body}
+def _unless_cut(reply: ChatReply) -> bool | None:
+    """A blank answer counts as an abstention; not where the model was cut off before its first word."""
+    return False if reply.is_truncated and not (reply.text or "").strip() else None
 
 
-# ── where to ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _path(api: Api, url: str) -> str:
-    """The path below the URL, without the step that the URL may have already: …/api, …/v1, …/v1beta/openai."""
-    path = urlsplit(url).path
-    if api == "ollama":
-        return "/chat" if path.endswith("/api") else "/api/chat"
-    return "/chat/completions" if re.search(r"/v\d[^/]*(/|$)", path) else "/v1/chat/completions"
+def _ending(reply: ChatReply) -> dict[str, Json]:
+    if reply.finish_reason is None:
+        return {}
+    return {"finish_reason": reply.finish_reason} | ({"truncated": True} if reply.is_truncated else {})

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_rageval.errors import TargetError
-from pytest_rageval.http.client import HttpFailure, SlottedClient, endpoint, public_url
+from pytest_rageval.http.address import endpoint
+from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.masking import public_url
+from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.ask_body import ASK_PATH, STATS_PATH, ask_body
 from pytest_rageval.targets.native_contract import answer_from_body, data_from_body
-from pytest_rageval.targets.target_credentials import with_token
 
 
 class HttpTarget:
@@ -45,7 +48,7 @@ class HttpTarget:
             timeout=timeout,
             retries=retries,
             max_bytes=max_bytes,
-            headers=with_token(headers),
+            headers=with_target_token(headers),
             app=app,
             backoff=backoff,
         )

@@ -112,7 +112,7 @@ def check_target(
         problems: list[str] = check_coverage(ids, is_partial_allowed=is_partial_allowed)
         return problems
     if spec.startswith(("http:", "https:", "openai:", "ollama:")):
-        from pytest_rageval.http.client import probe
+        from pytest_rageval.http.connecting import probe
 
         problem = probe(target.url)  # type: ignore[attr-defined] # because what `_over_http` makes has one
         return [f"target {problem}; is the system running?"] if problem else []
@@ -126,10 +126,11 @@ def _over_http(spec: str, mapping: TargetMapping | None, network: dict[str, Any]
     """The target behind a URL, or `openai:` or `ollama:` with a model; each has a `url`."""
     kind, _, rest = spec.partition(":")
     if kind in ("openai", "ollama"):
-        from pytest_rageval.targets.chat_target import ChatTarget, model_and_url
+        from pytest_rageval.llm.model_spec import model_and_url
+        from pytest_rageval.targets.chat_target import ChatTarget
 
         try:
-            return ChatTarget(cast("Api", kind), *model_and_url(rest), **network)
+            return ChatTarget(cast("Api", kind), *model_and_url(kind, rest), **network)
         except SettingsError as error:
             raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
     if mapping is not None:

@@ -13,7 +13,7 @@ from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.gates import applies
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.line_index import Key, record_at
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import Judge, identity_of
 from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.rejudge import said_of
@@ -113,6 +113,11 @@ def check_by_second_judge(
     Which ones follows from the run's configuration: the same every time. `first` is the run's own plan, whose gates
     count. A SettingsError where nothing can be compared.
     """
+    if _is_same_judge(run, first, second, judge):
+        raise SettingsError(
+            f"judge {identity_of(judge)!r} is the run's own, with the same rubrics; a spot check needs another judge "
+            "(--second-judge), or rubrics of other wording (--rubrics)"
+        )
     lines = list(_chosen(run, n))
     if not lines:
         raise SettingsError(f"run {run.run_id} has no judgements to check; `rageval judge {run.run_id}` makes some")
@@ -130,6 +135,22 @@ def check_by_second_judge(
     models = {one["model"] for line in lines for one in line["judgements"].values()}
     failed = sum(said is None for said in came)
     return SpotCheck(", ".join(sorted(models)), judge.model, len(compared), failed, tuple(pairs), check.problem)
+
+
+def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> bool:
+    """Whether the second opinion would be the first one again: an equal identity, and equal wordings."""
+    configured = run.config["judge"] or {}
+    # Of a run from before servers were told apart only the model is known.
+    of_run, of_second = (
+        (configured["identity"], identity_of(judge))
+        if "identity" in configured
+        else (configured.get("model"), judge.model)
+    )
+    return of_run == of_second and _prompt_versions(first) == _prompt_versions(second)
+
+
+def _prompt_versions(plan: Plan) -> dict[str, str]:
+    return {name: wording.prompt_version for name, wording in plan.wordings.items()}
 
 
 def _chosen(run: StoredRun, n: int | None) -> Iterator[Line]:

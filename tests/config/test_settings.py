@@ -138,6 +138,34 @@ def test_headers_come_from_the_environment_when_they_say_so(tmp_path: Path):
         settings.resolved_headers({})
 
 
+def test_what_a_judges_provider_is_told_is_a_table_of_its_own(tmp_path: Path):
+    table = '[tool.rageval.judge_options]\nmax_tokens = 500\napi = "azure"\nheaders = { X = "env:GATEWAY" }\n'
+    settings = load_settings(a_project(tmp_path, table), {}, {})
+    assert (settings.judge_options.max_tokens, settings.judge_options.api) == (500, "azure")
+    assert settings.resolved_judge_headers({"GATEWAY": "t"}) == {"X": "t"}
+    assert "a-secret-value" in settings.secrets({"GATEWAY": "a-secret-value"})
+    with pytest.raises(SettingsError, match=r"judge_options.headers.X: the environment variable GATEWAY is not set"):
+        settings.resolved_judge_headers({})
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("max_token = 5", "judge_options.max_token is not a known key; did you mean 'max_tokens'?"),
+        ("max_tokens = 0", "judge_options.max_tokens is 0, expected greater than or equal to 16"),
+        ('api = "bedrock"', "judge_options.api is 'bedrock', expected 'openai' or 'azure'"),
+        ("headers = { X = 5 }", "judge_options.headers.X is 5, expected a valid string"),
+        ('headers = ["a-secret-value"]', "judge_options.headers is list, expected a valid dictionary"),
+    ],
+)
+def test_what_is_wrong_with_it_is_said_with_its_key(tmp_path: Path, line: str, said: str):
+    with pytest.raises(SettingsError) as caught:
+        load_settings(a_project(tmp_path, f"[tool.rageval.judge_options]\n{line}\n"), {}, {})
+    (problem,) = caught.value.problems
+    assert said in problem
+    assert "a-secret-value" not in problem
+
+
 def test_a_project_without_a_table_is_seen_as_such(tmp_path: Path):
     assert not has_table(tmp_path)
     assert not has_table(a_project(tmp_path, "[tool.other]\n"))

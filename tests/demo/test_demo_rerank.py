@@ -24,7 +24,8 @@ from judge_server import JudgeServer
 from pytest_rageval.demo.answer import checked
 from pytest_rageval.demo.app import AsgiApp, create_app
 from pytest_rageval.demo.chunking import NoteChunk
-from pytest_rageval.demo.llm import LONGEST_ANSWER, LONGEST_PASSAGE, Llm, ModelDraft
+from pytest_rageval.demo.draft import ModelDraft
+from pytest_rageval.demo.llm import LONGEST_ANSWER, LONGEST_PASSAGE, Llm
 from pytest_rageval.demo.rerank import MOST, THRESHOLD, passage_relevance
 
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
@@ -330,7 +331,7 @@ def test_the_model_may_abstain(reply: str):
 
 @pytest.mark.parametrize(
     ("reply", "why"),
-    [("", "its reply is empty"), ("<think>Hm", "its reply is empty"), (status(403), "status 403")],
+    [("", "its reply is empty"), ("<think>Hm", "it holds thoughts and no reply"), (status(403), "status 403")],
 )
 def test_where_the_model_does_not_write_nobody_else_does(reply: object, why: str):
     response = ask_with(JudgeServer(reply), DRIFT)
@@ -413,12 +414,18 @@ def test_ctrl_c_ends_a_served_demo_quietly_while_its_model_thinks():
     [
         (
             "openai:gpt-4o",
-            "ERROR: --llm: the environment variable OPENAI_API_KEY is not set; api.openai.com needs it\n",
+            "ERROR: --llm openai:gpt-4o: the environment variable OPENAI_API_KEY is not set; api.openai.com needs it\n",
         ),
-        ("gpt-4o", "ERROR: --llm: model 'gpt-4o': no server; write it as openai:MODEL or openai:MODEL@URL\n"),
-        ("openai:a@b@c", "ERROR: --llm: 'openai:a@b@c' is spelt openai:MODEL or openai:MODEL@URL, the URL with "),
-        ("openai:m@http://127.0.0.1:1", "ERROR: --llm: the server cannot be asked: GET http://127.0.0.1:1/v1/models: "),
-        ("http://127.0.0.1:1", "ERROR: --llm: the model cannot be asked for: GET http://127.0.0.1:1/v1/models: "),
+        ("gpt-4o", "ERROR: --llm gpt-4o: no server; write it as openai:MODEL or openai:MODEL@URL\n"),
+        ("openai:a@b@c", "ERROR: --llm openai:a@b@c: a model is spelt openai:MODEL or openai:MODEL@URL, the URL with "),
+        (
+            "openai:m@http://127.0.0.1:1",
+            "ERROR: --llm openai:m@http://127.0.0.1:1: the server cannot be asked: GET http://127.0.0.1:1/v1/models: ",
+        ),
+        (
+            "http://127.0.0.1:1",
+            "ERROR: --llm http://127.0.0.1:1: the model cannot be asked for: GET http://127.0.0.1:1/v1/models: ",
+        ),
     ],
 )
 def test_a_model_that_cannot_be_asked_is_said_in_one_line_before_anything_is_served(spec: str, said: str):

@@ -48,15 +48,26 @@ def a_request(question: str = "why?", **variables) -> JudgeRequest:
 
 
 @pytest.fixture
-def a_cached(tmp_path) -> Iterator[Callable[..., CachedJudge]]:
-    """Stand a judge before the one cache of this test."""
+def cache(tmp_path) -> Iterator[SqliteCache]:
+    """The one cache of this test."""
     cache = SqliteCache(tmp_path / "cache.sqlite")
+    yield cache
+    cache.close()
+
+
+@pytest.fixture
+def cache_notes(cache) -> Callable[[], list[str]]:
+    return lambda: list(cache.notes)
+
+
+@pytest.fixture
+def a_cached(cache) -> Callable[..., CachedJudge]:
+    """Stand a judge before the one cache of this test."""
 
     def stand_before(judge: Judge, mode: Mode = "use") -> CachedJudge:
         return CachedJudge(judge, cache, mode)
 
-    yield stand_before
-    cache.close()
+    return stand_before
 
 
 def ask(judge: Judge, *requests: JudgeRequest) -> list[Judgement]:
@@ -64,6 +75,49 @@ def ask(judge: Judge, *requests: JudgeRequest) -> list[Judgement]:
         return await asyncio.gather(*(judge.judge(request) for request in requests))
 
     return asyncio.run(all_at_once())
+
+
+# ── the server ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Served(Counting):
+    """The same model behind one of several servers."""
+
+    def __init__(self, identity: str, served: str = "m-2026-01-01") -> None:
+        super().__init__()
+        self.identity, self.served = identity, served
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        return replace(await super().judge(request), extra={"served_model": self.served})
+
+
+def test_another_server_is_another_judge_and_an_equal_identity_the_same(a_cached):
+    first, other, again = Served("openai:m@one/v1"), Served("openai:m@two/v1"), Served("openai:m@one/v1")
+    for judge in (first, other, again):
+        ask(a_cached(judge), a_request())
+    assert (first.asked, other.asked, again.asked) == (1, 1, 0)
+
+
+def test_what_was_kept_before_servers_were_told_apart_is_taken_over_and_said_once(a_cached, cache_notes):
+    ask(a_cached(Counting()), a_request("a"), a_request("b"))
+    served = Served("openai:counting/1@one/v1")
+    judge = a_cached(served)
+    said = ask(judge, a_request("a"), a_request("b"))
+    assert (served.asked, judge.hits, all(one.cached for one in said)) == (0, 2, True)
+    (note,) = cache_notes()
+    assert "judgements of 'counting/1' from before servers were told apart are taken for those of" in note
+    ask(a_cached(served, "replay"), a_request("a"))
+    assert served.asked == 0
+
+
+def test_a_served_model_that_changed_is_said_and_never_part_of_the_key(a_cached, cache_notes):
+    ask(a_cached(Served("openai:m@one/v1", "m-2026-01-01")), a_request("a"))
+    assert cache_notes() == []
+    newer = Served("openai:m@one/v1", "m-2026-06-01")
+    ask(a_cached(newer), a_request("a"), a_request("b"))
+    assert newer.asked == 1
+    (note,) = cache_notes()
+    assert "the server called its model m-2026-01-01 and m-2026-06-01 in judgements of this run" in note
 
 
 # ── the key ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,9 +12,10 @@ from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.canaries import CANARIES, Verdict, try_canaries
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.model.prompt import new_marker, render
+from pytest_rageval.judges.model.prompt import render
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.judges.stub import StubJudge
+from pytest_rageval.llm.fencing import new_marker
 from pytest_rageval.model import Judgement, JudgeRequest
 
 

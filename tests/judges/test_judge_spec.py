@@ -14,6 +14,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_object, judge_from_spec
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.model.model_judge import ModelJudge
 from pytest_rageval.judges.plain_judge import PlainJudge
@@ -146,9 +147,7 @@ def test_a_server_with_another_number_of_models_lists_them(models, said):
 
 
 def test_a_server_that_is_not_there_cannot_name_its_model():
-    with pytest.raises(
-        SettingsError, match=r"the judge's model cannot be asked for: GET http://127\.0\.0\.1:\d+/v1/models"
-    ):
+    with pytest.raises(SettingsError, match=r"the model cannot be asked for: GET http://127\.0\.0\.1:\d+/v1/models"):
         judge_from_spec(f"http://127.0.0.1:{closed_port()}")
 
 
@@ -200,7 +199,7 @@ def test_settings_become_options():
     settings = Settings(
         judge_base_url="http://localhost:1", judge_temperature=0.5, judge_concurrency=3, judge_requests_per_minute=9.0
     )
-    options = EndpointOptions.of(settings, share=0.5)
+    options = judge_endpoint(settings, share=0.5)
     assert (options.base_url, options.temperature, options.concurrency) == ("http://localhost:1", 0.5, 3)
     assert (options.requests_per_minute, options.tokens_per_minute, options.share) == (9.0, None, 0.5)
 

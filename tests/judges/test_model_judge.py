@@ -14,6 +14,7 @@ from judge_server import JudgeServer
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge_spec import judge_from_spec
 from pytest_rageval.judges.model.model_judge import ModelJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.anthropic import AnthropicWire
@@ -148,9 +149,74 @@ def test_replies_in_parts_and_with_thoughts_are_read(content: object):
     assert (said.tokens_in, said.tokens_out) == (None, None), "a server that tells no usage has not used nothing"
 
 
-def test_thoughts_alone_are_no_reply():
-    with JudgeServer("<think>" + json.dumps(GOOD)) as server:
-        assert failure_of(a_judge(server)).kind == "invalid_reply"
+@pytest.mark.parametrize("reply", ["<think>" + json.dumps(GOOD), json.dumps(GOOD) + "</think>"])
+def test_thoughts_alone_are_no_reply(reply: str):
+    with JudgeServer(reply) as server:
+        failure = failure_of(a_judge(server))
+    assert failure.kind == "invalid_reply"
+    assert "it holds thoughts and no reply" in str(failure)
+
+
+@pytest.mark.parametrize(
+    "thoughts",
+    [
+        'Let me see. {"score": 1}</think>',
+        '<think>a {"score": 0}</think> no, <think>b</think>',
+        "<think>one</think>\n\n",
+    ],
+)
+def test_thoughts_end_at_the_last_closing_tag(thoughts: str):
+    with JudgeServer(thoughts + json.dumps(GOOD)) as server:
+        (said,) = judged(a_judge(server))
+    assert said.scores == {"groundedness": 4.0}
+
+
+def a_choice(content: object, reason: str | None = "stop", **message: object) -> Any:
+    choice = {"message": {"content": content, **message}, "finish_reason": reason}
+    return status(200, json.dumps({"choices": [choice]}).encode())
+
+
+@pytest.mark.parametrize(
+    ("reply", "named", "times"),
+    [
+        (a_choice(None, refusal="I cannot judge this."), "the model refuses: 'I cannot judge this.'", 2),
+        (a_choice(None, "content_filter"), "the provider's content filter ended it", 1),
+        (a_choice(json.dumps(GOOD), "content_filter"), "the provider's content filter ended it", 1),
+        (a_choice(json.dumps(GOOD), "SAFETY"), "the provider's content filter ended it", 1),
+        (a_choice(json.dumps(GOOD), "length"), "it was cut off before its end", 2),
+        (a_choice(None, "tool_calls", tool_calls=[{"id": "1"}]), "it calls a tool instead", 2),
+        (a_choice(None, reasoning_content="Hm."), "it holds thoughts and no reply", 2),
+        (a_choice(None), "it is empty", 2),
+    ],
+)
+def test_what_is_no_whole_reply_is_named_and_never_scored(reply: Any, named: str, times: int):
+    with JudgeServer(reply) as server:
+        failure = failure_of(a_judge(server))
+    assert failure.kind == "invalid_reply"
+    assert str(failure).endswith(f"no score can be read: {named}")
+    assert len(server.chats) == times
+
+
+@pytest.mark.parametrize(("reason", "named"), [("refusal", "the model refuses: ''"), ("max_tokens", "it was cut off")])
+def test_endings_of_anthropic_are_named_too(reason: str, named: str):
+    tool = {"type": "tool_use", "id": "1", "name": "groundedness", "input": GOOD}
+    reply = {"content": [] if reason == "refusal" else [tool], "stop_reason": reason}
+    with JudgeServer(status(200, json.dumps(reply).encode())) as server:
+        assert named in str(failure_of(a_judge(server, "anthropic")))
+
+
+def test_an_error_inside_a_choice_is_an_error():
+    choice = {"message": {"content": json.dumps(GOOD)}, "finish_reason": "error", "error": {"message": "upstream died"}}
+    with JudgeServer(status(200, json.dumps({"choices": [choice]}).encode())) as server:
+        failure = failure_of(a_judge(server))
+    assert (failure.kind, len(server.chats)) == ("invalid_response", 1)
+    assert "the reply is an error: upstream died" in str(failure)
+
+
+def test_each_trial_of_a_request_has_a_seed_of_its_own():
+    with JudgeServer(GOOD) as server:
+        judged(a_judge(server, concurrency=1), *(replace(a_request(), trial=trial) for trial in range(3)))
+    assert sorted(request.json["seed"] for request in server.chats) == [1, 2, 3]
 
 
 def test_a_reply_that_quotes_the_marker_is_flagged():
@@ -270,7 +336,14 @@ def test_any_other_refusal_is_an_error_at_once():
 
 
 @pytest.mark.parametrize(
-    "fault", [status(429, retry_after="0"), status(500), status(502), status(503), status(504), status(529), resets]
+    "fault",
+    [
+        status(429, retry_after="0"),
+        *map(status, (408, 409, 425, 500, 502, 503, 504, 529)),
+        status(200, b'{"error": {"code": 429, "message": "slow down"}}', retry_after="0"),
+        status(200, b'{"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}'),
+        resets,
+    ],
 )
 def test_what_may_pass_is_tried_again(kind: str, fault: Any):
     with JudgeServer(fault, GOOD) as server:
@@ -302,6 +375,9 @@ def test_nothing_is_sent_earlier_than_the_server_asks():
         (resets, "reset", 2),
         (truncates, "reset", 2),
         (status(401), "http_4xx", 1),
+        (status(429, b'{"error": {"type": "insufficient_quota", "message": "pay"}}'), "http_4xx", 1),
+        (status(200, b'{"error": {"code": 503, "message": "busy"}}'), "http_5xx", 2),
+        (status(200, b'{"error": {"code": 401, "message": "who?"}}'), "http_4xx", 1),
         (status(404), "http_4xx", 1),
         (status(302, location="http://elsewhere.example/"), "invalid_response", 1),
         (status(200, b""), "empty", 1),
@@ -346,7 +422,7 @@ def test_terminal_escapes_in_what_a_server_says_do_not_reach_the_message():
 
 @pytest.fixture
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch.setenv
 
@@ -396,6 +472,70 @@ def test_a_refused_key_is_named_by_its_variable_and_never_shown(no_keys: Callabl
     for said in (str(failure), problem or ""):
         assert "RAGEVAL_JUDGE_TOKEN" in said
         assert "a-token-of-ours" not in said
+
+
+# ── what the user has the provider told ───────────────────────────────────────────────────────────────────────
+
+
+def from_spec(spec: str, **options: Any) -> ModelJudge:
+    judge = judge_from_spec(spec, options=EndpointOptions(**options))
+    assert isinstance(judge, ModelJudge)
+    return judge
+
+
+def test_limit_effort_headers_and_further_fields_are_sent():
+    told = {"max_tokens": 500, "reasoning_effort": "low", "headers": {"X-Team": "search"}}
+    with JudgeServer(json.dumps(GOOD), finish="length") as server:
+        judge = from_spec(f"openai:judge@{server.url}", extra_body={"top_k": 3, "seed": 9, "model": "no"}, **told)
+        failure_of(judge)
+    first, second = server.chats
+    assert (first.json["max_tokens"], second.json["max_tokens"], first.json["model"]) == (500, 1000, "judge")
+    assert (first.json["reasoning_effort"], first.json["top_k"], first.json["seed"]) == ("low", 3, 9)
+    assert first.headers["x-team"] == "search"
+
+
+def test_what_changes_replies_is_part_of_the_cache_key_and_headers_are_not():
+    plain = from_spec("openai:judge@http://localhost:1").sampling
+    assert from_spec("openai:judge@http://localhost:1", headers={"x": "1"}).sampling == plain
+    for told in ({"max_tokens": 100}, {"reasoning_effort": "low"}, {"extra_body": {"top_p": 0.5}}):
+        assert from_spec("openai:judge@http://localhost:1", **told).sampling != plain
+
+
+def test_an_identity_names_api_model_and_server_or_the_servers_own_name():
+    assert from_spec("openai:judge@http://ann:pw@gpu:8000/v1?key=1").identity == "openai:judge@gpu:8000/v1"
+    assert from_spec("anthropic:judge@http://gpu:8000").identity == "anthropic:judge@gpu:8000/v1"
+    named = [from_spec(f"openai:judge@http://{host}", server_name="ours").identity for host in ("a:1", "b:2")]
+    assert named == ["openai:judge@ours"] * 2
+
+
+def test_a_key_among_the_headers_replaces_that_of_the_environment(no_keys: Callable[[str, str], None]):
+    no_keys("OPENAI_API_KEY", "sk-a-real-key")
+    with JudgeServer(GOOD) as server:
+        judged(from_spec(f"openai:judge@{server.url}", headers={"Authorization": "Bearer mine"}))
+    assert server.chats[0].headers["authorization"] == "Bearer mine"
+    assert "sk-a-real-key" not in str(server.chats[0].headers)
+
+
+@pytest.mark.parametrize("path", ["", "/openai/deployments/my%20judge", "/"])
+def test_a_deployment_of_azure_is_asked_at_its_own_address_with_its_own_header(
+    no_keys: Callable[[str, str], None], path: str
+):
+    no_keys("AZURE_OPENAI_API_KEY", "an-azure-key")
+    with JudgeServer(GOOD, models=[]) as server:
+        judge = from_spec(f"openai:my-judge@{server.url}{path}", api="azure", api_version="2025-01-01")
+        (said,) = judged(judge)
+    name = "my%20judge" if "deployments" in path else "my-judge"
+    assert server.chats[0].path == f"/openai/deployments/{name}/chat/completions?api-version=2025-01-01"
+    assert server.chats[0].headers["api-key"] == "an-azure-key"
+    assert "authorization" not in server.chats[0].headers
+    assert (said.scores, judge.is_pinned) == ({"groundedness": 4.0}, False)
+
+
+def test_azure_without_a_resource_and_anthropic_with_an_effort_are_refused():
+    with pytest.raises(SettingsError, match=r"judge 'openai:m': no server; write it as openai:DEPLOYMENT@https"):
+        from_spec("openai:m", api="azure")
+    with pytest.raises(SettingsError, match=r"reasoning_effort: Anthropic has no such field"):
+        from_spec("anthropic:m@http://localhost:1", reasoning_effort="low")
 
 
 # ── before anything is judged ─────────────────────────────────────────────────────────────────────────────────

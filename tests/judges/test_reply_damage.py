@@ -12,8 +12,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.judges.model.reply import UnreadableReply, read_reply
+from pytest_rageval.judges.model.reply import read_reply
 from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.llm.json_reply import UnreadableReply
 from pytest_rageval.text import printable
 
 MARKER = "fence-0123456789abcdef"

@@ -11,7 +11,8 @@ import pytest
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges.rubrics import check_rubrics, load_rubric, rubric_names, rubric_of
-from pytest_rageval.judges.rubrics.rubric_lookup import _FOLDER, MARKER
+from pytest_rageval.judges.rubrics.rubric_lookup import _FOLDER
+from pytest_rageval.llm.fencing import MARKER
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import VARIABLES, JudgeRequest
 from pytest_rageval.plan import make_plan

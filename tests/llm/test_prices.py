@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.llm.budget import Budget
 from pytest_rageval.llm.prices import Tariff, cost_of
 
@@ -91,13 +91,13 @@ def test_a_budget_lets_through_until_it_is_spent():
     budget.spend(0.09)
     budget.check()
     budget.spend(0.02)
-    with pytest.raises(JudgeError, match=r"--rageval-max-cost: 0\.11 of 0\.1 US dollars are spent") as caught:
+    with pytest.raises(ModelFailure, match=r"--rageval-max-cost: 0\.11 of 0\.1 US dollars are spent") as caught:
         budget.check()
     assert caught.value.kind == "budget"
 
 
 def test_a_budget_of_nothing_judges_nothing():
-    with pytest.raises(JudgeError):
+    with pytest.raises(ModelFailure):
         Budget(0).check()
 
 

@@ -125,6 +125,14 @@ def test_what_makes_a_judge_doubtful_is_said(judged: Project):
     result.stdout.fnmatch_lines(said)
 
 
+def test_a_judge_of_the_systems_own_family_is_said(judged: Project):
+    judged.write("versioned.py", VERSIONED_BOT.replace("judge-1", "gpt-4o-mini"))
+    judged.configure('target = "versioned:answer"')
+    with JudgeServer() as server:
+        result = judged.run("--rageval-judge", f"openai:gpt-4.1@{server.url}")
+    result.stdout.fnmatch_lines(["gpt-4.1 judges gpt-4o-mini, a model of its own family, *"])
+
+
 def test_an_edited_rubric_is_asked_anew(judged: Project):
     shipped = files("pytest_rageval.judges.rubrics").joinpath("correctness.toml").read_text(encoding="utf-8")
     with JudgeServer() as server:

@@ -31,6 +31,35 @@ def test_a_model_judges_once_and_its_keys_are_written_nowhere(project: Project, 
     assert not lines_with(result, KEY)
 
 
+def test_what_the_provider_is_told_stands_in_the_configuration_and_its_headers_nowhere(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("GATEWAY_KEY", KEY)
+    project.configure(
+        'target = "bot:answer"\n[tool.rageval.judge_options]\nmax_tokens = 700\n'
+        'headers = { "X-Gateway-Key" = "env:GATEWAY_KEY" }\n'
+    )
+    project.cases(SOME)
+    with JudgeServer() as server:
+        project.run("--rageval-judge", f"openai:judge@{server.url}")
+    assert {(chat.json["max_tokens"], chat.headers["x-gateway-key"]) for chat in server.chats} == {(700, KEY)}
+    config = (project.runs[-1] / "config.json").read_text(encoding="utf-8")
+    assert json.loads(config)["judge"]["options"] == {"max_tokens": 700}
+    assert KEY not in config
+    assert "GATEWAY" not in config
+
+
+def test_a_name_for_the_server_lets_two_addresses_share_a_cache(project: Project):
+    project.configure('target = "bot:answer"\njudge_name = "ours"')
+    project.cases(SOME)
+    with JudgeServer() as laptop, JudgeServer() as ci:
+        project.run("--rageval-judge", f"openai:judge@{laptop.url}")
+        project.run("--rageval-judge", f"openai:judge@{ci.url}/v1")
+    assert (bool(laptop.chats), ci.chats) == (True, [])
+    config = json.loads((project.runs[-1] / "config.json").read_text(encoding="utf-8"))
+    assert config["judge"]["identity"] == "openai:judge@ours"
+
+
 def test_workers_ask_the_same_model_with_a_base_url_as_well(project: Project):
     project.cases(SOME)
     with JudgeServer() as server:

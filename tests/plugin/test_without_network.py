@@ -70,7 +70,7 @@ def test_a_judge_that_cannot_be_reached_is_said_in_one_line_before_a_case_is_ask
     )
     result = run_offline(offline, "--rageval-target", "telling:answer", "--rageval-judge", f"openai:judge@{server}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    (said,) = lines_with(result, "judge 'judge': the judge's server cannot be asked: ")
+    (said,) = lines_with(result, "judge 'judge': the server cannot be asked: ")
     assert f"GET {server}/v1/models: " in said
     assert not lines_with(result, "Traceback")
     assert not (offline.path / "asked").exists()

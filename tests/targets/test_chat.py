@@ -9,8 +9,9 @@ import pytest
 from fault_server import Behaviour, FaultServer, gives, hangs, status
 
 from pytest_rageval.errors import SettingsError, TargetError
+from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Answer, AskRequest, Turn
-from pytest_rageval.targets.chat_target import PROMPT_VERSION, ChatTarget, model_and_url, prompt_of
+from pytest_rageval.targets.chat_target import PROMPT_VERSION, ChatTarget, prompt_of
 from pytest_rageval.targets.native_contract import answer_from_response, answer_to_response
 
 T = TypeVar("T")
@@ -195,6 +196,14 @@ def test_an_answer_of_ollama_has_counts_by_the_usual_names_and_milliseconds():
 
 
 @BOTH
+@pytest.mark.parametrize("content", ["<think>Hm.</think>\n\nYes.", "Hm.</think>Yes."])
+def test_thoughts_are_no_part_of_the_answer_and_are_kept_beside_it(api: Api, content: str):
+    answer, _ = ask(api, gives(REPLY[api](content)))
+    assert answer.text.strip() == "Yes."
+    assert answer.extra["message"] == {"thoughts": "Hm."}
+
+
+@BOTH
 def test_an_answer_that_was_cut_off_says_so(api: Api):
     answer, _ = ask(api, gives(REPLY[api]("Well, it", "length")))
     assert (answer.text, answer.abstained, answer.extra["truncated"]) == ("Well, it", None, True)
@@ -232,15 +241,13 @@ def test_the_beginning_of_an_answer_that_a_filter_ended_stays_an_answer():
     [
         ("openai", completion(None), "choices[0].message.content is missing, expected a string (it ended with 'stop')"),
         ("openai", completion(7), "choices[0].message.content is 7, expected a string"),
-        ("openai", completion("a\ud800"), "choices[0].message.content is 'a\\ud800', expected text without lone surr"),
         ("openai", completion(None, "tool_calls", tool_calls=[{"id": "1"}]), "expected text: the model called a tool"),
         ("openai", {"choices": []}, "choices is [], expected a list of at least one choice"),
         ("openai", {"choices": [{}]}, "choices[0].message.content is missing, expected a string"),
         ("openai", {"choices": {}}, "choices is {}, expected a list"),
         ("openai", {}, "choices is missing, expected a list of at least one choice"),
         ("openai", [1], "the response is [1], expected an object"),
-        ("openai", {"error": {"message": "no such model"}}, "replies with an error: {'message': 'no such model'}"),
-        ("openai", completion() | {"usage": {"total": float("nan")}}, "usage.total is nan, expected a finite number"),
+        ("openai", {"error": {"message": "no such model"}}, "the reply is an error: no such model"),
         ("ollama", {"message": {}, "done": True}, "message.content is missing, expected a string"),
         ("ollama", {"model": "m"}, "message.content is missing, expected a string"),
         ("ollama", ollama_reply() | {"done": False}, "done is False, expected true: one whole reply, not a stream"),
@@ -252,6 +259,19 @@ def test_a_reply_without_an_answer_in_it_is_invalid_with_its_path(api: Api, repl
     failure = failure_of(api, gives(reply))
     assert failure.kind == "invalid_response"
     assert str(failure).startswith("POST http://127.0.0.1:")
+    assert said in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (completion("a\ud800"), "choices[0].message.content holds half of a surrogate pair (\\ud800)"),
+        (completion() | {"usage": {"total": float("nan")}}, "usage.total is NaN, which is not a JSON number"),
+    ],
+)
+def test_what_strict_json_does_not_allow_is_said_with_its_path(reply: Any, said: str):
+    failure = failure_of("openai", gives(reply))
+    assert failure.kind == "invalid_json"
     assert said in str(failure)
 
 
@@ -373,13 +393,13 @@ def test_a_refused_key_is_not_repeated(monkeypatch: pytest.MonkeyPatch):
     ],
 )
 def test_model_and_url_are_told_apart(spelling: str, model: str, url: str | None):
-    assert model_and_url(spelling) == (model, url)
+    assert model_and_url("openai", spelling) == (model, url)
 
 
 @pytest.mark.parametrize("spelling", ["", "gpt-4o@localhost:8000", "@http://h", "http://h", "m\nx@http://h"])
 def test_what_is_neither_is_said(spelling: str):
-    with pytest.raises(SettingsError, match=r"MODEL or MODEL@URL"):
-        model_and_url(spelling)
+    with pytest.raises(SettingsError, match=r"openai:MODEL or openai:MODEL@URL"):
+        model_and_url("openai", spelling)
 
 
 def test_the_name_holds_no_credentials():

@@ -140,7 +140,7 @@ def test_one_case_that_fails_leaves_the_others_alone():
                 kinds.append(error.kind)
         return kinds
 
-    with FaultServer(gives(YES), resets, status(200, b"{"), gives(YES)) as server:
+    with FaultServer(gives(YES), resets, resets, status(200, b"{"), gives(YES)) as server:
         assert with_target(server.url, use) == [None, "reset", "invalid_json", None]
 
 

@@ -131,9 +131,9 @@ def test_an_unknown_spelling_lists_those_that_are_known(spec: str, tmp_path: Pat
         ("run:20250101_000000", "target run:20250101_000000: there is no such run in "),
         ("http://", "'http://' is not an HTTP URL; write it as in http://localhost:8080"),
         ("openai:m@http://", "target openai:m@http://: 'http://' is not an HTTP URL; write it as in http://localhost"),
-        ("openai:m@host:1", "target openai:m@host:1: a chat endpoint is spelt MODEL or MODEL@URL, the URL with http"),
+        ("openai:m@host:1", "target openai:m@host:1: a model is spelt openai:MODEL or openai:MODEL@URL, the URL with"),
         ("openai:m", "target openai:m: the environment variable OPENAI_API_KEY is not set"),
-        ("ollama:", "target ollama:: a chat endpoint is spelt MODEL or MODEL@URL"),
+        ("ollama:", "target ollama:: a model is spelt ollama:MODEL or ollama:MODEL@URL"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_found_is_a_settings_error_with_its_reason(

@@ -122,6 +122,23 @@ def test_a_model_is_asked_once_about_each_answer(project: StoredProject):
         assert len(server.chats) == asked
 
 
+def test_the_runs_own_judge_is_no_second_opinion(project: StoredProject):
+    (problem,) = problems(command("judge", RUN, "--spot-check", "--second-judge", "stub:4"))
+    assert problem.startswith(
+        "judge 'stub/4' is the run's own, with the same rubrics; a spot check needs another judge"
+    )
+
+
+def test_a_model_of_the_same_name_at_another_server_is_another_judge(project: StoredProject):
+    with JudgeServer() as server, JudgeServer(score=2) as other:
+        command("judge", RUN, "--judge", f"openai:judge-1@{server.url}")
+        (problem,) = problems(
+            command("judge", RUN, "--spot-check", "--second-judge", f"openai:judge-1@{server.url}/v1")
+        )
+        assert f"judge 'openai:judge-1@{server.url.removeprefix('http://')}/v1' is the run's own" in problem
+        assert "disagreement rate: 100 % of 20 answers" in check("--second-judge", f"openai:judge-1@{other.url}")
+
+
 def test_other_rubrics_can_be_the_second_opinion(project: StoredProject):
     shipped = Path(sys.modules["pytest_rageval"].__path__[0]) / "judges/rubrics/correctness.toml"
     project.write("own/correctness.toml", shipped.read_text(encoding="utf-8") + "\n# mine\n")

@@ -22,9 +22,9 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.judges.rubrics import check_rubrics, load_rubric
 from pytest_rageval.llm.budget import Budget
-from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Rubric
@@ -166,7 +166,7 @@ class _Asked:
 
     def judge(self) -> Judge:
         limit = self.settings.max_cost
-        options = EndpointOptions.of(self.settings, budget=None if limit is None else Budget(limit))
+        options = judge_endpoint(self.settings, budget=None if limit is None else Budget(limit))
         judge = judge_from_spec(self.settings.judge, root=self.root, options=options)
         if judge is None:
             raise SettingsError(f"judge {self.settings.judge!r}: there is no judge to compare; name one with --judge")

@@ -20,8 +20,8 @@ from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.llm.budget import Budget
-from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
 from pytest_rageval.rescore.rescore import Redo, check_observed, redo
@@ -125,7 +125,7 @@ def _judge_at_hand(plan: Plan, at: Opened, cases: int = 0) -> Iterator[Judge]:
     budget = None if settings.max_cost is None else Budget(settings.max_cost)
 
     def made() -> Judge:
-        judge = judge_from_spec(settings.judge, root=at.root, options=EndpointOptions.of(settings, budget=budget))
+        judge = judge_from_spec(settings.judge, root=at.root, options=judge_endpoint(settings, budget=budget))
         if judge is None:
             raise SettingsError(f"judge {settings.judge!r}: nobody judges; name a judge with --judge")
         return judge

@@ -15,8 +15,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.canaries import Verdict, try_canaries
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics
-from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.report.columns import aligned
 from pytest_rageval.text import printable
 
@@ -47,7 +47,7 @@ def judge_check(spec: str | None, judge_base_url: str | None, as_json: bool) -> 
 
 
 def _judge(settings: Settings, root: Path) -> Judge:
-    judge = judge_from_spec(settings.judge, root=root, options=EndpointOptions.of(settings))
+    judge = judge_from_spec(settings.judge, root=root, options=judge_endpoint(settings))
     if judge is None:
         raise SettingsError(f"judge {settings.judge!r}: there is no judge to check; name one with --judge")
     return judge

@@ -1,4 +1,4 @@
-"""When are two requests to a judge the same? When all that a judgement depends on is the same: these parts."""
+"""The parts of a cache key: all that a judgement depends on. Two requests with equal parts are the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class KeyParts:
     """All that a judgement depends on: what is short in clear, what may be long as SHA-256 (64 hex digits).
 
     `variables` has a hash for each other variable of the rubric; question, answer and contexts are None where the
-    rubric does not read them. `asked` is the beginning of the question for people to read, and no part of the key.
+    rubric does not read them. `model` is the judge with its server, where it has one. `asked` is the beginning of the
+    question for people to read, and no part of the key.
     """
 
     rubric: str
@@ -88,15 +89,15 @@ def compared(kept: KeyParts, wanted: KeyParts) -> str:
     hashes = {name: (getattr(kept, name), getattr(wanted, name)) for name in ("question", "answer", "contexts")}
     for name in sorted({*kept.variables, *wanted.variables}):
         hashes[name] = (kept.variables.get(name), wanted.variables.get(name))
-    said = [f"{'same' if old == new else 'other'} {name}" for name, (old, new) in hashes.items() if old or new]
+    phrases = [f"{'same' if old == new else 'other'} {name}" for name, (old, new) in hashes.items() if old or new]
     if kept.question != wanted.question and kept.asked is not None:
-        said[0] = f"other question {_short(kept.asked)}"
+        phrases[0] = f"other question {_short(kept.asked)}"
     in_clear = [
         f"{name} was {_short(getattr(kept, name))}, now {_short(getattr(wanted, name))}"
         for name in ("prompt_version", "model", "trial", "sampling")
         if getattr(kept, name) != getattr(wanted, name)
     ]
-    return "; ".join([", ".join(said), *in_clear] if said else in_clear)
+    return "; ".join([", ".join(phrases), *in_clear] if phrases else in_clear)
 
 
 def one_line(value: Json) -> str:

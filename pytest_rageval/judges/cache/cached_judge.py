@@ -1,4 +1,4 @@
-"""Has this been judged before? A judge behind a cache, which also says what that saved."""
+"""The judge behind a cache: what was judged before is not judged again, and what that saved is counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.cache_key import KeyParts, compared, key_parts, one_line
-from pytest_rageval.judges.judge import Judge, JudgementCache
+from pytest_rageval.judges.judge import Judge, JudgementCache, identity_of
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import printable
 
@@ -34,11 +34,11 @@ class DescribedCache(Protocol):
 
 @dataclass(slots=True)
 class _UnderWay:
-    """A request that is being judged: who else asks the same waits for the lock and takes what was said."""
+    """A request that is being judged: who else asks the same waits for the lock and takes the judgement."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: int = 0
-    said: Judgement | None = None
+    judgement: Judgement | None = None
 
 
 class CachedJudge:
@@ -49,7 +49,8 @@ class CachedJudge:
     needs no network and says the same every time. Local are heuristic judges, unless an attribute `is_local` says
     otherwise. What a judge returns is checked before anybody sees or keeps it; errors are never kept. A judge whose
     replies depend on more than its model says so in an attribute `sampling`, a mapping that becomes part of the key.
-    What `mask` knows is hidden in what the judge says.
+    What `mask` knows is hidden in what the judge says. Notes, such as that the served model changed, go to those of the
+    cache.
 
     hits       judgements that were not asked for again
     misses     requests that were looked for and not found
@@ -59,6 +60,7 @@ class CachedJudge:
 
     def __init__(self, judge: Judge, cache: JudgementCache | None, mode: Mode = "use", mask: Mask = NO_MASK) -> None:
         self.model = judge.model
+        self.identity = identity_of(judge)
         self.heuristic = judge.heuristic
         self.rubrics = judge.rubrics
         self.is_local: bool = getattr(judge, "is_local", judge.heuristic)
@@ -69,17 +71,20 @@ class CachedJudge:
         self._described = cache if isinstance(cache, DescribedCache) else None
         self._mask = mask
         self._sampling = _checked_sampling(judge)
+        self._served: set[str] = set()
+        notes = getattr(cache, "notes", None)
+        self._notes: list[str] | None = notes if isinstance(notes, list) else None
         self._under_way: dict[str, _UnderWay] = {}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """The judgement; in `replay` a missing one is a JudgeError of kind cache_miss that names the key's parts."""
         if self.is_local or self._mode == "off" or self._cache is None:
             return await self._ask(request)
-        parts = key_parts(request, self.model, self._sampling)
+        parts = key_parts(request, self.identity, self._sampling)
         key = parts.key
         if self._mode != "refresh":
-            if (known := self._look_up(self._cache, key)) is not None:
-                return self._hit(known)
+            if (kept := self._look_up(self._cache, key) or self._migrated(self._cache, request, parts)) is not None:
+                return self._hit(kept)
             self.misses += 1
         if self._mode == "replay":
             raise JudgeError("cache_miss", self._missing(parts, key))
@@ -87,12 +92,13 @@ class CachedJudge:
         under_way.waiting += 1
         try:
             async with under_way.lock:
-                if under_way.said is not None:
-                    return self._hit(under_way.said)
+                if under_way.judgement is not None:
+                    return self._hit(under_way.judgement)
                 # Where the one before us failed or was cancelled, it is our turn to ask.
-                under_way.said = await self._ask(request)
-                self._keep(self._cache, key, under_way.said, parts)
-                return under_way.said
+                under_way.judgement = await self._ask(request)
+                self._compare_served(under_way.judgement)
+                self._keep(self._cache, key, under_way.judgement, parts)
+                return under_way.judgement
         finally:
             under_way.waiting -= 1
             if not under_way.waiting:
@@ -103,29 +109,60 @@ class CachedJudge:
         await self._judge.aclose()
 
     async def _ask(self, request: JudgeRequest) -> Judgement:
-        said = await self._judge.judge(request)
-        if (problem := unfit(said)) is not None:
+        judgement = await self._judge.judge(request)
+        if (problem := unfit(judgement)) is not None:
             raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
-        return self._mask.value(said)
+        return self._mask.value(judgement)
 
     def _look_up(self, cache: JudgementCache, key: str) -> Judgement | None:
-        known = cache.get(key)
+        kept = cache.get(key)
         # The cache may be a user's own, or its file another's: what is no judgement is judged again.
-        return None if known is None or unfit(known) is not None else self._mask.value(known)
+        return None if kept is None or unfit(kept) is not None else self._mask.value(kept)
 
-    def _keep(self, cache: JudgementCache, key: str, said: Judgement, parts: KeyParts) -> None:
+    def _keep(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
         if self._described is None:
-            cache.put(key, said)
+            cache.put(key, judgement)
         else:
-            self._described.put(key, said, parts)
+            self._described.put(key, judgement, parts)
 
-    def _hit(self, known: Judgement) -> Judgement:
+    def _migrated(self, cache: JudgementCache, request: JudgeRequest, parts: KeyParts) -> Judgement | None:
+        """The judgement kept when a judge's server was no part of its key, from now on under this one's."""
+        if self.identity == self.model:
+            return None
+        kept = self._look_up(cache, key_parts(request, self.model, self._sampling).key)
+        if kept is not None:
+            self._keep(cache, parts.key, kept, parts)
+            self._note(
+                f"judge cache: judgements of {one_line(self.model)!r} from before servers were told apart are taken "
+                f"for those of {one_line(self.identity)!r}; --rageval-judge-cache refresh judges anew"
+            )
+        return kept
+
+    def _compare_served(self, judgement: Judgement) -> None:
+        """Say once where judgements, kept or new, come from models that the server calls by different names."""
+        served = judgement.extra.get("served_model")
+        if not isinstance(served, str):
+            return
+        self._served.add(served)
+        if len(self._served) == 2:
+            names = " and ".join(map(one_line, sorted(self._served)))
+            self._note(
+                f"judge {one_line(self.identity)!r}: the server called its model {names} in judgements of this run, "
+                "kept ones among them; --rageval-judge-cache refresh judges anew"
+            )
+
+    def _note(self, note: str) -> None:
+        if self._notes is not None and note not in self._notes:
+            self._notes.append(note)
+
+    def _hit(self, kept: Judgement) -> Judgement:
         self.hits += 1
-        if known.cost_usd is not None:
-            self.saved_usd = (self.saved_usd or 0.0) + known.cost_usd
-        if known.latency_ms is not None:
-            self.saved_ms = (self.saved_ms or 0.0) + known.latency_ms
-        return replace(known, cached=True)
+        self._compare_served(kept)
+        if kept.cost_usd is not None:
+            self.saved_usd = (self.saved_usd or 0.0) + kept.cost_usd
+        if kept.latency_ms is not None:
+            self.saved_ms = (self.saved_ms or 0.0) + kept.latency_ms
+        return replace(kept, cached=True)
 
     def _missing(self, parts: KeyParts, key: str) -> str:
         hashes = {name: str(value)[:12] for name, value in (("answer", parts.answer), ("contexts", parts.contexts))}
@@ -139,33 +176,37 @@ class CachedJudge:
         return f"{missing}{near}; run once with judge cache mode 'use'"
 
 
-def unfit(said: object) -> str | None:
+def unfit(judgement: object) -> str | None:
     """Why this cannot pass for a judgement, or None: its type, a number that is none or off its scale, bad text."""
-    if not isinstance(said, Judgement):
-        return f"returned {printable(repr(said))[:80]}, expected a Judgement"
-    if not isinstance(said.scale, tuple | list) or len(said.scale) != 2 or not all(map(_is_number, said.scale)):
-        return f"its scale is {printable(repr(said.scale))[:80]}, expected two finite numbers"
-    if not isinstance(said.scores, Mapping):
-        return f"its scores are {printable(repr(said.scores))[:80]}, expected a mapping"
-    low, high = said.scale
-    for name, score in said.scores.items():
+    if not isinstance(judgement, Judgement):
+        return f"returned {printable(repr(judgement))[:80]}, expected a Judgement"
+    if (
+        not isinstance(judgement.scale, tuple | list)
+        or len(judgement.scale) != 2
+        or not all(map(_is_number, judgement.scale))
+    ):
+        return f"its scale is {printable(repr(judgement.scale))[:80]}, expected two finite numbers"
+    if not isinstance(judgement.scores, Mapping):
+        return f"its scores are {printable(repr(judgement.scores))[:80]}, expected a mapping"
+    low, high = judgement.scale
+    for name, score in judgement.scores.items():
         if not _is_number(score):
             return f"{name} is {printable(repr(score))[:80]}, expected a finite number"
         if not low <= score <= high:
             return f"{name} is {score:g}, outside its scale {low:g} to {high:g}"
     for name in ("tokens_in", "tokens_out", "cost_usd", "latency_ms"):
-        spent = getattr(said, name)
+        spent = getattr(judgement, name)
         if spent is not None and not (_is_number(spent) and spent >= 0):
             return f"{name} is {printable(repr(spent))[:80]}, expected a number of at least 0, or None"
-    return _unfit_text(said)
+    return _unfit_text(judgement)
 
 
-def _unfit_text(said: Judgement) -> str | None:
-    texts = (said.reasoning, said.model, *said.supported_claims, *said.unsupported_claims)
+def _unfit_text(judgement: Judgement) -> str | None:
+    texts = (judgement.reasoning, judgement.model, *judgement.supported_claims, *judgement.unsupported_claims)
     if not all(isinstance(text, str) for text in texts):
         return "its reasoning or claims are not all strings"
     try:
-        _JSON_TEXT.encode([texts, said.flags, dict(said.extra)]).encode()
+        _JSON_TEXT.encode([texts, judgement.flags, dict(judgement.extra)]).encode()
     except UnicodeEncodeError:
         return "its text holds a lone surrogate"
     except (TypeError, ValueError) as error:
@@ -184,8 +225,8 @@ def _checked_sampling(judge: Judge) -> dict[str, Json]:
         written = _JSON_TEXT.encode([judge.model, dict(sampling)])
         written.encode()
     except (TypeError, ValueError) as error:
-        said = f"judge {printable(repr(judge.model))[:80]}: model and sampling become part of a cache key"
-        raise SettingsError(f"{said}, but are no JSON text: {printable(str(error))[:120]}") from None
+        place = f"judge {printable(repr(judge.model))[:80]}: model and sampling become part of a cache key"
+        raise SettingsError(f"{place}, but are no JSON text: {printable(str(error))[:120]}") from None
     found: dict[str, Json] = json.loads(written)[1]
     return found
 

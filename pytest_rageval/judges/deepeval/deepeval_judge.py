@@ -13,7 +13,7 @@ from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.deepeval.deepeval_model import model_for
 from pytest_rageval.judges.model.model_judge import MOST_TOKENS, total
 from pytest_rageval.judges.rubrics import rubric_of
-from pytest_rageval.llm.chat_model import SEED, ChatModel, Exchange
+from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.pinning import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import printable
@@ -78,14 +78,11 @@ class DeepEvalJudge:
         self._metric, self._chat = metric, chat
         self._deepeval = load_deepeval()
         self.model = f"deepeval/{version('deepeval')}/{metric}:{chat.model}"
+        self.identity = f"deepeval/{version('deepeval')}/{metric}:{chat.identity}"
         self.rubrics = METRICS[metric]
-        self.is_pinned = is_pinned(chat.model)
-        self.sampling: Mapping[str, Json] = {
-            "temperature": chat.temperature,
-            "seed": SEED,
-            "max_tokens": MOST_TOKENS,
-            "steps": 1,
-        }
+        self.options = chat.options
+        self.is_pinned = is_pinned(chat.model, chat.url)
+        self.sampling: Mapping[str, Json] = {**chat.sampling(chat.max_tokens or MOST_TOKENS), "steps": 1}
 
     @property
     def notes(self) -> list[str]:
@@ -96,17 +93,17 @@ class DeepEvalJudge:
         if request.rubric not in self.rubrics:
             raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
         exchanges: list[Exchange] = []
-        given = _given(request.variables)
-        if request.rubric in ("faithfulness", "groundedness") and not given.get("retrieval_context"):
+        test_case = _test_case(request.variables)
+        if request.rubric in ("faithfulness", "groundedness") and not test_case.get("retrieval_context"):
             return self._judgement(request, None, "there is no context to compare with", exchanges)
         try:
-            metric = self._made(request.rubric, given, exchanges)
-            score = await metric.a_measure(self._deepeval.LLMTestCase(**given), _show_indicator=False)
+            metric = self._made(request.rubric, test_case, exchanges, request.trial)
+            score = await metric.a_measure(self._deepeval.LLMTestCase(**test_case), _show_indicator=False)
         except JudgeError:
             raise
         except Exception as error:  # another package's code may raise anything; it is this case's error
-            said = " ".join(f"{type(error).__name__}: {error}".split())
-            raise JudgeError("exception", printable(f"judge {self.model!r} raised {said[:200]}")) from error
+            raised = " ".join(f"{type(error).__name__}: {error}".split())
+            raise JudgeError("exception", printable(f"judge {self.model!r} raised {raised[:200]}")) from error
         claims = _claims(metric)
         if claims == []:
             return self._judgement(request, None, "the answer makes no claim", exchanges)
@@ -120,13 +117,13 @@ class DeepEvalJudge:
         """Close the connections."""
         await self._chat.aclose()
 
-    def _made(self, rubric: str, given: Mapping[str, Any], exchanges: list[Exchange]) -> Any:
+    def _made(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
         # A metric keeps what it measured last, so each judgement has one of its own.
-        model = model_for(self._chat, exchanges)
+        model = model_for(self._chat, exchanges, trial)
         if self._metric == "faithfulness":
             return self._deepeval.FaithfulnessMetric(model=model, async_mode=True)
         looks_at, steps = STEPS[rubric]
-        parameters = [self._deepeval.SingleTurnParams(name) for name in looks_at if given.get(name)]
+        parameters = [self._deepeval.SingleTurnParams(name) for name in looks_at if test_case.get(name)]
         return self._deepeval.GEval(
             name=rubric, evaluation_params=parameters, evaluation_steps=list(steps), model=model, async_mode=True
         )
@@ -152,10 +149,10 @@ class DeepEvalJudge:
             unsupported_claims=tuple(claim for claim, holds in claims if not holds),
             model=self.model,
             prompt_version=request.prompt_version,
-            tokens_in=total(one.said.tokens_in for one in exchanges),
-            tokens_out=total(one.said.tokens_out for one in exchanges),
-            cost_usd=total(one.cost_usd for one in exchanges),
-            latency_ms=round(sum(one.latency_ms for one in exchanges), 3),
+            tokens_in=total(exchange.reply.tokens_in for exchange in exchanges),
+            tokens_out=total(exchange.reply.tokens_out for exchange in exchanges),
+            cost_usd=total(exchange.cost_usd for exchange in exchanges),
+            latency_ms=round(sum(exchange.latency_ms for exchange in exchanges), 3),
         )
 
 
@@ -171,13 +168,12 @@ def load_deepeval() -> Any:
             SingleTurnParams=cases.SingleTurnParams,
         )
     except (ImportError, AttributeError) as error:
-        said = printable(str(error))[:120]
-        raise SettingsError(
-            f"judge 'deepeval:…' needs a DeepEval 4 of today: pip install -U 'pytest-rageval[deepeval]' ({said})"
-        ) from None
+        reason = printable(str(error))[:120]
+        remedy = "pip install -U 'pytest-rageval[deepeval]'"
+        raise SettingsError(f"it needs a DeepEval 4 of today: {remedy} ({reason})") from None
 
 
-def _given(variables: Mapping[str, Json]) -> dict[str, Any]:
+def _test_case(variables: Mapping[str, Json]) -> dict[str, Any]:
     """A test case of DeepEval's: the first gold answer is the expected one, else the key facts are."""
     references = list(variables.get("references") or ()) or ["\n".join(variables.get("key_facts") or ())]
     return {

@@ -8,7 +8,7 @@ import functools
 from importlib import import_module
 from typing import Any
 
-from pytest_rageval.errors import JudgeError
+from pytest_rageval.errors import JudgeError, ModelFailure
 from pytest_rageval.judges.model.model_judge import LONGEST_RAW, MOST_TOKENS
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
@@ -16,9 +16,9 @@ from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
 
-def model_for(chat: ChatModel, exchanges: list[Exchange]) -> Any:
+def model_for(chat: ChatModel, exchanges: list[Exchange], trial: int = 0) -> Any:
     """A `DeepEvalBaseLLM` that asks `chat` and notes each exchange."""
-    return _model_class()(chat, exchanges)
+    return _model_class()(chat, exchanges, trial)
 
 
 @functools.cache
@@ -28,8 +28,8 @@ def _model_class() -> Any:
     class AskingModel(base):  # type: ignore[misc] # because DeepEval is no dependency: its classes are Any
         """One model, for one judgement."""
 
-        def __init__(self, chat: ChatModel, exchanges: list[Exchange]) -> None:
-            self._chat, self._exchanges = chat, exchanges
+        def __init__(self, chat: ChatModel, exchanges: list[Exchange], trial: int) -> None:
+            self._chat, self._exchanges, self._trial = chat, exchanges, trial
             super().__init__(chat.model)
 
         def load_model(self) -> Any:
@@ -43,30 +43,38 @@ def _model_class() -> Any:
 
         async def a_generate(self, prompt: str, schema: Any = None) -> Any:
             """The reply's text, or where a schema is given, the reply as an instance of it."""
-            return await asked(self._chat, self._exchanges, prompt, schema)
+            return await asked(self._chat, self._exchanges, prompt, schema, self._trial)
 
     return AskingModel
 
 
-async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any) -> Any:
+async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any, trial: int = 0) -> Any:
     """One reply, read strictly by the schema (a pydantic model); one that does not fit is asked for once more."""
     messages = [Message("user", prompt)]
-    wanted = None if schema is None else strict(schema.model_json_schema())
+    reply_schema = None if schema is None else strict(schema.model_json_schema())
     reason = ""
     for _ in range(2):
-        exchange = await chat.say(messages, schema=wanted, schema_name=getattr(schema, "__name__", "reply"),
-                                  max_tokens=MOST_TOKENS)  # fmt: skip
-        exchanges.append(exchange)
-        text = exchange.said.text
-        if schema is None:
-            return text
         try:
-            return schema.model_validate_json(_object_in(text))
-        except ValueError as misfit:
-            reason = "it was cut off before its end" if exchange.said.is_truncated else _first_line(misfit)
-        said = text[:LONGEST_RAW].strip() or "(an empty reply)"
-        again = f"Your reply could not be read: {reason}. Reply once more with one JSON object and nothing else."
-        messages = [*messages, Message("assistant", said), Message("user", again)]
+            exchange = await chat.say(
+                messages,
+                schema=reply_schema,
+                schema_name=getattr(schema, "__name__", "reply"),
+                max_tokens=chat.max_tokens or MOST_TOKENS,
+                trial=trial,
+            )
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure)) from None
+        exchanges.append(exchange)
+        text = exchange.reply.text or ""
+        if (reason := exchange.reply.flaw or "") == "":
+            try:
+                return text if schema is None else schema.model_validate_json(_object_in(text))
+            except ValueError as misfit:
+                reason = _first_line(misfit)
+        shown = text[:LONGEST_RAW].strip() or "(an empty reply)"
+        form = "" if schema is None else " with one JSON object and nothing else"
+        again = f"Your reply could not be read: {reason}. Reply once more{form}."
+        messages = [*messages, Message("assistant", shown), Message("user", again)]
     raise JudgeError("invalid_reply", f"model {chat.model!r}: the reply cannot be read: {reason}", text[:LONGEST_RAW])
 
 

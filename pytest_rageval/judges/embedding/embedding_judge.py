@@ -1,4 +1,4 @@
-"""The judge by sentence embeddings: how near is what the answer says to what it should say? No language model."""
+"""The judge by sentence embeddings: how near what the answer says is to what it should say. No language model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from pytest_rageval.judges.embedding.vectors import Bill, Embedder, Vector, cosi
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.lexical.refusals import declines, only_declines
 from pytest_rageval.judges.rubrics import rubric_of
+from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.model_identity import model_identity
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import sentences
 
@@ -84,6 +86,7 @@ class EmbeddingJudge:
 
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
         self.model = f"embedding/1:{model}"
+        self.identity = model_identity("embedding/1", model, below(url, "/embeddings"), options.server_name)
         self._embedder = Embedder(model, url, options, backoff=backoff)
         self._floor: float | None = None
         self._measuring = asyncio.Lock()
@@ -145,37 +148,41 @@ class EmbeddingJudge:
         passages = _passages(context["text"] for context in variables.get("contexts") or ())
         if not passages:
             return Share(None, "there is no context to compare with")
-        said = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
-        if not said:
+        answer_sentences = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
+        if not answer_sentences:
             return Share(None, "the answer makes no claim that could be compared")
-        near = await self._near([*said, *passages], bill)
-        rated = [(sentence, near.share(sentence, passages)) for sentence in said]
+        near = await self._near([*answer_sentences, *passages], bill)
+        rated = [(sentence, near.share(sentence, passages)) for sentence in answer_sentences]
         return Share(_mean(value for _, value in rated), _account(rated, "the context"), rated)
 
     async def _correctness(self, variables: Mapping[str, Any], bill: Bill) -> Share:
         facts = _passages(variables.get("key_facts") or ())
-        references = [found for text in variables.get("references") or () if (found := _passages([text]))]
+        references = [sentences_of for text in variables.get("references") or () if (sentences_of := _passages([text]))]
         if not facts and not references:
             return Share(None, "there is no reference to compare with")
         if declines(variables["answer"]).abstained:
             return Share(0.0, "the answer declines")
-        said = _sentences(variables["answer"])
-        if not said:
+        answer_sentences = _sentences(variables["answer"])
+        if not answer_sentences:
             return Share(0.0, "the answer says nothing")
-        near = await self._near([*said, *facts, *(text for found in references for text in found)], bill)
-        rated_facts = [(fact, near.share(fact, said)) for fact in facts]
-        rated_references = [[(text, near.share(text, said)) for text in found] for found in references]
+        near = await self._near(
+            [*answer_sentences, *facts, *(text for reference in references for text in reference)], bill
+        )
+        rated_facts = [(fact, near.share(fact, answer_sentences)) for fact in facts]
+        rated_references = [
+            [(text, near.share(text, answer_sentences)) for text in reference] for reference in references
+        ]
         best = max(rated_references, key=lambda rated: _mean(value for _, value in rated), default=[])
         means = [_mean(value for _, value in rated) for rated in (rated_facts, best) if rated]
         rated = rated_facts + best
         return Share(_mean(means), _account(rated, "the answer"), rated)
 
     async def _relevance(self, variables: Mapping[str, Any], bill: Bill) -> Share:
-        question, said = variables["question"].strip(), _sentences(variables["answer"])
-        if not question or not said:
+        question, answer_sentences = variables["question"].strip(), _sentences(variables["answer"])
+        if not question or not answer_sentences:
             return Share(None, "there is no question or no answer to compare")
-        near = await self._near([question, *said], bill)
-        share = near.share(question, said)
+        near = await self._near([question, *answer_sentences], bill)
+        share = near.share(question, answer_sentences)
         return Share(share, f"the sentence nearest to the question is at {share:.2f}")
 
 
@@ -191,16 +198,16 @@ def _sentences(text: str) -> list[str]:
 
 
 def _passages(texts: Iterable[Json]) -> list[str]:
-    found = dict.fromkeys(sentence for text in texts for sentence in _sentences(text))
-    return list(found)[:MOST_PASSAGES]
+    distinct = dict.fromkeys(sentence for text in texts for sentence in _sentences(text))
+    return list(distinct)[:MOST_PASSAGES]
 
 
 def _mean(values: Iterable[float]) -> float:
-    known = list(values)
-    return sum(known) / len(known)
+    shares = list(values)
+    return sum(shares) / len(shares)
 
 
 def _account(rated: Sequence[tuple[str, float]], where: str) -> str:
     held = sum(value >= SUPPORTED for _, value in rated)
-    text, value = min(rated, key=lambda one: one[1])
+    text, value = min(rated, key=lambda pair: pair[1])
     return f"{held} of {len(rated)} sentences have one like them in {where}; farthest, at {value:.2f}: {text[:120]}"

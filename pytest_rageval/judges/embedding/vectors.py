@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from operator import mul
 from typing import TypeAlias
 
-from pytest_rageval.errors import JudgeError
-from pytest_rageval.llm.chat_protocol import below, count, told_error
-from pytest_rageval.llm.credentials import OPENAI_KEY, bearer
+from pytest_rageval.errors import JudgeError, ModelFailure
+from pytest_rageval.llm.chat_protocol import below
+from pytest_rageval.llm.chat_reply import token_count
+from pytest_rageval.llm.credentials import OPENAI_KEY, bearer, judge_key
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.openai import URL
+from pytest_rageval.llm.openai import OPENAI_URL
 from pytest_rageval.llm.prices import Tariff
-from pytest_rageval.llm.provider import Provider, RequestRefused
+from pytest_rageval.llm.provider import Provider
 from pytest_rageval.llm.rate_limit import estimated_tokens
+from pytest_rageval.llm.server_error import server_error
 from pytest_rageval.model import Json
 
 BATCH = 64
@@ -53,7 +55,7 @@ class Embedder:
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
         self.model = model
         address = below(url, "/embeddings")
-        headers, key_name = bearer(address, OPENAI_KEY, URL)
+        headers, key_name = bearer(judge_key(address, OPENAI_KEY, OPENAI_URL))
         self._models_url = below(url, "/models")
         self._provider = Provider(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
         self._known: OrderedDict[str, Vector] = OrderedDict()
@@ -61,18 +63,18 @@ class Embedder:
 
     async def vectors(self, texts: Iterable[str], bill: Bill) -> dict[str, Vector]:
         """The vector of each text that is not blank, by text; JudgeError where what comes are no such vectors."""
-        wanted = dict.fromkeys(text for text in texts if text.strip())
-        found = {text: self._known[text] for text in wanted if text in self._known}
-        missing = [text for text in wanted if text not in found]
+        distinct = dict.fromkeys(text for text in texts if text.strip())
+        vectors = {text: self._known[text] for text in distinct if text in self._known}
+        missing = [text for text in distinct if text not in vectors]
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
-            found.update(zip(batch, await self._asked(batch, bill), strict=True))
-        for text, vector in found.items():
+            vectors.update(zip(batch, await self._asked(batch, bill), strict=True))
+        for text, vector in vectors.items():
             self._known[text] = vector
             self._known.move_to_end(text)
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
-        return found
+        return vectors
 
     async def check(self) -> str | None:
         """Why the server cannot be asked, in one line, or None; costs nothing."""
@@ -85,15 +87,17 @@ class Embedder:
     async def _asked(self, batch: Sequence[str], bill: Bill) -> list[Vector]:
         # A lone surrogate could not be read as JSON at the other end.
         shown = [text[:LONGEST_TEXT].encode("utf-8", "replace").decode() for text in batch]
-        async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
-            try:
+        try:
+            async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
                 data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn)
-            except RequestRefused as refusal:
-                raise refusal.error from None
-            tokens = count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
-            bill.add(tokens, self._provider.pay(turn, tokens, 0), latency_ms)
-        if (error := told_error(data)) is not None:
-            raise JudgeError("invalid_response", f"{self._provider.where}: the reply is an error: {error}")
+                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
+                bill.add(tokens, self._provider.pay(turn, tokens, 0), latency_ms)
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure)) from None
+        if (error := server_error(data)) is not None:
+            raise JudgeError(
+                "invalid_response", f"{self._provider.where}: the reply is an error: {error.message[:200]}"
+            )
         try:
             return self._read(data, len(batch))
         except ValueError as wrong:

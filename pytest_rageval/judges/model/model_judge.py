@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.model.prompt import Prompt, new_marker, render, repair_prompt
-from pytest_rageval.judges.model.reply import JudgeReply, UnreadableReply, read_reply
+from pytest_rageval.errors import JudgeError, ModelFailure
+from pytest_rageval.judges.model.prompt import render, repair_prompt
+from pytest_rageval.judges.model.reply import JudgeReply, read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
-from pytest_rageval.llm.chat_model import SEED, ChatModel, Exchange
+from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.fencing import Prompt, new_marker
+from pytest_rageval.llm.json_reply import UnreadableReply
 from pytest_rageval.llm.pinning import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest, Rubric
 from pytest_rageval.text import printable
@@ -18,7 +20,7 @@ from pytest_rageval.text import printable
 N = TypeVar("N", int, float)
 
 MOST_TOKENS = 2048
-"""Of a reply; twice as many where the first one was cut off."""
+"""Of a reply, unless the options say otherwise; twice as many where the first one was cut off."""
 
 LONGEST_RAW = 4_000
 """Characters of an unreadable reply that are kept, and shown to the model again."""
@@ -27,8 +29,9 @@ LONGEST_RAW = 4_000
 class ModelJudge:
     """Puts each request to a model, for one event loop.
 
-    `is_pinned` tells whether the model's name means the same model for ever; `sampling`, what replies depend on beside
-    it; `notes`, what the server would not be told; `tariff`, what a request costs.
+    `identity` names the model with its server; `is_pinned` tells whether the model's name means the same model for
+    ever; `sampling`, what replies depend on beside it; `options`, what of that the user set; `notes`, what the server
+    would not be told; `tariff`, its price.
     """
 
     heuristic = False
@@ -37,14 +40,13 @@ class ModelJudge:
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
         self.model = chat.model
-        self.is_pinned = is_pinned(chat.model)
+        self.identity = chat.identity
+        self.is_pinned = is_pinned(chat.model, chat.url)
         self.tariff = chat.tariff
+        self.options = chat.options
         self.rubrics = frozenset(rubric_names())
-        self.sampling: Mapping[str, Json] = {
-            "temperature": chat.temperature,
-            "seed": SEED,
-            "max_tokens": MOST_TOKENS,
-        }
+        self._most_tokens = chat.max_tokens or MOST_TOKENS
+        self.sampling: Mapping[str, Json] = chat.sampling(self._most_tokens)
 
     @property
     def notes(self) -> list[str]:
@@ -60,23 +62,24 @@ class ModelJudge:
         marker = new_marker(request.variables)
         prompt = render(rubric, request, marker)
         asked = [Message("user", prompt.text)]
-        first = await self._say(asked, rubric, MOST_TOKENS)
+        first = await self._say(asked, rubric, self._most_tokens, request.trial)
         try:
             return self._judgement(request, rubric, prompt, _read(first, rubric, marker), [first])
         except UnreadableReply as unreadable:
             reason = unreadable.reason
+            if first.reply.ending == "content_filter":  # the same text would be held back again
+                raise self._unreadable(rubric, first, reason) from None
         asked += [Message("assistant", _shown(first)), Message("user", repair_prompt(rubric, reason))]
+        most_tokens = self._most_tokens * (2 if first.reply.is_truncated else 1)
         try:
-            second = await self._say(asked, rubric, MOST_TOKENS * (2 if first.said.is_truncated else 1))
+            second = await self._say(asked, rubric, most_tokens, request.trial)
         except JudgeError as error:
             raise JudgeError(error.kind, f"{error} (asked again, since {reason})", _raw(first)) from None
         try:
             return self._judgement(request, rubric, prompt, _read(second, rubric, marker), [first, second])
         except UnreadableReply as unreadable:
-            message = f"judge {self.model!r}, rubric {rubric.name!r}: no score can be read: {unreadable.reason}"
-            if unreadable.reason != reason:
-                message += f"; before: {reason}"
-            raise JudgeError("invalid_reply", printable(message), _raw(second)) from None
+            before = f"; before: {reason}" if unreadable.reason != reason else ""
+            raise self._unreadable(rubric, second, unreadable.reason + before) from None
 
     async def check(self) -> str | None:
         """Why this judge cannot be asked, in one line, or None; costs nothing."""
@@ -86,16 +89,25 @@ class ModelJudge:
         """Close the connections."""
         await self._chat.aclose()
 
-    async def _say(self, messages: Sequence[Message], rubric: Rubric, max_tokens: int) -> Exchange:
-        return await self._chat.say(messages, schema=rubric.schema, schema_name=rubric.name, max_tokens=max_tokens)
+    async def _say(self, messages: Sequence[Message], rubric: Rubric, max_tokens: int, trial: int) -> Exchange:
+        try:
+            return await self._chat.say(
+                messages, schema=rubric.schema, schema_name=rubric.name, max_tokens=max_tokens, trial=trial
+            )
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure)) from None
+
+    def _unreadable(self, rubric: Rubric, exchange: Exchange, reason: str) -> JudgeError:
+        message = f"judge {self.model!r}, rubric {rubric.name!r}: no score can be read: {reason}"
+        return JudgeError("invalid_reply", printable(message), _raw(exchange))
 
     def _judgement(
         self, request: JudgeRequest, rubric: Rubric, prompt: Prompt, reply: JudgeReply, exchanges: Sequence[Exchange]
     ) -> Judgement:
         last = exchanges[-1]
         served = {
-            "served_model": last.said.model,
-            "system_fingerprint": last.said.build,
+            "served_model": last.reply.model,
+            "system_fingerprint": last.reply.build,
             "left_out": list(last.left_out),
             "repaired": len(exchanges) > 1,
         }
@@ -108,10 +120,10 @@ class ModelJudge:
             unsupported_claims=reply.unsupported_claims,
             model=self.model,
             prompt_version=request.prompt_version,
-            tokens_in=total(one.said.tokens_in for one in exchanges),
-            tokens_out=total(one.said.tokens_out for one in exchanges),
-            cost_usd=total(one.cost_usd for one in exchanges),
-            latency_ms=round(sum(one.latency_ms for one in exchanges), 3),
+            tokens_in=total(exchange.reply.tokens_in for exchange in exchanges),
+            tokens_out=total(exchange.reply.tokens_out for exchange in exchanges),
+            cost_usd=total(exchange.cost_usd for exchange in exchanges),
+            latency_ms=round(sum(exchange.latency_ms for exchange in exchanges), 3),
             flags=(*prompt.flags, *reply.flags),
             extra={**reply.extra, **{name: value for name, value in served.items() if value}},
         )
@@ -119,16 +131,18 @@ class ModelJudge:
 
 def total(parts: Iterable[N | None]) -> N | None:
     """The sum; None where a part is not known."""
-    known = list(parts)
-    return None if None in known else sum(part for part in known if part is not None)
+    summands = list(parts)
+    return None if None in summands else sum(part for part in summands if part is not None)
 
 
 def _read(exchange: Exchange, rubric: Rubric, marker: str) -> JudgeReply:
-    return read_reply(exchange.said.text, rubric, marker, is_truncated=exchange.said.is_truncated)
+    if (flaw := exchange.reply.flaw) is not None:
+        raise UnreadableReply(flaw)
+    return read_reply(exchange.reply.text or "", rubric, marker)
 
 
 def _raw(exchange: Exchange) -> str:
-    return exchange.said.text[:LONGEST_RAW]
+    return (exchange.reply.text or "")[:LONGEST_RAW]
 
 
 def _shown(exchange: Exchange) -> str:

@@ -12,10 +12,8 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.llm.fencing import MARKER
 from pytest_rageval.model import PLACEHOLDER, VARIABLES, Rubric
-
-MARKER = "marker"
-"""The placeholder for the random fence of a request: no variable, the judge draws it."""
 
 KEYS = ("version", "scale", "prompt", "scores", "schema")
 TYPES = ("string", "boolean", "integer", "number", "array", "object")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.judges.rubrics.rubric_file import MARKER, read_rubric
+from pytest_rageval.judges.rubrics.rubric_file import read_rubric
 from pytest_rageval.model import JudgeRequest, Rubric
 
-__all__ = ["MARKER", "check_rubrics", "load_rubric", "rubric_names", "rubric_of"]
+__all__ = ["check_rubrics", "load_rubric", "rubric_names", "rubric_of"]
 
 _FOLDER = Path(__file__).parent
 _LARGEST_FILE = 256 * 1024

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import SettingsError, TargetError
-from pytest_rageval.http.client import HttpFailure, SlottedClient, endpoint, public_url
+from pytest_rageval.http.address import endpoint
+from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.masking import public_url
+from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.mapped.expressions import Expression, Table, response_table
 from pytest_rageval.targets.mapped.template import filled, template_problems
 from pytest_rageval.targets.native_contract import answer_from_record, data_from_body
-from pytest_rageval.targets.target_credentials import with_token
 from pytest_rageval.targets.values import Wrong
 
 if TYPE_CHECKING:
@@ -69,7 +72,7 @@ class MappedTarget:
             timeout=timeout,
             retries=retries,
             max_bytes=max_bytes,
-            headers=with_token(headers),
+            headers=with_target_token(headers),
             backoff=backoff,
         )
 

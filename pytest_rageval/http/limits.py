@@ -1,0 +1,78 @@
+"""Limits on what is read of a reply: its size after decompression, and the encodings accepted."""
+
+from __future__ import annotations
+
+import zlib
+
+import httpx
+
+from pytest_rageval.http.failures import excerpt
+
+MOST_HEADER_FIELDS = 200
+MOST_HEADER_BYTES = 64 * 1024
+EXCERPT_BYTES = 4096
+"""Of a refusal's body."""
+
+
+def header_excess(headers: httpx.Headers) -> str | None:
+    """Why these are too many headers to be read, or None. Nothing is looked up in them before this is known."""
+    fields = headers.raw
+    if len(fields) > MOST_HEADER_FIELDS:
+        return f"the reply has {len(fields):,} header fields, more than {MOST_HEADER_FIELDS}"
+    size = sum(len(name) + len(value) + 4 for name, value in fields)
+    if size > MOST_HEADER_BYTES:
+        return f"the headers of the reply are {size:,} bytes, more than {MOST_HEADER_BYTES:,}"
+    return None
+
+
+async def bounded_body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
+    """The body, and whether it is whole; reading ends where it passes the limit. ValueError for a bad encoding.
+
+    httpx would inflate each network chunk at once, a thousandfold and once more for each further encoding named.
+    """
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity", "gzip", "x-gzip"):
+        raise ValueError(f"content-encoding {excerpt(encoding)!r} was not asked for; only gzip is accepted")
+    inflate = _Gunzip() if encoding.endswith("gzip") else None
+    body = bytearray()
+    async for raw in response.aiter_raw():
+        body += inflate.some(raw, limit + 1 - len(body)) if inflate else raw
+        if len(body) > limit:
+            return bytes(body[:limit]), False
+    if inflate and inflate.is_cut:
+        raise ValueError("the gzip body ends before its end")
+    return bytes(body), True
+
+
+class _Gunzip:
+    """Inflates piece by piece, and no more of it than there is room for."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(wbits=31)
+        self._has_begun = False
+
+    @property
+    def is_cut(self) -> bool:
+        return self._has_begun and not self._stream.eof
+
+    def some(self, raw: bytes, room: int) -> bytes:
+        """At most `room` (≥ 1) bytes; what is left behind then does not matter, the reply is too large."""
+        out = bytearray()
+        while raw and len(out) < room:
+            if self._stream.eof:  # gzip allows several members in a row
+                self._stream = zlib.decompressobj(wbits=31)
+            self._has_begun = True
+            try:
+                out += self._stream.decompress(raw, room - len(out))
+            except zlib.error as error:
+                raise ValueError(f"the body is not the gzip it claims to be: {error}") from None
+            raw = self._stream.unused_data
+        return bytes(out)
+
+
+async def beginning_of(response: httpx.Response) -> bytes:
+    """As much of a refusal's body as a message may quote; nothing where it cannot be read."""
+    try:
+        return (await bounded_body(response, EXCERPT_BYTES))[0]
+    except (ValueError, httpx.TransportError):
+        return b""

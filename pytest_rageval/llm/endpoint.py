@@ -1,0 +1,84 @@
+"""One address that is asked for replies of models: one POST, its JSON, and failures by kind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pytest_rageval.errors import ModelFailure
+from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.masking import public_url
+from pytest_rageval.llm.chat_reply import json_from_body
+from pytest_rageval.llm.server_error import refusal_in, status_in
+from pytest_rageval.model import Json
+
+PROBE_SECONDS = 5.0
+
+
+class RequestRefused(ModelFailure):
+    """The server does not take a request as it is (400 or 422), for the reason in `error`."""
+
+    def __init__(self, failure: HttpFailure) -> None:
+        super().__init__(failure.kind, str(failure))
+        self.error = refusal_in(failure.body)
+
+
+class Endpoint:
+    """Asks one address, for one event loop.
+
+    headers     sent with every request, the key among them
+    key_name    the environment variable of that key, for messages; empty where it comes from elsewhere
+    connection  arguments of `SlottedClient`
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str], key_name: str, **connection: Any) -> None:
+        self._url = url
+        self.where = f"POST {public_url(url)}"
+        self._headers, self._key_name = headers, key_name
+        self._client = SlottedClient(headers=headers, status_in=status_in, **connection)
+
+    async def ask(
+        self, body: Mapping[str, Json], before_retry: Callable[[], Awaitable[None]] | None = None
+    ) -> tuple[Json, float]:
+        """The JSON of the reply, and its milliseconds; ModelFailure where none comes (RequestRefused: 400 and 422)."""
+        started = time.perf_counter()
+        try:
+            reply = await self._client.request("POST", self._url, json=body, before_retry=before_retry)
+        except HttpFailure as failure:
+            if failure.status in (400, 422):
+                raise RequestRefused(failure) from None
+            raise ModelFailure(failure.kind, f"{failure}{self._remedy(failure)}") from None
+        return json_from_body(reply.body, self.where), (time.perf_counter() - started) * 1000
+
+    async def problem(self, probe_url: str) -> str | None:
+        """Why this server cannot be asked, in one line, or None: one GET that costs nothing, tried once.
+
+        A server that replies at all is there, whatever it says of that address; only a key that it refuses is told.
+        """
+        try:
+            await body_of(probe_url, self._headers)
+        except HttpFailure as failure:
+            if failure.kind in ("connect", "timeout", "reset") or failure.status in (401, 403):
+                return f"the server cannot be asked: {failure}{self._remedy(failure)}"
+        return None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    def _remedy(self, failure: HttpFailure) -> str:
+        if failure.status not in (401, 403) or not self._key_name:
+            return ""
+        return f"; its key is taken from the environment variable {self._key_name}"
+
+
+async def body_of(url: str, headers: Mapping[str, str]) -> bytes:
+    """What a GET brings, tried once and briefly; raises HttpFailure."""
+    # A client of its own: it is asked before anything runs, perhaps in another event loop than the questions.
+    client = SlottedClient(slots=1, timeout=PROBE_SECONDS, retries=0, headers=headers, max_bytes=2**20)
+    try:
+        return (await client.request("GET", url)).body
+    finally:
+        await client.aclose()

@@ -1,0 +1,55 @@
+"""Identities of models: what one is called with its server, and whether two names mean the same or near relatives."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+_CHAT_PATHS = re.compile(r"/(?:chat/completions|messages|chat|embeddings)$")
+
+
+def model_identity(api: str, model: str, url: str, server_name: str | None = None) -> str:
+    """API, model and server as one name: two judges that have it in common are the same judge.
+
+    The server is the host and path of its address, without credentials and query; or the name that the user gives it,
+    so that one model behind several addresses is one judge.
+    """
+    parts = urlsplit(url)
+    server = server_name or parts.netloc.rpartition("@")[2].lower() + _CHAT_PATHS.sub("", parts.path)
+    return f"{api}:{model}@{server}"
+
+
+def same_model(one: str, other: str) -> bool:
+    """Whether two names mean the same model, as far as names can tell: without provider, address, date and ending."""
+    return bool(_bare(one)) and _bare(one) == _bare(other)
+
+
+_ADDRESS = re.compile(r"@https?://.*$")
+_PROVIDER = re.compile(r"^(?:openai|anthropic|ollama|deepeval|azure|bedrock|google|vertex_ai|mistral|local):")
+_ENDINGS = re.compile(r"[-_@:](?:latest|20\d\d-?\d\d-?\d\d|v\d+:\d+)$|\.gguf$")
+
+
+def _bare(model: str) -> str:
+    name = _ADDRESS.sub("", model.strip().lower())
+    name = _PROVIDER.sub("", name).rpartition("/")[2]
+    name = name.removeprefix("anthropic.").removeprefix("models/")
+    while (shorter := _ENDINGS.sub("", name)) != name:
+        name = shorter
+    return name.replace(":", "-").replace("_", "-")
+
+
+_FAMILIES = (
+    "chatgpt", "gpt", "claude", "gemini", "gemma", "llama", "qwen", "mistral", "mixtral", "ministral", "deepseek",
+    "grok", "command", "phi", "exaone", "solar", "glm", "kimi",
+)  # fmt: skip
+_RELATIVES = {"chatgpt": "gpt", "mixtral": "mistral", "ministral": "mistral"}
+_REASONERS = re.compile(r"o\d(?:-|$)")
+
+
+def model_family(model: str) -> str | None:
+    """The family of models that a name belongs to, such as `gpt` or `llama`; None where none is known."""
+    name = _bare(model)
+    if _REASONERS.match(name):
+        return "gpt"
+    family = next((family for family in _FAMILIES if re.match(rf"(?:meta-)?{family}(?![a-z])", name)), None)
+    return _RELATIVES.get(family, family) if family else None

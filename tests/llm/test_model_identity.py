@@ -1,0 +1,64 @@
+"""Identities of models: with their servers, under several names, and in their families."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_rageval.llm.model_identity import model_family, model_identity, same_model
+
+
+@pytest.mark.parametrize(
+    ("url", "identity"),
+    [
+        ("https://api.openai.com/v1/chat/completions", "openai:m@api.openai.com/v1"),
+        ("http://ann:pw@Host:8080/llm/v1/chat/completions?key=abc", "openai:m@host:8080/llm/v1"),
+        ("http://localhost:11434/api/chat", "openai:m@localhost:11434/api"),
+    ],
+)
+def test_an_identity_names_host_and_path_without_credentials(url: str, identity: str):
+    assert model_identity("openai", "m", url) == identity
+
+
+def test_a_name_of_the_users_stands_for_host_and_path():
+    addresses = ("http://laptop:1/v1/chat/completions", "https://ci.example/v1/chat/completions")
+    assert {model_identity("openai", "m", url, "ours") for url in addresses} == {"openai:m@ours"}
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("gpt-4o-2024-08-06", "gpt"), ("openai/gpt-4.1", "gpt"), ("o3-mini", "gpt"), ("chatgpt-4o-latest", "gpt"),
+        ("anthropic:claude-sonnet-4", "claude"), ("llama3.1:8b", "llama"), ("meta-llama/Llama-3.1-8B", "llama"),
+        ("Qwen/Qwen2.5-7B-Instruct", "qwen"), ("mixtral-8x7b", "mistral"), ("judge-1", None), ("", None),
+        ("commander", None),
+    ],
+)  # fmt: skip
+def test_a_family_is_known_by_the_beginning_of_a_name(model: str, family: str | None):
+    assert model_family(model) == family
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("gpt-4o", "gpt-4o"),
+        ("openai:gpt-4o", "gpt-4o-2024-08-06"),
+        ("openai/gpt-4o", "GPT-4o"),
+        ("openai:qwen2.5:14b@http://localhost:11434/v1", "ollama:qwen2.5:14b"),
+        ("qwen2.5:14b", "qwen2.5-14b"),
+        ("claude-sonnet-4-20250514", "anthropic:claude-sonnet-4"),
+        ("anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3-5-sonnet-latest"),
+        ("models/gemini-2.5-pro", "gemini-2.5-pro"),
+        ("/models/judge.gguf", "judge"),
+    ],
+)
+def test_two_names_of_one_model_are_seen_through(one: str, other: str):
+    assert same_model(one, other)
+    assert same_model(other, one)
+
+
+DIFFERENT = [("gpt-4o", "gpt-4o-mini"), ("qwen2.5-7b", "qwen2.5-14b"), ("gpt-4o", "claude-sonnet-4"), ("", "")]
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different_models_are_different(one: str, other: str):
+    assert not same_model(one, other)
