@@ -13,8 +13,8 @@ def a_gate(before: int, after: int, *, drop: float = 0.05, significant: bool = F
     """The gate on a share of 30 cases."""
     regression = [Regression(metric="recall_any@5", max_drop=drop, significant=significant)]
     plan = a_plan("recall_any", regression=regression)
-    runs = (some_rows("recall_any_at_5", [1.0] * found + [0.0] * (30 - found)) for found in (before, after))
-    return compared(*runs, plan).gates[0]
+    first, second = (some_rows("recall_any_at_5", [1.0] * found + [0.0] * (30 - found)) for found in (before, after))
+    return compared(first, second, plan).gates[0]
 
 
 def test_a_regression_in_one_line():
