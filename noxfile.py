@@ -22,6 +22,8 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 REPRESENTATIVE = ["tests/plugin/test_items.py", "tests/plugin/test_summary_line.py", "tests/cases", "tests/targets"]
 """What touches every dependency: pytest's and xdist's reports, httpx, pydantic, click, jmespath, stamina."""
 CASE = '{"id": "one", "question": "When does water boil?", "gold": {"answer": "at 100 degrees"}}\n'
+UNKNOWN = '{"id": "unknown", "question": "When does water boil?", "answerable": false}\n'
+"""Nothing in the demo's notes answers it."""
 BOT = "def answer(question):\n    return 'at 100 degrees'\n"
 
 
@@ -60,6 +62,7 @@ def _try_wheel(session: nox.Session, elsewhere: Path) -> None:
     project = elsewhere / "project"
     (project / "evalcases").mkdir(parents=True, exist_ok=True)
     (project / "evalcases" / "one.jsonl").write_text(CASE, encoding="utf-8")
+    (project / "unknown.jsonl").write_text(UNKNOWN, encoding="utf-8")
     (project / "bot.py").write_text(BOT, encoding="utf-8")
     (project / "pyproject.toml").write_text('[tool.rageval]\ntarget = "bot:answer"\n', encoding="utf-8")
     is_elsewhere = f"import pytest_rageval; assert pytest_rageval.__path__[0] != {str(ROOT / 'pytest_rageval')!r}"
@@ -67,7 +70,7 @@ def _try_wheel(session: nox.Session, elsewhere: Path) -> None:
         session.run("python", "-c", is_elsewhere)
         session.run("python", "-m", "pytest", "-q")
         session.run("rageval", "explain", "latest", "one", silent=True)
-        session.run("python", "-m", "pytest", "-q", "--rageval-target", "demo")
+        session.run("python", "-m", "pytest", "-q", "--rageval-target", "demo", "unknown.jsonl")
         session.run("python", "-m", "pytest_rageval", "--version")
 
 

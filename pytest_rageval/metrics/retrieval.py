@@ -331,4 +331,4 @@ _DISCOUNTS = (0.0, *map(_discount, range(1, _PREPARED)))
 
 @lru_cache(maxsize=1024)
 def _ideal_gain(relevant: int) -> float:
-    return sum(map(_discount, range(1, relevant + 1)))
+    return math.fsum(map(_discount, range(1, relevant + 1)))
