@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from operator import sub
 from typing import Any, NamedTuple
 
+from pytest_rageval.stats.change_test import change_p
 from pytest_rageval.stats.intervals import Interval, mean_interval
 from pytest_rageval.stats.power import detectable_mean, detectable_share
-from pytest_rageval.stats.sign_flip import LEVEL, adjusted, sign_flip_p
+from pytest_rageval.stats.sign_flip import LEVEL, adjusted
 
 ROUNDING = 1e-12
 """A difference up to this is what binary fractions leave, not a difference."""
@@ -31,7 +32,7 @@ class Change:
     """A metric before and after, on its own scale, over the cases scored on both sides.
 
     ci             95 % interval of `delta`; None for fewer than five cases
-    p, p_adjusted  of a sign-flip test; of the same among all metrics tested. None for a metric of a whole run
+    p, p_adjusted  of the test of a change; of the same among all metrics tested. None for a metric of a whole run
     n_paired       cases scored on both sides; 0 for a metric of a whole run
     n_changed      of these, how many scores moved
     n_unmeasured   cases scored before and not after
@@ -88,7 +89,7 @@ def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
         after=math.fsum(afters) / n,
         delta=math.fsum(differences) / n,
         ci=mean_interval(differences, (-widest, widest)),
-        p=sign_flip_p(differences),
+        p=change_p(differences),
         n_paired=n,
         n_changed=n_changed,
         n_unmeasured=len(lost),

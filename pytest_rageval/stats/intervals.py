@@ -12,11 +12,9 @@ LEVEL = 0.95
 FEWEST = 5
 """Of fewer cases no interval is shown: it would span most of the scale, and look like knowledge."""
 EXACT = 16
-"""Up to so many values the limits are exact; beyond, four moments give them to three thousandths of the scale."""
+"""Up to so many values the limits are exact; beyond, four moments give them to four thousandths of the scale."""
 _TAIL = (1 - LEVEL) / 2
-_Z = (
-    1.959963984540054  # of the normal distribution at 97.5 %; a literal, since quantiles may differ in their last digit
-)
+_Z = 1.959963984540054  # of the normal distribution; a literal, since computed quantiles may differ in the last digit
 _HALVINGS = 26
 
 
@@ -149,7 +147,5 @@ def _quantile(moments: _Moments, end: float, z: float) -> float:
     skewness = 2 * third / (n * (n + 1) * (n + 2)) / (variance * spread)
     excess = (6 * fourth + 3 * second * second) / (n * (n + 1) * (n + 2) * (n + 3)) / (variance * variance) - 3
     square = z * z
-    bend = (
-        (square - 1) * skewness / 6 + z * (square - 3) * excess / 24 - z * (2 * square - 5) * skewness * skewness / 36
-    )
-    return mean + spread * (z + bend)
+    bend = (square - 1) * skewness / 6 + z * (square - 3) * excess / 24
+    return mean + spread * (z + bend - z * (2 * square - 5) * skewness * skewness / 36)

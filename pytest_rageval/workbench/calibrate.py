@@ -19,7 +19,7 @@ from pytest_rageval.stats.agreement import (
     spearman,
     weighted_kappa,
 )
-from pytest_rageval.stats.intervals import share_interval
+from pytest_rageval.stats.intervals import wilson
 from pytest_rageval.stats.pass_rate import corrected_pass_rate
 from pytest_rageval.stats.thresholds import Threshold, best_threshold
 from pytest_rageval.workbench.judged_labels import JudgedLabel
@@ -251,7 +251,7 @@ def _share(values: Sequence[float]) -> Estimate | None:
     if not values:
         return None
     mean = sum(values) / len(values)
-    return Estimate(mean, share_interval(mean, len(values)))
+    return Estimate(mean, wilson(mean, len(values)))
 
 
 def _notes(
