@@ -3,7 +3,9 @@ PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test torture lint bench clean
+TESTS  ?= tests
+
+.PHONY: demo test quick torture coverage lint bench clean
 
 # Made anew when what it holds has changed; the stamp is written last, so that a broken set-up is not taken for a whole one.
 $(VENV)/.ready: pyproject.toml
@@ -18,8 +20,17 @@ demo: $(VENV)/.ready  ## the shipped cases against the embedded demo system, off
 test: $(VENV)/.ready  ## all tests
 	$(BIN)/python -m pytest tests -q -n auto --maxprocesses 4
 
+quick: $(VENV)/.ready  ## the tests that start no process, or few
+	$(BIN)/python -m pytest tests -q -n 2 --ignore tests/plugin --ignore tests/cli --ignore tests/test_docs.py
+
 torture: $(VENV)/.ready  ## many rounds of crashes and stampedes: half an hour
 	$(BIN)/python -m pytest tests -q -m torture
+
+coverage: $(VENV)/.ready  ## one figure; TESTS names a part of the tests
+	$(BIN)/coverage erase
+	-$(BIN)/coverage run -m pytest $(TESTS) -q -n 2 # tests of what is imported fail: they see coverage itself
+	$(BIN)/coverage combine --quiet
+	@echo "coverage: $$($(BIN)/coverage report --format total) %"
 
 lint: $(VENV)/.ready  ## style and types
 	$(BIN)/ruff check .

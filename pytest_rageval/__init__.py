@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     )
     from pytest_rageval.targets.target import Target
 
+    __version__: str
+
 _PLACES = {
     "Judge": "judges.judge",
     "Target": "targets.target",
@@ -55,12 +57,17 @@ __all__ = [
     "Reference",
     "Score",
     "Target",
+    "__version__",
     "metric",
     "observe",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version  # here, since a suite without cases need not load it
+
+        return version("pytest-rageval")
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)

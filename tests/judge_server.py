@@ -117,7 +117,7 @@ def by_words(text: str) -> list[float]:
 
 def _openai(server: JudgeServer, asked: Any, said: object) -> Any:
     message = {"role": "assistant", "content": said if isinstance(said, str) else json.dumps(said)}
-    reply = {
+    reply: dict[str, Any] = {
         "model": f"{asked['model']}-2026-01-01",
         "system_fingerprint": "fp_1",
         "choices": [{"index": 0, "message": message, "finish_reason": server.finish}],
@@ -128,6 +128,7 @@ def _openai(server: JudgeServer, asked: Any, said: object) -> Any:
 
 
 def _anthropic(server: JudgeServer, asked: Any, said: object) -> Any:
+    content: dict[str, object]
     if isinstance(said, str) or "tools" not in asked:
         content = {"type": "text", "text": said if isinstance(said, str) else json.dumps(said)}
     else:

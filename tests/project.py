@@ -36,7 +36,7 @@ def answer(question):
 
 def a_case(id: str, question: str = "What is the boiling point of water?", **fields: Any) -> dict[str, Any]:
     """A case that the bot answers right, unless `fields` say otherwise."""
-    case = {"id": id, "question": question, "category": "factual"}
+    case: dict[str, Any] = {"id": id, "question": question, "category": "factual"}
     if fields.get("answerable", True):
         case["gold_supports"] = [{"rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling"}]
         case["gold"] = {"answer": "Water boils at 100 degrees at sea level."}

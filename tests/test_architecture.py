@@ -33,6 +33,7 @@ FLOORS = (
     ("page",),
     ("report",),
     ("plugin", "cli", "web"),
+    ("__main__",),
 )
 """From the ground up: a part imports from its own folder and from lower floors, never from its own floor."""
 FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}

@@ -62,7 +62,7 @@ def leaks(project: Project, *results: pytest.RunResult) -> list[str]:
         if path.is_file() and path.name not in WRITTEN_HERE:
             content = path.read_bytes()
             found += [
-                f"{path.relative_to(project.path)}: {_around(content, one)}"
+                f"{path.relative_to(project.path)}: {_around(content, one)!r}"
                 for one in TRACES
                 if one.encode() in content
             ]

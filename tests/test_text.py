@@ -69,8 +69,8 @@ def test_the_short_way_for_ascii_agrees_with_the_long_one(text):
     # A trailing character outside ASCII forces the long way and is told apart by the space before it.
     for cut in (normalise, squad_normalise, fold, as_label):
         assert cut(f"{text} é").removesuffix("é").split() == (cut(f"{text} e").removesuffix("e")).split()
-    for cut in (tokens, index_terms, content_tokens):
-        assert cut(f"{text} é") == [*cut(f"{text} e")[:-1], "é"]
+    for split in (tokens, index_terms, content_tokens):
+        assert split(f"{text} é") == [*split(f"{text} e")[:-1], "é"]
 
 
 def test_the_squad_normaliser_knows_ascii_punctuation_only():

@@ -38,7 +38,7 @@ def a_row(key: str, trial: int = 0, **fields: Any) -> Row:
 
 def some_rows(metric: str, scores: Iterable[float], **fields: Any) -> list[Row]:
     """A case for each score."""
-    return [a_row(f"q{number:04}", **{metric: score}, **fields) for number, score in enumerate(scores)]
+    return [a_row(f"q{number:04}", **({metric: score} | fields)) for number, score in enumerate(scores)]
 
 
 def metrics_of(rows: Sequence[Row], plan: Plan, **changed: Any) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from operator import sub
 from typing import Any, NamedTuple
 
-from pytest_rageval.stats.intervals import Interval, bootstrap
+from pytest_rageval.stats.change_test import change_p
+from pytest_rageval.stats.intervals import Interval, mean_interval
 from pytest_rageval.stats.power import detectable_mean, detectable_share
-from pytest_rageval.stats.sign_flip import LEVEL, adjusted, sign_flip_p
+from pytest_rageval.stats.sign_flip import LEVEL, adjusted
 
 ROUNDING = 1e-12
 """A difference up to this is what binary fractions leave, not a difference."""
@@ -30,9 +31,10 @@ class Pairs(NamedTuple):
 class Change:
     """A metric before and after, on its own scale, over the cases scored on both sides.
 
-    ci             95 % interval of `delta` by the paired bootstrap; None for one case, or if all differ by the same
-    p, p_adjusted  of a sign-flip test; of the same among all metrics tested. None for a metric of a whole run
+    ci             95 % interval of `delta`; None for fewer than five cases
+    p, p_adjusted  of the test of a change; of the same among all metrics tested. None for a metric of a whole run
     n_paired       cases scored on both sides; 0 for a metric of a whole run
+    n_changed      of these, how many scores moved
     n_unmeasured   cases scored before and not after
     detectable     the smallest change that so many cases would have shown with power 0.8; None where it cannot be said
     """
@@ -44,6 +46,7 @@ class Change:
     p: float | None = None
     p_adjusted: float | None = None
     n_paired: int = 0
+    n_changed: int = 0
     n_unmeasured: int = 0
     detectable: float | None = None
 
@@ -69,24 +72,26 @@ def paired(cases: Iterable[tuple[Scores, Scores]]) -> dict[str, Pairs]:
     return pairs
 
 
-def paired_change(pairs: Pairs, scale: Sequence[float], seed: str) -> Change:
-    """How far one metric moved on its scale. `seed` and the order of the cases fix the interval."""
+def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
+    """How far one metric moved on its scale. Differences lie on one twice as wide."""
     befores, afters, lost = pairs
     n = len(befores)
     if not n:
         return Change(n_unmeasured=len(lost))
     differences = [0.0 if -ROUNDING < gap < ROUNDING else gap for gap in map(sub, afters, befores)]
+    n_changed, widest = n - differences.count(0), scale[1] - scale[0]
     if {*befores, *afters} <= {0.0, 1.0}:
-        detectable = detectable_share(n, n - differences.count(0))
+        detectable = detectable_share(n, n_changed)
     else:
-        detectable = detectable_mean(differences, widest=scale[1] - scale[0])
+        detectable = detectable_mean(differences, widest)
     return Change(
         before=math.fsum(befores) / n,
         after=math.fsum(afters) / n,
         delta=math.fsum(differences) / n,
-        ci=bootstrap(differences, seed) if min(differences) < max(differences) else None,
-        p=sign_flip_p(differences),
+        ci=mean_interval(differences, (-widest, widest)),
+        p=change_p(differences),
         n_paired=n,
+        n_changed=n_changed,
         n_unmeasured=len(lost),
         detectable=detectable,
     )
@@ -102,7 +107,6 @@ def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
 
     A metric in which no case moved could not have come out significant, and does not count among those tested.
     """
-    moved = {name: change for name, change in changes.items() if change.ci or change.delta}
-    tested = {name: change.p for name, change in moved.items() if change.p is not None}
+    tested = {name: change.p for name, change in changes.items() if change.p is not None and change.n_changed}
     p_values = adjusted(tested)
     return {name: replace(change, p_adjusted=p_values.get(name, change.p)) for name, change in changes.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -99,14 +98,13 @@ def _changes(
     metrics: Mapping[str, Any], now: Mapping[str, Row | CaseScores], shared: Sequence[str], baseline: Baseline
 ) -> dict[str, Change]:
     """By name, every metric of either side: over the cases scored on both, or as a whole if it is one of the run."""
-    seed = hashlib.sha256("\n".join(shared).encode()).hexdigest()
     pairs = paired((baseline.cases[key].scores, now[key].scores) for key in shared)
     before, after = baseline.metrics["metrics"], metrics["metrics"]
     changes: dict[str, Change] = {}
     for name in sorted(before.keys() | after.keys()):
         described = after.get(name) or before[name]
         if name in pairs:
-            changes[name] = paired_change(pairs[name], described["scale"], f"{seed} {name}")
+            changes[name] = paired_change(pairs[name], described["scale"])
         elif described["run_level"]:
             changes[name] = run_change(before.get(name, {}).get("mean"), after.get(name, {}).get("mean"))
         else:

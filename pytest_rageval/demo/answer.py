@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -86,14 +87,14 @@ class _Question:
     def __init__(self, text: str, terms: Sequence[str], rarity: Callable[[str], float]) -> None:
         self.years = frozenset(_YEAR.findall(text))
         self._weights = {term: rarity(term) for term in terms}
-        self.rarity = sum(self._weights.values())
+        self.rarity = math.fsum(self._weights.values())
 
     def terms_in(self, text: str) -> frozenset[str]:
         return _terms(text) & self._weights.keys()
 
     def share(self, terms: frozenset[str]) -> float:
         """How much of the question these terms are, from 0 to 1."""
-        return sum(weight for term, weight in self._weights.items() if term in terms) / self.rarity
+        return math.fsum(weight for term, weight in self._weights.items() if term in terms) / self.rarity
 
 
 def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable[[str], float]) -> Written:

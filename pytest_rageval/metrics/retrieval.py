@@ -331,4 +331,9 @@ _DISCOUNTS = (0.0, *map(_discount, range(1, _PREPARED)))
 
 @lru_cache(maxsize=1024)
 def _ideal_gain(relevant: int) -> float:
-    return sum(map(_discount, range(1, relevant + 1)))
+    gain = 0.0
+    for rank in range(1, relevant + 1):
+        gain += _discount(
+            rank
+        )  # one by one as above, so that the best ranking has exactly 1; sum() adds otherwise since 3.12
+    return gain

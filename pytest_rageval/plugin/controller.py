@@ -21,6 +21,7 @@ from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.gate_reports import report_gates
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name
 from pytest_rageval.plugin.preflight import is_ours, may_override_client, report_problems
+from pytest_rageval.plugin.summary_line import summarised
 from pytest_rageval.plugin.terminal_summary import write_summary
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
@@ -131,6 +132,8 @@ class Controller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A record is on disk before its case is shown as done."""
         payload: str | None = report.__dict__.pop("rageval", None)
+        if payload is not None:
+            report.longrepr = summarised(report.longrepr)
         if payload is not None and report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 self._writer.take(payload)

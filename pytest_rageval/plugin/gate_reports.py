@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pytest_rageval.plugin.summary_line import summarised
 from pytest_rageval.report.gate_tests import GateTest
 
 FILE = "rageval-gates"
@@ -38,7 +39,7 @@ def _report(test: GateTest, nodeid: str, location: Any, when: Any) -> pytest.Tes
     outcome: Any = test.outcome if when == "call" else "passed"
     longrepr: Any = None
     if outcome == "failed":
-        longrepr = test.message
+        longrepr = summarised(test.message)
     elif outcome == "skipped":
         longrepr = (FILE, None, f"Skipped: {test.message}")
     return pytest.TestReport(

@@ -13,7 +13,7 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.report.gate_lines import evidence, gate_line
 from pytest_rageval.report.numbers import change, denominator, duration, score_text
 from pytest_rageval.runs.reader import run_level_names
-from pytest_rageval.stats.intervals import wilson
+from pytest_rageval.stats.intervals import share_interval
 from pytest_rageval.text import printable
 
 SHOWN_CASES = 10
@@ -100,8 +100,9 @@ def _share(metrics: Mapping[str, Any]) -> str:
     if not total:
         return ""
     passed = metrics["outcomes"]["passed"] / total
-    low, high = wilson(passed, total)
-    return f" ({100 * passed:.0f} %, 95 % within {100 * low:.0f} to {100 * high:.0f} %)"
+    interval = share_interval(passed, total)
+    within = f", 95 % within {100 * interval[0]:.0f} to {100 * interval[1]:.0f} %" if interval else ""
+    return f" ({100 * passed:.0f} %{within})"
 
 
 def _judging(metrics: Mapping[str, Any]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.records import PHASES, legacy_names
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, in_order
-from pytest_rageval.stats.intervals import Interval, bootstrap, wilson
+from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
@@ -38,8 +37,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     """The content of metrics.json, without its comparison. Means are over cases, of each over its trials."""
     trials = in_order(trials)
     rows = cases_of(trials)
-    seed = hashlib.sha256("\n".join([row.key for row in rows]).encode()).hexdigest()
-    metrics = {measure.name: _metric(measure, rows, info.expected, seed) for measure in plan.measures}
+    metrics = {measure.name: _metric(measure, rows, info.expected) for measure in plan.measures}
     layers = _layers(metrics)
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected) for measure in plan.run_measures}
@@ -74,7 +72,7 @@ def mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _metric(measure: Measure, rows: Sequence[Row], expected: int, seed: str) -> dict[str, Any]:
+def _metric(measure: Measure, rows: Sequence[Row], expected: int) -> dict[str, Any]:
     values = [row.scores[measure.name] for row in rows if measure.name in row.scores]
     not_applicable = sum(measure.name in row.not_applicable for row in rows)
     n_error = sum(
@@ -83,7 +81,7 @@ def _metric(measure: Measure, rows: Sequence[Row], expected: int, seed: str) -> 
     )
     return _described(measure) | {
         "mean": mean(values),
-        "ci": _interval(measure, values, seed),
+        "ci": _interval(measure, values),
         "n_scored": len(values),
         "n_not_applicable": not_applicable,
         "n_error": n_error,
@@ -91,11 +89,11 @@ def _metric(measure: Measure, rows: Sequence[Row], expected: int, seed: str) -> 
     }
 
 
-def _interval(measure: Measure, values: Sequence[float], seed: str) -> Interval | None:
+def _interval(measure: Measure, values: Sequence[float]) -> Interval | None:
     """95 % for the mean over cases like these. Trials of one case are not independent: their mean counts as one."""
     if values and measure.metric.binary and all(value in (0, 1) for value in values):
-        return wilson(sum(values) / len(values), len(values))
-    return bootstrap(values, f"{seed} {measure.name}")
+        return share_interval(sum(values) / len(values), len(values))
+    return mean_interval(values, measure.metric.scale)
 
 
 def _repeats(trials: Sequence[Row], plan: Plan) -> dict[str, Any]:
@@ -143,7 +141,7 @@ def _run_metric(measure: Measure, facts: RunFacts, expected: int) -> dict[str, A
     value = None if isinstance(scored, NotApplicable) else scored.value
     return _described(measure) | {
         "mean": value,
-        "ci": wilson(value, facts.asked) if value is not None and measure.metric.binary else None,
+        "ci": share_interval(value, facts.asked) if value is not None and measure.metric.binary else None,
         "n_scored": facts.asked if is_scored else 0,
         "n_not_applicable": 0 if is_scored else facts.asked,
         "n_error": 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -326,7 +327,7 @@ def _tokens(judgements: Iterable[Judgement]) -> int | None:
 def _sum(values: Iterable[float | None]) -> float | None:
     """The sum of what is known; None where nothing is: an unknown cost is not a cost of 0."""
     known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    return math.fsum(known) if known else None
 
 
 def _judgement(judgement: Judgement) -> dict[str, Any]:

@@ -1,21 +1,21 @@
-"""How sure is a mean? 95 % intervals from the standard library: Wilson's for shares, the bootstrap for other means."""
+"""95 % intervals of means: Wilson's for shares, Gaffke's for other means of values on a bounded scale."""
 
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Iterator, Sequence
-from operator import itemgetter
-from statistics import NormalDist
+from collections.abc import Sequence
+from typing import NamedTuple
 
 Interval = tuple[float, float]
 
 LEVEL = 0.95
-RESAMPLES = 1000
-FEW = 64
-"""Up to so many values are resampled; beyond, the limit below is nearer to the bootstrap than a thousand resamples are:
-its error is a few hundredths of the mean's standard error, that of a thousand resamples a tenth."""
-_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+FEWEST = 5
+"""Of fewer cases no interval is shown: it would span most of the scale, and look like knowledge."""
+EXACT = 16
+"""Up to so many values the limits are exact; beyond, four moments give them to four thousandths of the scale."""
+_TAIL = (1 - LEVEL) / 2
+_Z = 1.959963984540054  # of the normal distribution; a literal, since computed quantiles may differ in the last digit
+_HALVINGS = 26
 
 
 def wilson(share: float, n: int) -> Interval:
@@ -30,52 +30,122 @@ def wilson(share: float, n: int) -> Interval:
     return (0.0 if share == 0 else max(0.0, centre - half), 1.0 if share == 1 else min(1.0, centre + half))
 
 
-def bootstrap(values: Sequence[float], seed: str) -> Interval | None:
-    """The percentile bootstrap's interval for the mean of values of independent cases; None for fewer than two.
+def share_interval(share: float, n: int) -> Interval | None:
+    """Wilson's interval as it is shown: None for fewer than five cases."""
+    return None if n < FEWEST else wilson(share, n)
 
-    The same for the same values in the same order and the same seed. Values that are all equal give an interval of
-    width 0. Beyond `FEW` values it is the bootstrap's limit for ever more resamples: normal quantiles corrected for
-    skewness (Cornish and Fisher). Source: Efron and Tibshirani 1993, chapter 13.
+
+def mean_interval(values: Sequence[float], scale: Sequence[float]) -> Interval | None:
+    """The interval for the mean of values of independent cases on a scale; None for fewer than five.
+
+    Each limit assumes one more case, at the end of the scale: the interval holds in at least 95 % of samples whatever
+    the values are like, and is never empty, also where all values are equal. Shares drawn at random weigh the values
+    (Dirichlet, all ones); the limit is a quantile of the weighted mean. Nothing is resampled: the same values give the
+    same limits, in any order. For an end that is infinite stands the range of the values once more beyond them; where
+    both are and all values are equal, nothing can be said.
+    Source: Gaffke 2005; Learned-Miller and Thomas 2020, "A new confidence interval for the mean of a bounded random
+    variable". With many values it becomes the bootstrap's interval, corrected for skewness.
     """
-    if len(values) < 2:
+    if len(values) < FEWEST:
         return None
-    low, high = min(values), max(values)
+    low, high = _ends(values, scale)
     if low == high:
-        return low, high
-    found = _resampled(values, seed) if len(values) <= FEW else _limit(values)
-    return max(low, found[0]), min(high, found[1])
+        return None
+    if len(values) <= EXACT:
+        return _exact_quantile([*values, low], _TAIL), _exact_quantile([*values, high], 1 - _TAIL)
+    moments = _moments(values)
+    return max(low, _quantile(moments, low, -_Z)), min(high, _quantile(moments, high, _Z))
 
 
-def _resampled(values: Sequence[float], seed: str) -> Interval:
-    n = len(values)
-    means = sorted([sum(itemgetter(*chosen)(values)) / n for chosen in _draws(n, seed)])
-    return _quantile(means, (1 - LEVEL) / 2), _quantile(means, (1 + LEVEL) / 2)
+def _ends(values: Sequence[float], scale: Sequence[float]) -> Interval:
+    least, most = min(values), max(values)
+    low = scale[0] if math.isfinite(scale[0]) else least - (most - least)
+    high = scale[1] if math.isfinite(scale[1]) else most + (most - least)
+    return float(min(low, least)), float(max(high, most))
 
 
-def _draws(n: int, seed: str) -> Iterator[bytes]:
-    """`RESAMPLES` times n positions drawn with replacement, a byte each: one by one, drawing takes ten times longer."""
-    generator = random.Random(seed)  # noqa: S311 because the same numbers are wanted again, not secret ones
-    position = bytes(byte % n for byte in range(256))
-    uneven = bytes(range(256 - 256 % n, 256))  # taken, they would make the first positions likelier
-    drawn = b""
-    while len(drawn) < RESAMPLES * n:
-        drawn += generator.randbytes(RESAMPLES * n).translate(position, uneven)
-    return (drawn[start : start + n] for start in range(0, RESAMPLES * n, n))
+# ── exact, for few values ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _quantile(ordered: Sequence[float], q: float) -> float:
-    """Between the two nearest values, in proportion, as NumPy does by default."""
-    place = q * (len(ordered) - 1)
-    below = math.floor(place)
-    return ordered[below] + (place - below) * (ordered[min(below + 1, len(ordered) - 1)] - ordered[below])
+def _exact_quantile(values: Sequence[float], share: float) -> float:
+    """The quantile of the mean of the values under random weights."""
+    values = sorted(values)
+    low, high = values[0], values[-1]
+    for _ in range(_HALVINGS if low < high else 0):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _share_below(values, middle) < share else (low, middle)
+    return (low + high) / 2
 
 
-def _limit(values: Sequence[float]) -> Interval:
-    n = len(values)
-    mean = math.fsum(values) / n
-    deviation = math.dist(values, [mean] * n) / math.sqrt(n)
-    if not deviation:  # values that differ by less than its square can hold
-        return mean, mean
-    skewness = math.fsum([((value - mean) / deviation) ** 3 for value in values]) / n
-    error, bend = deviation / math.sqrt(n), skewness / math.sqrt(n) * (_Z * _Z - 1) / 6
-    return mean + error * (bend - _Z), mean + error * (bend + _Z)
+def _share_below(values: Sequence[float], limit: float) -> float:
+    """How likely the weighted mean lies below a limit: exact, by positive terms only.
+
+    The weights are those of waiting times: do the values above the limit together pull less than those below? Of two
+    pulls, exponentially distributed, the one ends first in proportion to the other; what remains of the other is as it
+    was.
+    """
+    below = [limit - value for value in values if value < limit]
+    chances = [1.0] * len(below)  # that the pulls above end first, where none of them is left
+    for pull in (value - limit for value in values if value > limit):
+        chance = 0.0  # where none is left below
+        for at in range(len(below) - 1, -1, -1):
+            chance = chances[at] = (below[at] * chances[at] + pull * chance) / (below[at] + pull)
+    return chances[0] if chances else 0.0
+
+
+# ── by moments, for many ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Moments(NamedTuple):
+    """Number and mean of values, and the sums of their second, third and fourth powers around it."""
+
+    n: int
+    mean: float
+    second: float
+    third: float
+    fourth: float
+
+
+def _moments(values: Sequence[float]) -> _Moments:
+    mean = math.fsum(values) / len(values)
+    offsets = [value - mean for value in values]
+    squares = [offset * offset for offset in offsets]
+    return _Moments(
+        len(values),
+        mean,
+        math.fsum(squares),
+        math.fsum([square * offset for square, offset in zip(squares, offsets, strict=True)]),
+        math.fsum([square * square for square in squares]),
+    )
+
+
+def _with(moments: _Moments, value: float) -> _Moments:
+    """The moments with one more value."""
+    n, mean, second, third, fourth = moments
+    shift = (value - mean) / (n + 1)
+    own = (value - mean - shift) * (value - mean - shift)
+    square = shift * shift
+    return _Moments(
+        n + 1,
+        mean + shift,
+        second + n * square + own,
+        third - 3 * shift * second - n * square * shift + own * (value - mean - shift),
+        fourth - 4 * shift * third + 6 * square * second + n * square * square + own * own,
+    )
+
+
+def _quantile(moments: _Moments, end: float, z: float) -> float:
+    """The quantile of the weighted mean of the values and an end of the scale, at the normal quantile z.
+
+    The moments of the weighted mean are known; from them by Cornish and Fisher 1938, up to the fourth.
+    """
+    n, mean, second, third, fourth = _with(moments, end)
+    variance = second / (n * (n + 1))
+    if variance <= 0:
+        return mean
+    spread = math.sqrt(variance)
+    skewness = 2 * third / (n * (n + 1) * (n + 2)) / (variance * spread)
+    excess = (6 * fourth + 3 * second * second) / (n * (n + 1) * (n + 2) * (n + 3)) / (variance * variance) - 3
+    square = z * z
+    bend = (square - 1) * skewness / 6 + z * (square - 3) * excess / 24
+    return mean + spread * (z + bend - z * (2 * square - 5) * skewness * skewness / 36)

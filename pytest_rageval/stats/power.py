@@ -29,7 +29,8 @@ def detectable_mean(differences: Sequence[float], widest: float) -> float | None
     n = len(differences)
     if n - differences.count(0) < FEWEST:
         return None
-    deviation = math.dist(differences, [math.fsum(differences) / n] * n) / math.sqrt(n - 1)
+    mean = math.fsum(differences) / n
+    deviation = math.sqrt(math.fsum([(one - mean) * (one - mean) for one in differences]) / (n - 1))
     found = (_student(_Z_LEVEL, n - 1) + _student(_Z_POWER, n - 1)) * deviation / math.sqrt(n)
     return found if 0 < found <= widest else None
 

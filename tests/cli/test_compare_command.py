@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from project import Project, a_case
@@ -29,7 +30,7 @@ def reports(tmp_path: Path) -> Path:
     """A folder of two stored runs: ten cases pass in the first, three of them fail in the second."""
     keys = [f"a.jsonl::물-{number}" for number in range(10)]
     store(tmp_path / "reports", "first", [a_row(key, recall_any_at_5=1.0) for key in keys], records={})
-    failed = {"outcome": "failed", "failed": (("recall_any@5", None),)}
+    failed: dict[str, Any] = {"outcome": "failed", "failed": (("recall_any@5", None),)}
     worse = [
         a_row(key, recall_any_at_5=float(number >= 3), **(failed if number < 3 else {}))
         for number, key in enumerate(keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from pytest_rageval.errors import SettingsError
 JUDGE = {"model": "m-1", "heuristic": False, "prompt_versions": {"groundedness": "1-aa"}}
 
 
-def some(scores: list[float], **fields: Any) -> list[Any]:
+def some(scores: Sequence[float], **fields: Any) -> list[Any]:
     rows = [
         a_row(f"a.jsonl::q{number}", recall_any_at_5=score, mrr=score, **fields) for number, score in enumerate(scores)
     ]

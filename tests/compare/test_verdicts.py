@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from random import Random
+from typing import Any
 
 import pytest
 from two_runs import a_baseline, a_plan, a_row, compared, metrics_of, some_rows
@@ -122,9 +123,10 @@ def test_trials_of_a_case_are_one_case():
 
 def test_cases_that_fail_newly_pass_newly_or_cannot_be_measured_are_listed():
     def run(**outcomes: str):
+        scores: dict[str, Any] = {"mrr": 1.0}
         return [
             a_row(key, outcome=outcome, error_kind="timeout" if outcome == "error" else None,
-                  **({} if outcome in ("error", "skipped") else {"mrr": 1.0}))
+                  **({} if outcome in ("error", "skipped") else scores))
             for key, outcome in outcomes.items()
         ]  # fmt: skip
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from demo_notes import SHIPPED, ask, chunks, request, write_notes
@@ -268,7 +270,7 @@ def test_lifespan_events_are_answered():
         async def receive() -> dict[str, str]:
             return incoming.pop(0)
 
-        async def send(message: dict[str, str]) -> None:
+        async def send(message: MutableMapping[str, Any]) -> None:
             outgoing.append(message["type"])
 
         await SHIPPED({"type": "lifespan"}, receive, send)

@@ -264,8 +264,8 @@ def test_a_wait_longer_than_the_time_left_ends_it_at_once(code: int, wait: str):
 
 
 def test_retries_are_no_event_of_the_users_own_stamina_hooks():
-    seen = []
-    instrumentation.set_on_retry_hooks([seen.append])
+    seen: list[Any] = []
+    instrumentation.set_on_retry_hooks([lambda details: seen.append(details)])
     try:
         with FaultServer(status(503), gives(YES)) as server:
             get(server.url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ class Work:
         assert not self.under_way
         self.closed += 1
 
-    def over(self, numbers: Iterator[int] | range, limit: int = 4) -> Iterator[int]:
+    def over(self, numbers: Iterator[int] | range, limit: int = 4) -> Any:
         return at_once(self, numbers, limit, close=self.close, watch=self.told.append)
 
 

@@ -21,6 +21,7 @@ class Counting:
     """A judge that counts how often it is asked, and says what it is given to say."""
 
     model, heuristic, rubrics = "counting/1", False, frozenset({"groundedness"})
+    sampling: object
 
     def __init__(self, *says: Judgement | JudgeError | object) -> None:
         self.says, self.asked = list(says), 0
@@ -125,7 +126,7 @@ def test_a_served_model_that_changed_is_said_and_never_part_of_the_key(a_cached,
 
 def test_the_key_is_a_sha_256_and_does_not_depend_on_the_order_of_the_variables():
     request = a_request()
-    turned = replace(request, variables=dict(reversed(request.variables.items())))
+    turned = replace(request, variables=dict(reversed([*request.variables.items()])))
     assert cache_key(request, "m") == cache_key(turned, "m")
     assert len(cache_key(request, "m")) == 64
 

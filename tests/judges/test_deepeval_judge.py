@@ -52,7 +52,7 @@ def judged(spec: str, request: JudgeRequest, **options: Any) -> Judgement:
 
 # ── with DeepEval ─────────────────────────────────────────────────────────────────────────────────────────────
 
-FAITHFUL = [
+FAITHFUL: list[Any] = [
     {"truths": ["Water boils at 100 degrees."]},
     {"claims": ["It boils at 100 degrees.", "It is blue."]},
     {"verdicts": [{"verdict": "yes", "reason": None}, {"verdict": "no", "reason": "nothing says so"}]},

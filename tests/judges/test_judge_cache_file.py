@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -183,7 +184,8 @@ def test_what_is_too_large_is_not_kept_and_that_is_said(path):
 @pytest.mark.parametrize("field", ["model", "prompt_version"])
 def test_parts_that_are_no_text_are_not_kept(path, field):
     cache = a_cache(path)
-    cache.put("key", A_JUDGEMENT, replace(the_parts(), **{field: "\ud800"}))
+    broken: dict[str, Any] = {field: "\ud800"}
+    cache.put("key", A_JUDGEMENT, replace(the_parts(), **broken))
     assert cache.get("key") is None
     (note,) = cache.notes
     assert "cannot be written and is not kept" in note

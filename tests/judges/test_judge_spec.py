@@ -276,7 +276,8 @@ class Plain:
     model = "plain-model"
 
     def __init__(self, groundedness: object = 4, relevance: object = 0.5) -> None:
-        self.groundedness, self.relevance, self.heard = groundedness, relevance, []
+        self.groundedness, self.relevance = groundedness, relevance
+        self.heard: list[tuple[str, str]] = []
 
     async def score_groundedness(self, answer: str, context: str) -> object:
         self.heard.append((answer, context))
@@ -337,7 +338,8 @@ def test_an_exception_of_a_plain_object_is_a_typed_error_in_one_line():
 class HalfAJudge:
     model = "half"
 
-    async def judge(self, request: JudgeRequest) -> Judgement: ...
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        raise NotImplementedError
 
 
 @pytest.mark.parametrize(

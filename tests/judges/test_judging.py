@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from judge_server import JudgeServer
@@ -55,9 +56,15 @@ class Telling:
 
 def a_judgement(request: JudgeRequest, score: float, **fields) -> Judgement:
     rubric = rubric_of(request)
-    taken = {"tokens_in": 10, "tokens_out": 1, "cost_usd": 0.5, "latency_ms": 2.0, "model": "telling/1"} | fields
+    taken: dict[str, Any] = {
+        "tokens_in": 10,
+        "tokens_out": 1,
+        "cost_usd": 0.5,
+        "latency_ms": 2.0,
+        "model": "telling/1",
+    } | fields
     scores = dict.fromkeys(rubric.scores, score)
-    return Judgement(request.rubric, scores, rubric.scale, prompt_version=request.prompt_version, **taken)
+    return Judgement(request.rubric, scores, rubric.scale, prompt_version=request.prompt_version, **(taken | fields))
 
 
 def of(judge, rubrics: Sequence[str], case: EvalCase = CASE, text: str = "It runs at 30 Hz.", **settings):
@@ -149,8 +156,13 @@ def test_the_quality_of_an_abstention_is_judged_although_the_composite_is_on():
 
 
 def test_the_wordings_of_the_project_reach_the_judge():
-    seen = []
-    judge = Telling(relevance=lambda request: seen.append(request) or a_judgement(request, 1))
+    seen: list[JudgeRequest] = []
+
+    def judgement(request: JudgeRequest) -> Judgement:
+        seen.append(request)
+        return a_judgement(request, 1)
+
+    judge = Telling(relevance=judgement)
     own = load_rubric("relevance")
     of_an_answer(judge, ["relevance"], wordings={"relevance": own})
     assert seen[0].wording is own

@@ -43,7 +43,7 @@ def a_judge(
     server: JudgeServer | str, kind: str = "openai", *, tariff: Tariff | None = None, **options: Any
 ) -> ModelJudge:
     url = server if isinstance(server, str) else server.url
-    wire = {"openai": OpenAiWire, "anthropic": AnthropicWire}[kind](url)
+    wire: Any = {"openai": OpenAiWire, "anthropic": AnthropicWire}[kind](url)
     return ModelJudge(ChatModel(wire, "judge-1", EndpointOptions(**options), tariff=tariff, backoff=QUICK))
 
 

@@ -51,6 +51,7 @@ def test_unknown_tokens_have_an_unknown_cost():
 def test_an_estimate_grows_with_the_prompts():
     tariff = Tariff("gpt-4o-mini", OPENAI)
     one = tariff.estimate(["x" * 4000], 5, 1)
+    assert one is not None
     assert one == pytest.approx(((1000 + 5 * 250) * 0.15 + 250 * 0.60) / 1e6)
     assert tariff.estimate(["x" * 4000], 5, 100) == pytest.approx(100 * one)
     assert tariff.estimate(["x" * 4000] * 2, 5, 1) == pytest.approx(2 * one)

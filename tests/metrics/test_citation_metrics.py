@@ -31,7 +31,7 @@ def cited(
 
 
 def conflicting(
-    rule: str | None, *cites: Anchor, text: str | None = "It is so.", places=(NEW, OLD), **answer: Any
+    rule: Any, *cites: Anchor, text: str | None = "It is so.", places=(NEW, OLD), **answer: Any
 ) -> Observation:
     case = a_case(gold=Gold(supports=places, recency_conflict_rule=rule))
     references = tuple(Reference(rel_path=one.rel_path, heading_path=one.heading_path) for one in cites)

@@ -115,7 +115,7 @@ def test_a_package_that_cannot_be_loaded_is_named(tmp_path, monkeypatch):
 def test_all_that_is_wrong_with_metrics_is_said_together(tmp_path, monkeypatch):
     installed(tmp_path, monkeypatch, THEIRS.replace("def length", "def mrr").replace("[length]", "[mrr, 3]"), "both")
     with pytest.raises(SettingsError) as caught:
-        load_registry(["not a metric"])
+        load_registry(["not a metric"])  # type: ignore[list-item]
     assert [problem.split(";")[0] for problem in caught.value.problems] == [
         "entry point theirs = their_metrics:both: metric 'mrr' is declared twice",
         "entry point theirs = their_metrics:both: 3 is not a metric",
@@ -164,7 +164,7 @@ def test_an_open_scale_holds_numbers_only():
         giving(float("inf"), (0, float("inf")))(answered("Yes."))
 
 
-@pytest.mark.parametrize("value", [None, "0.5", [1], Score("0.5")])
+@pytest.mark.parametrize("value", [None, "0.5", [1], Score("0.5")])  # type: ignore[arg-type]
 def test_what_is_no_number_at_all_is_an_error_that_says_what_was_expected(value):
     with pytest.raises(TypeError, match="expected a number, a Score or NotApplicable"):
         giving(value)(answered("Yes."))

@@ -72,7 +72,9 @@ def test_a_gate_that_asks_for_significance_fails_by_a_drop_that_is_none_of_chanc
     result = settled.run()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert lines_with(result, "FAILED rageval-gates::recall_any@5 drop")
-    assert lines_with(result, "recall_any@5 1 → 0, tolerated drop 0.05: regressed · 95 % –, p 0.002, n 10, detectable")
+    assert lines_with(
+        result, "recall_any@5 1 → 0, tolerated drop 0.05: regressed · 95 % -1 to -0.383, p 0.002, n 10, detectable"
+    )
 
 
 @pytest.mark.parametrize("waived", [["--rageval-allow-regressions"], ["--rageval-regression", "recall_any@5 drop 0.4"]])

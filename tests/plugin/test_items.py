@@ -155,7 +155,9 @@ def test_an_html_report_shows_cases_and_escapes_their_ids(project: Project):
     html = (project.path / "report.html").read_text(encoding="utf-8")
     assert "missed" in html
     assert "<script>alert(1)" not in html
-    data = json.loads(unescape(re.search(r'data-jsonblob="([^"]*)"', html)[1]))
+    blob = re.search(r'data-jsonblob="([^"]*)"', html)
+    assert blob is not None
+    data = json.loads(unescape(blob[1]))
     row = data["tests"]["evalcases/a.jsonl::<script>alert(1)</script>"][0]["resultsTableRow"]
     assert "&lt;script&gt;" in "".join(row)
     assert "<script>" not in "".join(row)

@@ -13,13 +13,13 @@ def a_gate(before: int, after: int, *, drop: float = 0.05, significant: bool = F
     """The gate on a share of 30 cases."""
     regression = [Regression(metric="recall_any@5", max_drop=drop, significant=significant)]
     plan = a_plan("recall_any", regression=regression)
-    runs = (some_rows("recall_any_at_5", [1.0] * found + [0.0] * (30 - found)) for found in (before, after))
-    return compared(*runs, plan).gates[0]
+    first, second = (some_rows("recall_any_at_5", [1.0] * found + [0.0] * (30 - found)) for found in (before, after))
+    return compared(first, second, plan).gates[0]
 
 
 def test_a_regression_in_one_line():
     line = gate_line(a_gate(30, 20))
-    assert line.startswith("recall_any@5 1 → 0.6667, tolerated drop 0.05: regressed · 95 % -0.5 to -0.167")
+    assert line.startswith("recall_any@5 1 → 0.6667, tolerated drop 0.05: regressed · 95 % -0.528 to -0.113")
     assert line.endswith(", p 0.002, n 30, detectable 0.29")
     assert len(line) <= 120
 

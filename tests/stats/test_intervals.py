@@ -11,7 +11,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.stats.intervals import FEW, bootstrap, wilson
+from pytest_rageval.stats.intervals import EXACT, FEWEST, Interval, mean_interval, share_interval, wilson
 
 
 @pytest.mark.parametrize("n", [1, 2, 10, 135, 100_000])
@@ -35,58 +35,88 @@ def test_a_share_of_all_or_none_leaves_room_on_one_side_only():
     assert 0 < wilson(0, 30)[1] < 0.12
 
 
+def test_of_fewer_than_five_cases_nothing_is_shown():
+    assert share_interval(0.5, 4) is None
+    assert share_interval(0.6, 5) == wilson(0.6, 5)
+    assert mean_interval([], (0, 1)) is None
+    assert mean_interval([0.1, 0.2, 0.3, 0.4], (0, 1)) is None
+    assert mean_interval([0.1, 0.2, 0.3, 0.4, 0.5], (0, 1)) is not None
+
+
+def interval(values: list[float], scale: tuple[float, float] = (0, 1)) -> Interval:
+    limits = mean_interval(values, scale)
+    assert limits is not None
+    return limits
+
+
 def skewed(n: int, seed: int = 0) -> list[float]:
     """Scores as they come: many at 0, some anywhere."""
     random = Random(seed)
     return [random.random() ** 2 if random.random() < 0.6 else 0.0 for _ in range(n)]
 
 
-@pytest.mark.parametrize("n", [10, 30, FEW, FEW + 1, 135, 1000])
-def test_the_bootstrap_is_scipys_within_the_noise_of_resampling(n):
+@pytest.mark.parametrize("n", [5, 9, EXACT, EXACT + 1, 65, 200])
+@pytest.mark.parametrize("share", [0, 0.2, 0.5, 0.9, 1])
+def test_of_zeros_and_ones_gaffkes_interval_is_clopper_and_pearsons(n: int, share: float):
+    ones = round(share * n)
+    theirs = scipy.stats.binomtest(ones, n).proportion_ci(method="exact")
+    near = 1e-7 if n <= EXACT else 0.004
+    assert interval([1.0] * ones + [0.0] * (n - ones)) == pytest.approx((theirs.low, theirs.high), abs=near)
+
+
+@pytest.mark.parametrize("n", [5, EXACT, EXACT + 1, 65, 200])
+def test_limits_are_quantiles_of_the_mean_under_random_weights(n: int):
     values = skewed(n)
-    theirs = scipy.stats.bootstrap(
-        (values,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1)
-    ).confidence_interval
-    standard_error = float(np.std(values)) / math.sqrt(n)
-    # A quantile of a thousand resamples is off by a tenth of the standard error; the limit by much less.
-    near = 0.4 if n <= FEW else 0.1
-    assert bootstrap(values, "seed") == pytest.approx((theirs.low, theirs.high), abs=near * standard_error)
+    weights = np.random.default_rng(1).dirichlet([1] * (n + 1), 50_000)
+    theirs = (np.quantile(weights @ [*values, 0.0], 0.025), np.quantile(weights @ [*values, 1.0], 0.975))
+    assert interval(values) == pytest.approx(theirs, abs=0.005)
 
 
-def test_the_same_seed_gives_the_same_interval_to_the_last_digit():
-    values = skewed(40)
-    assert bootstrap(values, "seed") == bootstrap(values, "seed")
-    assert bootstrap(values, "seed") != bootstrap(values, "another")
-    # Python's generator and hashing of seeds are the same on every machine and in every version.
-    assert bootstrap([0.1, 0.37, 0.52, 0.98, 0.05, 0.6], "seed") == pytest.approx(
-        (0.18979166666666689, 0.6934583333333333), abs=1e-12
-    )
+def test_with_many_values_the_interval_becomes_that_of_students_t():
+    values = skewed(5000)
+    theirs = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert interval(values) == pytest.approx((theirs.low, theirs.high), abs=0.03 * (theirs.high - theirs.low))
 
 
-def test_one_value_says_nothing_of_others():
-    assert bootstrap([], "seed") is None
-    assert bootstrap([0.5], "seed") is None
+def test_equal_values_leave_room_for_what_was_not_seen():
+    low, high = interval([1.0] * 20)
+    assert (low, high) == (pytest.approx(0.025 ** (1 / 20), abs=0.003), 1.0)
+    low, high = interval([0.0] * 40, (-1, 1))
+    assert low == -high
+    assert 0.05 < high < 0.1
 
 
-def test_values_that_are_all_equal_have_no_spread():
-    assert bootstrap([0.5, 0.5, 0.5], "seed") == (0.5, 0.5)
-    assert bootstrap([0.7] * 500, "seed") == (0.7, 0.7)
+# The figures themselves, to the last digit: they are the same on every machine and in every version of Python.
+def test_the_same_values_have_the_same_limits_to_the_last_digit():
+    assert interval([0.1, 0.37, 0.52, 0.98, 0.05, 0.6]) == (0.16648350521922115, 0.7646686088293791)
+    assert interval([number % 7 / 7 for number in range(50)]) == (0.3327091028581749, 0.5123994078961966)
 
 
-@given(st.lists(st.floats(0, 5), min_size=2, max_size=3 * FEW))
-def test_an_interval_lies_among_the_values(values):
-    low, high = bootstrap(values, "seed")
-    assert min(values) <= low <= high <= max(values)
+@given(st.lists(st.floats(0, 5), min_size=FEWEST, max_size=60), st.randoms())
+def test_limits_lie_on_the_scale_around_the_mean_whatever_the_order(values: list[float], random: Random):
+    low, high = interval(values, (0, 5))
+    mean = math.fsum(values) / len(values)
+    assert 0 <= low <= mean + 1e-6
+    assert mean - 1e-6 <= high <= 5
+    assert high - low > 0.05
+    random.shuffle(values)
+    assert interval(values, (0, 5)) == (low, high)
+
+
+@pytest.mark.parametrize("n", [EXACT, EXACT + 1])
+def test_another_unit_is_another_unit_of_the_limits(n: int):
+    shares = skewed(n)
+    low, high = interval(shares)
+    assert interval([5 * value for value in shares], (0, 5)) == pytest.approx((5 * low, 5 * high), abs=1e-6)
+    assert interval([1 - value for value in shares]) == pytest.approx((1 - high, 1 - low), abs=1e-6)
+
+
+def test_a_scale_without_end_ends_as_far_beyond_the_values_as_they_range():
+    values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert mean_interval(values, (0, math.inf)) == mean_interval(values, (0, 11))
+    assert mean_interval(values, (-math.inf, math.inf)) == mean_interval(values, (-4, 11))
+    assert mean_interval([2.0] * 9, (-math.inf, math.inf)) is None
 
 
 def test_values_that_hardly_differ_are_no_error():
-    assert bootstrap([1e-200] * FEW + [2e-200], "seed") is not None
-
-
-def test_intervals_cover_the_true_mean_about_as_often_as_they_say():
-    covered = 0
-    for trial in range(300):
-        random = Random(trial)
-        low, high = bootstrap([random.random() for _ in range(50)], str(trial))
-        covered += low <= 0.5 <= high
-    assert 0.90 <= covered / 300 <= 0.98
+    assert interval([1e-200] * 64 + [2e-200])[1] < 0.1

@@ -67,6 +67,7 @@ def test_any_differences_have_a_p_that_their_order_does_not_change(differences, 
     random.shuffle(differences)
     assert sign_flip_p(differences) == p
     assert sign_flip_p([-one for one in differences]) == p
+    assert p is not None
     assert 0 < p <= 1
 
 

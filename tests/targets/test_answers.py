@@ -74,7 +74,7 @@ def test_a_line_holds_an_id_and_whatever_an_answer_record_may_hold(tmp_path: Pat
 
 
 def test_a_blank_answer_or_an_empty_list_is_what_the_system_gave(tmp_path: Path):
-    rows = [
+    rows: list[dict[str, object]] = [
         {"id": "q1", "answer": ""},
         {"id": "q2", "retrieved_chunks": []},
         {"id": "q3", "answer": None, "abstained": True},

@@ -134,4 +134,4 @@ class Embedder:
 
 def cosine(one: Vector, other: Vector) -> float:
     """Of two vectors of length 1: in [-1, 1]."""
-    return float(sum(map(mul, one, other)))
+    return math.fsum(map(mul, one, other))

@@ -1,0 +1,73 @@
+"""How often intervals hold the true mean: a little of the simulation always, all of it and its table under torture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pytest_rageval.stats.intervals import mean_interval
+
+RUNS_PAGE = Path(__file__).parents[2] / "docs" / "runs.md"
+SIZES = (5, 20, 65, 200)
+SAMPLES = 4000
+LEAST = 0.93
+
+Scale = tuple[float, float]
+Draw = Callable[[Random], float]
+
+
+def high_grades(random: Random) -> float:
+    return random.choices((0, 1, 2, 3, 4, 5), (1, 1, 1, 2, 10, 30))[0]
+
+
+def fifths_of_change(random: Random) -> float:
+    return random.choices((-0.4, -0.2, 0.0, 0.2, 0.4), (1, 2, 6, 2, 1))[0]
+
+
+DATA: dict[str, tuple[Draw, float, Scale]] = {
+    "uniform": (Random.random, 1 / 2, (0, 1)),
+    "skewed: u⁴ of uniform u": (lambda random: random.random() ** 4, 1 / 5, (0, 1)),
+    "skewed: beta(5, ½)": (lambda random: random.betavariate(5, 0.5), 10 / 11, (0, 1)),
+    "mostly 1: 9 of 10, else uniform": (lambda r: 1.0 if r.random() < 0.9 else r.random(), 0.95, (0, 1)),
+    "mostly 1: 99 of 100, else 0": (lambda r: float(r.random() < 0.99), 0.99, (0, 1)),
+    "0–5: all alike": (lambda random: random.randint(0, 5), 2.5, (0, 5)),
+    "0–5: most are 4 or 5": (high_grades, (1 + 2 + 6 + 40 + 150) / 45, (0, 5)),
+    "change: by fifths, half none": (fifths_of_change, 0, (-1, 1)),
+    "change: ±1 in 1 of 10": (lambda r: r.choice((-1, 1)) if r.random() < 0.1 else 0, 0, (-1, 1)),
+    "change: rare loss of 1": (lambda r: -0.95 if r.random() < 0.05 else 0.05, 0, (-1, 1)),
+}
+"""By name how a value is drawn, its true mean, and its scale."""
+
+
+def coverage(name: str, n: int, samples: int) -> float:
+    """The share of samples of n values whose interval holds the true mean."""
+    draw, mean, scale = DATA[name]
+    random = Random(f"{name} {n}")
+    held = 0
+    for _ in range(samples):
+        low, high = mean_interval([draw(random) for _ in range(n)], scale) or (0.0, 0.0)
+        held += low - 1e-9 <= mean <= high + 1e-9
+    return held / samples
+
+
+def table_lines(header: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    lines = ["| " + " | ".join(cells) + " |" for cells in (header, *rows)]
+    return [lines[0], "| --- |" + " --- |" * (lines[0].count("|") - 2), *lines[1:]]
+
+
+@pytest.mark.parametrize("n", [5, 20])
+@pytest.mark.parametrize("name", DATA)
+def test_a_few_hundred_samples_show_no_method_that_is_broken(name: str, n: int):
+    assert coverage(name, n, 300) >= LEAST
+
+
+@pytest.mark.torture
+def test_intervals_hold_as_often_as_the_page_says():
+    shares = {name: [coverage(name, n, SAMPLES) for n in SIZES] for name in DATA}
+    assert min(min(row) for row in shares.values()) >= LEAST
+    rows = ([name, *(f"{100 * share:.1f} %" for share in row)] for name, row in shares.items())
+    table = "\n".join(table_lines(["values", *(f"n = {n}" for n in SIZES)], rows))
+    assert table in RUNS_PAGE.read_text(encoding="utf-8"), table

@@ -1,0 +1,55 @@
+"""What stands beside the package: the notes for contributors, the glossary, hooks for commits."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+WORDS = [
+    *("case", "trial", "target", "answer", "chunk", "gold", "anchor", "abstention"),
+    *("observation", "score", "gate", "verdict", "outcome", "record"),
+    *("judge", "rubric", "judgement", "claim", "label", "calibration", "spot check"),
+    *("run", "baseline", "comparison", "regression", "flip", "known failure", "sweep"),
+]
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_what_contributing_names_is_there():
+    paths = set(re.findall(r"`([\w./-]*/[\w./-]*|[\w-]+\.(?:md|toml|py))`", text_of("CONTRIBUTING.md"))) - {".venv/bin"}
+    assert len(paths) > 50
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+
+
+def test_every_room_of_the_package_is_in_contributing():
+    rooms = {path.parent.name for path in (ROOT / "pytest_rageval").glob("*/__init__.py")}
+    assert {room for room in rooms if f"| `pytest_rageval/{room}/` |" not in text_of("CONTRIBUTING.md")} == set()
+
+
+@pytest.mark.parametrize("target", re.findall(r"`make (\w+)`", text_of("CONTRIBUTING.md")))
+def test_a_make_target_that_is_spoken_of_exists(target: str):
+    assert re.search(rf"^{target}:", text_of("Makefile"), re.MULTILINE)
+
+
+def test_the_glossary_explains_each_word_once_in_one_sentence():
+    rows = re.findall(r"^\| \*\*([\w ]+)\*\* \| (.+) \|$", text_of("docs/glossary.md"), re.MULTILINE)
+    assert sorted(word for word, _ in rows) == sorted(WORDS)
+    assert [word for word, meaning in rows if ". " in meaning or meaning.endswith(".")] == []
+
+
+def test_the_hook_for_case_files_runs_a_command_that_refuses_a_broken_one(tmp_path: Path):
+    entry = re.search(r"^  entry: (.+)$", text_of(".pre-commit-hooks.yaml"), re.MULTILINE)
+    assert entry is not None
+    command = [sys.executable, "-m", "pytest_rageval", *entry[1].split()[1:]]
+    good, broken = tmp_path / "good.jsonl", tmp_path / "broken.jsonl"
+    good.write_text('{"id": "a", "question": "Why?"}\n', encoding="utf-8")
+    broken.write_text('{"id": "a"}\n', encoding="utf-8")
+    assert subprocess.run([*command, good]).returncode == 0
+    assert subprocess.run([*command, good, broken]).returncode == 1
