@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from pytest_rageval.cases.fields import Field
 from pytest_rageval.io.lines import Line
 from pytest_rageval.io.messages import Path, Report, closest, quoted
-from pytest_rageval.io.strict_json import Positions, RefusedJson, parse, reworded
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
 
@@ -208,16 +207,15 @@ def _json(cell: str) -> tuple[str, Json]:
     """What is wrong with a cell of JSON, and its value."""
     try:
         return "", parse(cell)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno} of the cell"
-        return f"is {quoted(cell, 40)}, expected JSON: {reworded(error)} at {place}", None
-    except RecursionError:
-        return "is nested too deep", None
-    except RefusedJson:
-        column, message = Positions(cell).oddities[0]
-        return f"is not strict JSON: {message} (at character {column} of the cell)", None
-    except ValueError:  # int() refuses thousands of digits
-        return "holds a number of thousands of digits", None
+    except StrictJsonError as error:
+        offset, message = error.oddities[0]
+        if error.kind == "size":
+            return message, None
+        if error.kind == "strictness":
+            return f"is not strict JSON: {message} (at character {offset + 1} of the cell)", None
+        line, column = error.place(offset)
+        place = f"line {line}, column {column} of the cell"
+        return f"is {quoted(cell, 40)}, expected JSON: {message} at {place}", None
 
 
 def cell_column(text: str, position: int) -> int:

@@ -1,14 +1,13 @@
-"""Lines of JSON → records: one object a line, blank lines allowed, every other line a problem."""
+"""Records of a JSONL file: one object a line, blank lines allowed, every other line a problem."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from pytest_rageval.io.lines import Line
 from pytest_rageval.io.messages import MOST_OF_A_RECORD, Report, found
-from pytest_rageval.io.strict_json import Positions, RefusedJson, parse, reworded
+from pytest_rageval.io.strict_json import Positions, StrictJsonError, parse
 from pytest_rageval.model import Json
 
 
@@ -44,33 +43,21 @@ def parse_line(number: int, text: str, report: Report) -> dict[str, Json] | None
     """The object that a line holds, or None and a problem."""
     try:
         record = parse(text)
-    except json.JSONDecodeError as error:
-        report.add_unread(number, error.colno, f"not valid JSON: {reworded(error)}")
-    except RecursionError:
-        report.add_unread(number, 1, "is nested too deep")
-    except RefusedJson:
-        _report_oddities(number, text, report)
-    except ValueError:  # int() refuses thousands of digits
-        report.add_unread(number, 1, "holds a number of thousands of digits; write it as a string")
-    else:
-        if isinstance(record, dict):
-            return record
-        remedy = "; write one object a line (JSONL)" if isinstance(record, list) else ""
-        report.add_unread(number, 1, f"is {found(record)}, expected an object{remedy}")
+    except StrictJsonError as error:
+        _report_oddities(number, error, report)
+        return None
+    if isinstance(record, dict):
+        return record
+    remedy = "; write one object a line (JSONL)" if isinstance(record, list) else ""
+    report.add_unread(number, 1, f"is {found(record)}, expected an object{remedy}")
     return None
 
 
-def _report_oddities(number: int, text: str, report: Report) -> None:
-    positions = Positions(text)
-    oddities = positions.oddities
-    for column, message in oddities[:MOST_OF_A_RECORD]:
-        report.add(number, column, message, positions.case_id)
-    if len(oddities) > MOST_OF_A_RECORD:
-        report.add(number, 1, f"{len(oddities) - MOST_OF_A_RECORD:,} more problems of this kind in this line")
+def _report_oddities(number: int, error: StrictJsonError, report: Report) -> None:
     report.unread += 1
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:  # the oddity came first and hid it
-        report.add(number, error.colno, f"not valid JSON: {reworded(error)}", positions.case_id)
-    except (RecursionError, ValueError):
-        report.add(number, 1, "is nested too deep, or holds a number of thousands of digits", positions.case_id)
+    wrong = "not valid JSON: " if error.kind == "syntax" else ""
+    named = error.positions.case_id if error.kind == "strictness" else None
+    for offset, message in error.oddities[:MOST_OF_A_RECORD]:
+        report.add(number, offset + 1, f"{wrong}{message}", named)
+    if (more := len(error.oddities) - MOST_OF_A_RECORD) > 0:
+        report.add(number, 1, f"{more:,} more problems of this kind in this line")

@@ -19,7 +19,7 @@ from pytest_rageval.cases.fields import CaseDraft
 from pytest_rageval.cases.shapes import read_edges
 from pytest_rageval.cases.spellings.spelling import FIELDS
 from pytest_rageval.io.messages import Unsound
-from pytest_rageval.io.strict_json import RefusedJson, parse
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Edge, EvalCase, Gold
 
 ANCHORS = {
@@ -75,7 +75,7 @@ def malformed_records() -> list[dict[str, Any]]:
     """The records of the malformed lines that are strict JSON."""
     records = []
     for line, _ in (row.values for row in malformed_lines()):
-        with suppress(ValueError, RefusedJson):
+        with suppress(StrictJsonError):
             records.append(parse(line))
     return [record for record in records if isinstance(record, dict)]
 

@@ -1,0 +1,230 @@
+"""Records from outside, read by pydantic into our values; what is wrong with one is said as findings, all at once.
+
+A type is declared once, of dataclasses and the parts below. It is read strictly: a key that it does not have is wrong,
+a number is no string, true is no 1, and null equals absent.
+
+    @dataclass(frozen=True, slots=True)
+    class Label:
+        id: Name
+        score: Annotated[float, Field(ge=0, le=4), Expects("a number from 0 to 4")] | None = None
+
+    LABELS = RecordReader(Label)                      # nothing is built before the first record
+    LABELS.read(parse('{"id": "a", "scor": 3}'))      # Unsound: scor is not a known key; did you mean 'score'?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, PydanticCustomError, SchemaValidator
+from pydantic_core.core_schema import no_info_before_validator_function
+
+from pytest_rageval.io.expected import Expects, choices, described, expects, inner_type, known_keys
+from pytest_rageval.io.messages import MOST_OF_A_RECORD, Findings, Path, Unsound, closest, found
+from pytest_rageval.model import Json
+
+T = TypeVar("T")
+
+
+Name = Annotated[str, Field(pattern=r"[^\s\x1c-\x1f]"), Expects("a string", broken="is blank")]
+"""A string that is not blank."""
+
+
+class RecordReader(Generic[T]):
+    """Reads JSON values as one type. `remedy` says what to do with a key of the record itself that nobody knows, and
+    `elsewhere` are names worth suggesting for one beside the record's own."""
+
+    def __init__(self, of: Any, remedy: Callable[[str], str] | None = None, elsewhere: Collection[str] = ()) -> None:
+        self._of = of
+        self._remedy = remedy
+        self._elsewhere = elsewhere
+
+    def read(self, value: Json) -> T:
+        """The value that a record becomes; Unsound says all that is wrong with it, in the order of the record."""
+        try:
+            return self.validate(value)
+        except ValidationError as error:
+            raise Unsound(self.findings(error, value)) from None
+
+    @cached_property
+    def validate(self) -> Callable[[Json], T]:
+        """The bare validator, for who can do without findings: raises pydantic's ValidationError."""
+        return SchemaValidator(_strict(self._adapter.core_schema)).validate_python
+
+    @cached_property
+    def schema(self) -> dict[str, Json]:
+        """JSON Schema of the type."""
+        return self._adapter.json_schema()
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return TypeAdapter(self._of)
+
+    def findings(self, error: ValidationError, value: Json) -> Findings:
+        """What pydantic says of a record, in our words."""
+        flaws = [_flaw(details, value, self._of) for details in error.errors(include_url=False, include_input=False)]
+        flaws = sorted(_without_branches(flaws), key=_Order(value))
+        unknown = [flaw for flaw in flaws if flaw.is_unknown][:MOST_OF_A_RECORD]
+        mistyped = {(*flaw.path[:-1], closest(str(flaw.path[-1]), flaw.known)) for flaw in unknown}
+        findings = Findings()
+        for flaw in flaws:
+            if flaw.is_unknown:
+                at_top = len(flaw.path) == 1
+                known = {*flaw.known, *self._elsewhere} if at_top else flaw.known
+                remedy = self._remedy(str(flaw.path[-1])) if at_top and self._remedy else ""
+                findings.unknown(flaw.path, known, remedy)
+            elif not flaw.is_missing:
+                findings.add(flaw.path, flaw.message)
+            elif flaw.path not in mistyped:
+                findings.add(flaw.path[:-1], f"has no {flaw.path[-1]}")
+        return findings
+
+
+# ── what pydantic says, in our words ──────────────────────────────────────────────────────────────────────────────────
+
+
+class _Flaw(NamedTuple):
+    path: Path
+    message: str = ""
+    known: Sequence[str] = ()
+    is_unknown: bool = False
+    is_missing: bool = False
+    is_branch: bool = False
+    """One of several types that the value might have had."""
+
+
+_UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
+_MISSING = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
+
+
+def _flaw(details: Mapping[str, Any], record: Json, of: Any) -> _Flaw:
+    kind, steps = details["type"], details["loc"]
+    if kind in _UNKNOWN or kind in _MISSING:
+        parent = _follow(steps[:-1], record, of)
+        path = (*parent.path, steps[-1])
+        if kind in _UNKNOWN:
+            return _Flaw(path, known=known_keys(parent.of), is_unknown=True)
+        return _Flaw(path, is_missing=True)
+    place = _follow(steps, record, of)
+    return _Flaw(place.path, _message(details, place.value, place.of), is_branch=place.is_branch)
+
+
+class _Place(NamedTuple):
+    path: Path
+    value: Json
+    of: Any
+    is_branch: bool
+
+
+def _follow(steps: Sequence[str | int], value: Json, of: Any) -> _Place:
+    """The place that pydantic's steps lead to; those that name a type of several lead nowhere in the record."""
+    path: list[str | int] = []
+    is_branch = False
+    for step in steps:
+        is_key = isinstance(value, Mapping) and step in value
+        is_position = isinstance(value, Sequence) and isinstance(step, int) and step < len(value)
+        if is_key or is_position:
+            path.append(step)
+            value, of = value[step], inner_type(of, step)
+        else:
+            is_branch = True
+    return _Place(tuple(path), value, of, is_branch)
+
+
+def _message(details: Mapping[str, Any], value: Json, of: Any) -> str:
+    kind, said = details["type"], details["msg"]
+    if kind == "value_error":
+        return str(details["ctx"]["error"])
+    is_of_kind = not (kind.endswith(("_type", "_parsing", "_from_float")) or kind == "literal_error")
+    if is_of_kind and expects(of).broken:
+        return expects(of).broken
+    if is_of_kind and not expects(of).what:
+        return f"is {found(value)}, expected {said.removeprefix('Input should be ')}"
+    names = [choice for choice in choices(of) if isinstance(choice, str)]
+    close = closest(value, names) if isinstance(value, str) and names else None
+    return f"is {found(value)}, expected {described(of)}" + (f"; did you mean {close!r}?" if close else "")
+
+
+def _without_branches(flaws: Collection[_Flaw]) -> list[_Flaw]:
+    """Of a value that might have had several types, what is wrong with it inside one of them, else with it as such."""
+    kept: dict[tuple[Path, str], _Flaw] = {(flaw.path, flaw.message): flaw for flaw in flaws}
+    around = {flaw.path[:length] for flaw in flaws for length in range(len(flaw.path)) if flaw.is_branch}
+    return [flaw for flaw in kept.values() if not (flaw.is_branch and flaw.path in around)]
+
+
+class _Order:
+    """Where paths stand in one record; what is missing stands at the end of its object."""
+
+    def __init__(self, record: Json) -> None:
+        self._record = record
+        self._positions: dict[Path, Mapping[str | int, int]] = {}
+
+    def __call__(self, flaw: _Flaw) -> list[float]:
+        record, order = self._record, list[float]()
+        for depth, step in enumerate(flaw.path):
+            if isinstance(record, Mapping):
+                above = flaw.path[:depth]
+                positions = self._positions.get(above)
+                if positions is None:
+                    positions = self._positions[above] = {key: position for position, key in enumerate(record)}
+                order.append(positions.get(step, len(positions)))
+            else:
+                order.append(int(step))
+            record = None if flaw.is_missing and depth == len(flaw.path) - 1 else record[step]
+        return order
+
+
+# ── strictness ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_LEAVES = frozenset({"str", "bool", "int", "float"})
+_OPAQUE = frozenset({"cls", "config", "default", "expected", "metadata", "serialization"})
+"""What stands in a core schema and is none."""
+
+
+def _strict(schema: Any) -> Any:
+    """A core schema that converts nothing, knows its keys, and takes null for absent.
+
+    Said here for all types at once, so that no field of any of them can be forgotten.
+    """
+    if isinstance(schema, list):
+        return [_strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: inner if key in _OPAQUE else _strict(inner) for key, inner in schema.items()}
+    kind = schema.get("type")
+    if kind in _LEAVES:
+        schema.setdefault("strict", True)
+    if kind == "float":
+        schema.setdefault("allow_inf_nan", False)
+    if kind in ("typed-dict", "dataclass-args") and schema.get("extra_behavior") != "allow":
+        schema["extra_behavior"] = "forbid"
+    keys = _object_keys(schema)
+    return _null_is_absent(schema, keys) if keys else schema
+
+
+def _object_keys(schema: Mapping[str, Any]) -> frozenset[str]:
+    """The keys of the object that a core schema reads, if it reads one."""
+    kind = schema.get("type")
+    if kind == "typed-dict":
+        return frozenset(schema["fields"])
+    if kind == "dataclass-args":
+        return frozenset(field["name"] for field in schema["fields"])
+    maker = schema.get("cls") if kind == "named-tuple" else schema.get("function") if kind == "call" else None
+    return frozenset(getattr(maker, "_fields", ()))
+
+
+def _null_is_absent(schema: dict[str, Any], keys: frozenset[str]) -> CoreSchema:
+    def without_nulls(value: Json) -> Json:
+        if type(value) is dict:
+            if None not in value.values():
+                return value
+            return {key: inner for key, inner in value.items() if inner is not None or key not in keys}
+        if isinstance(value, Mapping):
+            return without_nulls({**value})
+        # Said here: a named tuple would take a list for its fields.
+        raise PydanticCustomError("object_type", "Input should be an object")
+
+    return no_info_before_validator_function(without_nulls, cast("CoreSchema", schema), ref=schema.pop("ref", None))
