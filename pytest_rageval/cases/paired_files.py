@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.fields import COMMON, Field
-from pytest_rageval.cases.jsonl import JsonRow, json_rows
 from pytest_rageval.cases.spellings.reference import FIELDS as REFERENCE
+from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Findings, Report, bad
 from pytest_rageval.model import Json

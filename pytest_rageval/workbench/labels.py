@@ -11,9 +11,9 @@ from typing import Any
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.fields import Field
-from pytest_rageval.cases.jsonl import JsonRow, json_rows
 from pytest_rageval.cases.shapes import Shape
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Findings, Report, Unsound, bad, quoted, wrong
 from pytest_rageval.model import Json, Source
