@@ -11,12 +11,14 @@ a number is no string, true is no 1, and null equals absent.
     LABELS = RecordReader(Label)                      # nothing is built before the first record
     LABELS.read(parse('{"id": "a", "scor": 3}'))      # Unsound: scor is not a known key; did you mean 'score'?
 
-A type with a field `extra` keeps there what it does not know: in answers of other people's systems that is no mistake.
+Where a reader `keeps_unknown`, a type with a field `extra` keeps there what it does not know: in an answer of somebody
+else's system that is no mistake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast
 
@@ -38,9 +40,10 @@ Name = Annotated[str, Field(pattern=r"[^\s\x1c-\x1f]"), Expects("a string", brok
 class RecordReader(Generic[T]):
     """Reads JSON values as one type.
 
-    remedy     says what to do with a key of the record itself that nobody knows
-    elsewhere  names worth suggesting for one beside the record's own
-    parts      core schemas that read all values of a type in place of pydantic's own
+    remedy         says what to do with a key of the record itself that nobody knows
+    elsewhere      names worth suggesting for one beside the record's own
+    parts          core schemas that read all values of a type in place of pydantic's own
+    keeps_unknown  types with a field `extra` keep there what they do not know
     """
 
     def __init__(
@@ -49,11 +52,13 @@ class RecordReader(Generic[T]):
         remedy: Callable[[str], str] | None = None,
         elsewhere: Collection[str] = (),
         parts: Mapping[Any, CoreSchema] = NOTHING,
+        *,
+        keeps_unknown: bool = False,
     ) -> None:
         self._of = of
         self._remedy = remedy
         self._elsewhere = elsewhere
-        self._parts = parts
+        self._strictness = _Strictness(parts, keeps_unknown)
 
     def read(self, value: Json) -> T:
         """The value that a record becomes; Unsound says all that is wrong with it, in the order of the record."""
@@ -65,7 +70,7 @@ class RecordReader(Generic[T]):
     @cached_property
     def validate(self) -> Callable[[Json], T]:
         """The bare validator, for who can do without findings: raises pydantic's ValidationError."""
-        return SchemaValidator(_strict(self._adapter.core_schema, self._parts)).validate_python
+        return SchemaValidator(self._strictness.applied(self._adapter.core_schema)).validate_python
 
     @cached_property
     def schema(self) -> dict[str, Json]:
@@ -197,29 +202,36 @@ _OPAQUE = frozenset({"cls", "config", "default", "expected", "metadata", "serial
 """What stands in a core schema and is none."""
 
 
-def _strict(schema: Any, parts: Mapping[Any, CoreSchema]) -> Any:
-    """A core schema that converts nothing, knows its keys, and takes null for absent.
+@dataclass(frozen=True, slots=True)
+class _Strictness:
+    """Makes a core schema that converts nothing, knows its keys, and takes null for absent.
 
     Said here for all types at once, so that no field of any of them can be forgotten.
     """
-    if isinstance(schema, list):
-        return [_strict(each, parts) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kind = schema.get("type")
-    if isinstance(kind, str) and (part := parts.get(_type_of(schema))) is not None:
-        return part
-    schema = {key: inner if key in _OPAQUE else _strict(inner, parts) for key, inner in schema.items()}
-    if isinstance(kind, str) and kind in _LEAVES:
-        schema.setdefault("strict", True)
-    if kind == "float":
-        schema.setdefault("allow_inf_nan", False)
-    keys = _object_keys(schema)
-    if kind == "dataclass-args" and EXTRA in keys:
-        return _others_in_extra(schema, keys - {EXTRA})
-    if kind in ("typed-dict", "dataclass-args") and schema.get("extra_behavior") != "allow":
-        schema["extra_behavior"] = "forbid"
-    return _null_is_absent(schema, keys) if keys else schema
+
+    parts: Mapping[Any, CoreSchema]
+    keeps_unknown: bool
+
+    def applied(self, schema: Any) -> Any:
+        """The core schema, made strict, with all those in it."""
+        if isinstance(schema, list):
+            return [self.applied(each) for each in schema]
+        if not isinstance(schema, dict):
+            return schema
+        kind = schema.get("type")
+        if isinstance(kind, str) and (part := self.parts.get(_type_of(schema))) is not None:
+            return part
+        schema = {key: inner if key in _OPAQUE else self.applied(inner) for key, inner in schema.items()}
+        if isinstance(kind, str) and kind in _LEAVES:
+            schema.setdefault("strict", True)
+        if kind == "float":
+            schema.setdefault("allow_inf_nan", False)
+        keys = _object_keys(schema)
+        if self.keeps_unknown and kind == "dataclass-args" and EXTRA in keys:
+            return _others_in_extra(schema, keys - {EXTRA})
+        if kind in ("typed-dict", "dataclass-args") and schema.get("extra_behavior") != "allow":
+            schema["extra_behavior"] = "forbid"
+        return _null_is_absent(schema, keys) if keys else schema
 
 
 def _type_of(schema: Mapping[str, Any]) -> Any:

@@ -16,11 +16,12 @@ from pydantic_core import core_schema
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.expected import EXTRA
+from pytest_rageval.io.json_limits import limits_broken
 from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, bad, found, wrong
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
-from pytest_rageval.targets.values import Wrong, limits_broken, plain_json, shown_value
+from pytest_rageval.targets.values import Wrong, plain_json, shown_value
 
 T = TypeVar("T")
 
@@ -128,7 +129,7 @@ WHOLE_NUMBER = core_schema.union_schema(
 )
 """A whole number of at most 64 bits; 3.0 is one."""
 _EDGE = core_schema.no_info_plain_validator_function(_edge)
-_ANSWERS: RecordReader[Answer] = RecordReader(Answer, parts={int: WHOLE_NUMBER, Edge: _EDGE})
+_ANSWERS: RecordReader[Answer] = RecordReader(Answer, parts={int: WHOLE_NUMBER, Edge: _EDGE}, keeps_unknown=True)
 
 _RESPONSE = {"answer": "text", "references": "references", "abstained": "abstained", "abstain_reason": "abstain_reason"}
 _DEBUG = {"retrieved_chunks": "chunks"} | {

@@ -1,21 +1,14 @@
-"""Free-form values: what no type describes must still fit into a record, and into a message.
-
-`plain_json` takes what a Python function returns, `limits_broken` looks at what the strict JSON reader has read.
-"""
+"""Free-form values that Python code hands over: made plain JSON, and quoted in messages."""
 
 from __future__ import annotations
 
 import math
 import reprlib
-from typing import Any
 
+from pytest_rageval.io.json_limits import MAX_BITS, MAX_DEPTH
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
-MAX_DEPTH = 64
-"""How deep free-form values may nest."""
-_MAX_BITS = 1024
-"""Of a whole number: no larger one has a float."""
 _LONGEST = 80
 
 
@@ -50,24 +43,6 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 2 * _LONGEST
 _SHORT.maxlevel = 3
 
 
-def limits_broken(value: Json) -> str:
-    """What of a strict JSON value no record can hold, as the end of a sentence; nothing where all can be held."""
-    level: list[Any] = [[value]]
-    for _ in range(MAX_DEPTH):
-        deeper: list[Any] = []
-        for container in level:
-            for inner in container.values() if type(container) is dict else container:
-                kind = type(inner)
-                if kind is dict or kind is list:
-                    deeper.append(inner)
-                elif kind is int and inner.bit_length() > _MAX_BITS:
-                    return "holds a number of more than 300 digits"
-        if not deeper:
-            return ""
-        level = deeper
-    return f"is nested deeper than {MAX_DEPTH} levels"
-
-
 def free(data: dict[str, Json], depth: int = 0) -> dict[str, Json]:
     """A copy of an object of any shape, as JSON can hold it."""
     copy = {}
@@ -87,7 +62,7 @@ def plain_json(value: Json, depth: int = 0) -> Json:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, int):
-        if value.bit_length() > _MAX_BITS:
+        if value.bit_length() > MAX_BITS:
             raise Wrong("", value, "a number of at most 300 digits")
         return value
     if isinstance(value, float):

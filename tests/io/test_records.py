@@ -159,7 +159,7 @@ class Passages:
     passages: tuple[Passage, ...] = ()
 
 
-PASSAGES = RecordReader[Passages](Passages)
+PASSAGES = RecordReader[Passages](Passages, keeps_unknown=True)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ PASSAGES = RecordReader[Passages](Passages)
         ({"name": "a", "extra": {"b": 1}}, Passage("a", extra={"extra": {"b": 1}})),
     ],
 )
-def test_a_type_with_extra_keeps_what_it_does_not_know(written: dict[str, Any], passage: Passage):
+def test_a_reader_may_keep_what_a_type_does_not_know(written: dict[str, Any], passage: Passage):
     assert PASSAGES.read({"passages": [written]}) == Passages((passage,))
 
 
@@ -188,6 +188,14 @@ def test_what_is_wrong_with_such_a_type_is_said_as_of_any(written: dict[str, Any
     with pytest.raises(Unsound) as caught:
         PASSAGES.read(written)
     assert [str(finding) for finding in caught.value.findings.kept] == [problem]
+
+
+def test_else_extra_is_a_field_like_any():
+    reader = RecordReader[Passages](Passages)
+    extra = {"extra": {"b": 1}}
+    assert reader.read({"passages": [{"name": "a", **extra}]}) == Passages((Passage("a", **extra),))
+    with pytest.raises(Unsound):
+        reader.read({"passages": [{"name": "a", "author": "Kim"}]})
 
 
 def test_a_type_may_be_read_by_a_schema_of_its_own():
