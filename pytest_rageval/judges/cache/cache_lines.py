@@ -92,6 +92,8 @@ def _entry(line: bytes) -> Entry:
 def _record(line: bytes) -> _Record:
     try:
         value = parse(line.rstrip(b"\r\n"))
+        if isinstance(value, dict) and "parts" not in value:
+            raise BadLine("has no parts; write null where the key was not made of any")
         if isinstance(value, dict) and isinstance(value.get("judgement"), dict) and "cached" in value["judgement"]:
             raise BadLine("judgement.cached is not a known key; whether it was cached is a fact of one run")
         return _RECORDS.read(value)
