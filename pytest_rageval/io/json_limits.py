@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from pytest_rageval.model import Json
@@ -17,13 +18,12 @@ def limits_broken(value: Json, max_depth: int = MAX_DEPTH) -> str:
     level: list[Any] = [[value]]
     for _ in range(max_depth + 1):
         deeper: list[Any] = []
-        for container in level:
-            for inner in container.values() if type(container) is dict else container:
-                kind = type(inner)
-                if kind is dict or kind is list:
-                    deeper.append(inner)
-                elif kind is int and inner.bit_length() > MAX_BITS:
-                    return "holds a number of more than 300 digits"
+        for inner in chain.from_iterable(outer.values() if type(outer) is dict else outer for outer in level):
+            kind = type(inner)
+            if kind is dict or kind is list:
+                deeper.append(inner)
+            elif kind is int and inner.bit_length() > MAX_BITS:
+                return "holds a number of more than 300 digits"
         if not deeper:
             return ""
         level = deeper

@@ -127,10 +127,10 @@ def _record(row: JsonRow) -> tuple[str | None, AnswerRecord]:
     if not {"answer", "retrieved_chunks"} & {*data, *(debug if isinstance(debug, dict) else NOTHING)}:
         raise bad("holds neither 'answer' nor 'retrieved_chunks'")
     extra = {name: value for name in _KEPT if (value := getattr(about, name)) is not None}
-    given = {name: value for name, value in data.items() if name not in _OF_ABOUT and value is not None}
-    if others := {name: value for name, value in given.items() if name not in RECORD_FIELDS}:
+    members = {name: value for name, value in data.items() if name not in _OF_ABOUT and value is not None}
+    if others := {name: value for name, value in members.items() if name not in RECORD_FIELDS}:
         extra["meta"] = {**(about.meta or NOTHING), **others}
-    record = {name: value for name, value in given.items() if name in RECORD_FIELDS}
+    record = {name: value for name, value in members.items() if name in RECORD_FIELDS}
     return about.system, AnswerRecord(about.id, row.line, read_record(extra | record))
 
 

@@ -99,7 +99,7 @@ def _or_target_error(read: Callable[[], Answer], where: str) -> Answer:
         raise TargetError("invalid_response", f"{where}: {error}") from None
     except Unsound as unsound:
         first, *others = unsound.findings.kept
-        subject = "" if first.path or first.message.startswith("holds") else "the response "
+        subject = "" if first.path else "the response "
         more = f" (and {len(others) + unsound.findings.more} more)" if others else ""
         raise TargetError("invalid_response", f"{where}: {subject}{first}{more}") from None
 
