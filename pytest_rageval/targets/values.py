@@ -47,7 +47,7 @@ def free(data: dict[str, Json], depth: int = 0) -> dict[str, Json]:
     """A copy of an object of any shape, as JSON can hold it."""
     copy = {}
     for name, value in data.items():
-        key = _text(name)
+        key = name if type(name) is str and name.isascii() else _text(name)
         try:
             copy[key] = plain_json(value, depth + 1)
         except Wrong as wrong:
@@ -57,10 +57,10 @@ def free(data: dict[str, Json], depth: int = 0) -> dict[str, Json]:
 
 def plain_json(value: Json, depth: int = 0) -> Json:
     """A copy of any value, as JSON can hold it: finite numbers, clean text, at most MAX_DEPTH levels."""
-    if value is None or isinstance(value, bool):
+    if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
-        return _text(value)
+        return value if value.isascii() else _text(value)
     if isinstance(value, int):
         if value.bit_length() > MAX_BITS:
             raise Wrong("", value, "a number of at most 300 digits")
