@@ -13,8 +13,8 @@ from pathlib import Path
 from pytest_rageval.cases.conversion import Converted, case_from_record
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.jsonl import JsonRow, json_rows
+from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.paired_files import Partner, find_partner
-from pytest_rageval.cases.spellings.spelling import FIELDS
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Report, Unsound
 from pytest_rageval.model import EvalCase, Json, Source
@@ -73,7 +73,7 @@ def looks_like_cases(path: Path) -> bool:
 def _rows(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | Iterator[CsvRow]:
     lines = read_lines(path, report, max_bytes)
     if path.suffix.lower() == ".csv":
-        return csv_rows(lines, report, FIELDS, [("question", "query")], max_bytes)
+        return csv_rows(lines, report, CELLS, [("question", "query")], max_bytes)
     return json_rows(lines, report)
 
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
-from pytest_rageval.cases.fields import COMMON, Field
 from pytest_rageval.cases.jsonl import JsonRow, json_rows
-from pytest_rageval.cases.spellings.reference import FIELDS as REFERENCE
+from pytest_rageval.cases.keys import KEYS, Cell, Key
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Findings, Report, bad
 from pytest_rageval.model import Json
 
 _SUFFIXES = (".csv", ".jsonl")
-_KNOWN: Mapping[str, Field] = {"id": COMMON["id"], "reference": REFERENCE["reference"]}
+_KNOWN: Mapping[str, Key] = {name: KEYS[name] for name in ("id", "reference")}
+_CELLS: Mapping[str, Cell] = {name: key.cell for name, key in _KNOWN.items()}
 
 
 def find_partner(questions: Path, report: Report, name: Callable[[Path], str], max_bytes: int) -> Partner | None:
@@ -50,7 +50,7 @@ class Partner:
         lines = read_lines(path, report, max_bytes)
         rows: Iterator[JsonRow] | Iterator[CsvRow] = json_rows(lines, report)
         if path.suffix == ".csv":
-            rows = csv_rows(lines, report, _KNOWN, [("id",), ("reference",)], max_bytes)
+            rows = csv_rows(lines, report, _CELLS, [("id",), ("reference",)], max_bytes)
         for row in rows:
             self._take(row)
 
@@ -83,7 +83,7 @@ class Partner:
             if key not in _KNOWN:
                 findings.unknown((key,), _KNOWN)
             elif value is not None:
-                findings.include_from(key, value, _KNOWN[key].shape.read)
+                findings.include_from(key, value, _KNOWN[key].read)
         # A blank cell or string is a reference that says nothing; a key that is not there was forgotten.
         if isinstance(row, JsonRow) and row.record.get("reference") is None:
             findings.add((), "reference is missing")
