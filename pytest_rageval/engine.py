@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +59,13 @@ async def evaluate(
     is_called = getattr(target, "is_called", True)
     question = ask_request(case, plan, trial)
     try:
-        answer = plan.mask.value(await target.ask(question))
+        async with asyncio.timeout(plan.settings.longest_call) as limit:
+            answer = plan.mask.value(await target.ask(question))
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        problem = Problem("timeout", f"no answer within {plan.settings.longest_call:.3g} s (timeout and retries)")
+        return Unobserved(problem, replace(timings, ask_ms=_ms(started) if is_called else None))
     except TargetError as error:
         spent = _ms(started) if is_called else None
         return Unobserved(_problem(error.kind, error, plan.mask), replace(timings, ask_ms=spent))
@@ -101,7 +108,13 @@ def _problem(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
     return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw))
 
 
-def raised(error: Exception, mask: Mask) -> str:
+def ends_the_run(error: BaseException) -> bool:
+    """Does this end the run, and not the case alone: Ctrl-C, or pytest.exit()?"""
+    is_exit = type(error).__name__ == "Exit" and type(error).__module__ == "_pytest.outcomes"
+    return is_exit or isinstance(error, KeyboardInterrupt | GeneratorExit)
+
+
+def raised(error: BaseException, mask: Mask) -> str:
     """Type and message of what code of the user's raised, on one line, short, without credentials."""
     said = printable(" ".join(mask.text(str(error))[:LONGEST_SAID].split()))
     return f"{type(error).__name__}: {said}"
@@ -130,8 +143,10 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
     for measure in plan.measures:
         try:
             scored = measure.score(observed)
-        # A metric may be the user's own code, and whatever it raises is a record of this case, not a crash of the run.
-        except Exception as error:  # noqa: BLE001 because of the line above
+        # A metric may be the user's own code, and whatever it raises, pytest.skip() included, is a record of this case.
+        except BaseException as error:
+            if ends_the_run(error):
+                raise
             broken.append(f"metric {measure.name} raised {raised(error, plan.mask)}")
             continue
         if isinstance(scored, NotApplicable):

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 class RagevalError(Exception):
     """Anything a user can mend. `problems` holds one line each; all of them are shown together."""
@@ -17,6 +23,23 @@ class SettingsError(RagevalError):
 
 class CaseError(RagevalError):
     """A case file, or an answers file, is wrong."""
+
+
+class Problems(list[str]):
+    """What is wrong so far, so that all of it can be said together."""
+
+    def attempt(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | None:
+        """The call's value; None where it raises a SettingsError, whose problems are noted."""
+        try:
+            return call(*arguments, **named)
+        except SettingsError as error:
+            self.extend(error.problems)
+            return None
+
+    def raise_all(self) -> None:
+        """A SettingsError with every problem, if there is one."""
+        if self:
+            raise SettingsError(*self)
 
 
 class TargetError(RagevalError):

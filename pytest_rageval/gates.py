@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +23,8 @@ HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 FIELDS = ("category", "difficulty", "domain", "tag", "answerable", "requires_kg", "gold", "groups")
+UNCATEGORISED = "uncategorised"
+"""What a field of free text counts as where a case leaves it out."""
 Conditions = tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -37,6 +40,8 @@ class Gate:
     tag: str | None = None
     scope: Literal["case", "run"] = "case"
     off: bool = False
+    unless: tuple[Conditions, ...] = ()
+    """Cases in which another gate of the same metric, written for them, stands in the place of this one."""
     measure: Measure | None = field(default=None, compare=False)
     is_default: bool = False
 
@@ -54,13 +59,18 @@ class Gate:
 
     @property
     def condition(self) -> str:
-        return ",".join(f"{name}={'|'.join(values)}" for name, values in self.when)
+        return conditions_text(self.when)
 
     def holds(self, value: float) -> bool:
         return HOLDS[self.op](value, self.threshold)
 
     def __str__(self) -> str:
         return f"{self.name} {self.op} {self.limit:g}{'%' if self.percent else ''}"
+
+
+def conditions_text(conditions: Conditions) -> str:
+    """Conditions as they are written."""
+    return ",".join(f"{name}={'|'.join(values)}" for name, values in conditions)
 
 
 _GATE = re.compile(
@@ -123,15 +133,25 @@ def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
 
 
 def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Iterable[Gate]) -> tuple[Gate, ...]:
-    """All resolved gates of one scope in force: those of a later source replace an earlier one's of the same metric."""
+    """All resolved gates of one scope in force: those of a later source replace an earlier one's of the same metric.
+
+    Gates that are all written for some cases (`when`) replace earlier ones in those cases only.
+    """
     in_force: dict[str, list[Gate]] = {}
     for source in (default, table, options):
         by_metric: dict[str, list[Gate]] = {}
         for gate in source:
             assert gate.measure is not None
             by_metric.setdefault(gate.measure.metric.name, []).append(gate)
-        in_force |= by_metric
-    return tuple(gate for gates in in_force.values() if not any(g.off for g in gates) for gate in gates)
+        for name, gates in by_metric.items():
+            narrowed = tuple(gate.when for gate in gates) if all(gate.when for gate in gates) else None
+            earlier = in_force.get(name, []) if narrowed else []
+            in_force[name] = [replace(gate, unless=(*gate.unless, *(narrowed or ()))) for gate in earlier] + [
+                gate for gate in gates if not gate.off
+            ]
+            if any(gate.off and not gate.when for gate in gates):
+                in_force[name] = []
+    return tuple(gate for gates in in_force.values() for gate in gates)
 
 
 def default_gates(registry: Registry) -> Iterator[Gate]:
@@ -143,7 +163,7 @@ def default_gates(registry: Registry) -> Iterator[Gate]:
 
 def applies(gate: Gate, obs: Observation) -> bool:
     """Do the gate's conditions hold for this case? A default gate also stands back where its metric says so."""
-    if not all(_facts(obs.case, obs, name) & set(values) for name, values in gate.when):
+    if not _holds(gate.when, obs) or any(_holds(when, obs) for when in gate.unless):
         return False
     if not gate.is_default or gate.measure is None:
         return True
@@ -151,6 +171,29 @@ def applies(gate: Gate, obs: Observation) -> bool:
     # A heuristic's score gates only where the user wrote the gate; nor does a formula where a model judged the same.
     judgement, better = obs.judged(metric.name), obs.judged(metric.yields_to) if metric.yields_to else None
     return (judgement is None or not judgement.heuristic) and (better is None or better.heuristic)
+
+
+def _holds(when: Conditions, obs: Observation) -> bool:
+    return all(_facts(obs.case, obs, name) & set(values) for name, values in when)
+
+
+def unknown_values(gates: Iterable[Gate], cases: Sequence[EvalCase]) -> Iterator[str]:
+    """Written conditions over free text that no case meets: such a gate would look at nothing, and hold."""
+    known = {
+        "tag": {tag for case in cases for tag in case.tags},
+        **{
+            name: {getattr(case, name) or UNCATEGORISED for case in cases}
+            for name in ("category", "difficulty", "domain")
+        },
+    }
+    for gate in gates:
+        for name, values in () if gate.is_default else gate.when:
+            for value in values:
+                if name in known and value not in known[name]:
+                    near = difflib.get_close_matches(value, known[name], n=1)
+                    listed = ", ".join(sorted(known[name])[:8]) or "none"
+                    remedy = f"did you mean {near[0]!r}?" if near else f"known here: {listed}"
+                    yield f"gate '{gate} when {gate.condition}': no case has the {name} {value!r}; {remedy}"
 
 
 def _facts(case: EvalCase, obs: Observation, name: str) -> set[str]:
@@ -161,7 +204,7 @@ def _facts(case: EvalCase, obs: Observation, name: str) -> set[str]:
     if name == "groups":
         return {"true" if case.gold.support_groups else "false"}
     value = getattr(case, name)
-    return {str(value).lower()} if isinstance(value, bool) else {value or "uncategorised"}
+    return {str(value).lower()} if isinstance(value, bool) else {value or UNCATEGORISED}
 
 
 def check(gates: Iterable[Gate], obs: Observation, scores: Mapping[str, float]) -> tuple[int, tuple[GateFailed, ...]]:

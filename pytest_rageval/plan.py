@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pytest_rageval.config.settings import Regression, Settings
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.gates import (
     DEFAULT_REGRESSIONS,
     Gate,
@@ -27,8 +27,6 @@ from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
 from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
 
-P = ParamSpec("P")
-T = TypeVar("T")
 RETRIEVAL_LAYERS = frozenset({"L1", "L2", "L3", "L4", "operations"})
 
 
@@ -58,7 +56,7 @@ class Plan:
 
 def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Plan:
     """Resolve all names; raises SettingsError with every problem, one line each. Paths are relative to `root`."""
-    problems = _Problems()
+    problems = Problems()
     registry = _with_options(settings, registry, problems)
     registry, ontology = _with_ontology(settings, registry, root, problems)
     case_gates, run_gates = _gates(settings, registry, problems)
@@ -72,8 +70,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
         for name in settings.weights
         if name not in layers
     ]
-    if problems:
-        raise SettingsError(*problems)
+    problems.raise_all()
     return Plan(
         settings=settings,
         registry=registry,
@@ -90,19 +87,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     )
 
 
-class _Problems(list[str]):
-    """What is wrong so far; all of it is said together at the end."""
-
-    def attempt(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | None:
-        """The call's value, or None with its problems noted."""
-        try:
-            return call(*arguments, **named)
-        except SettingsError as error:
-            self.extend(error.problems)
-            return None
-
-
-def _with_options(settings: Settings, registry: Registry, problems: _Problems) -> Registry:
+def _with_options(settings: Settings, registry: Registry, problems: Problems) -> Registry:
     """Metrics with their options from `[tool.rageval.metrics]` bound."""
     bound: dict[str, Metric] = {metric.name: metric for metric in registry}
     for name, options in settings.metric_options.items():
@@ -118,7 +103,7 @@ def _with_options(settings: Settings, registry: Registry, problems: _Problems) -
 
 
 def _with_ontology(
-    settings: Settings, registry: Registry, root: Path, problems: _Problems
+    settings: Settings, registry: Registry, root: Path, problems: Problems
 ) -> tuple[Registry, str | None]:
     """Metrics with the configured ontology bound to those that check against one, and its digest."""
     if settings.ontology is None:
@@ -147,7 +132,7 @@ def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str
             yield f"{place} is {value!r}, expected {types[name].__name__}"
 
 
-def _gates(settings: Settings, registry: Registry, problems: _Problems) -> tuple[tuple[Gate, ...], tuple[Gate, ...]]:
+def _gates(settings: Settings, registry: Registry, problems: Problems) -> tuple[tuple[Gate, ...], tuple[Gate, ...]]:
     """Gates for each case, and gates for the run as a whole."""
 
     def read(written: Iterable[str], place: str, scope: Literal["case", "run"]) -> list[Gate]:
@@ -174,7 +159,7 @@ def _gate(written: str, place: str, scope: Literal["case", "run"], registry: Reg
     return gate
 
 
-def _regressions(settings: Settings, registry: Registry, problems: _Problems) -> tuple[RegressionGate, ...]:
+def _regressions(settings: Settings, registry: Registry, problems: Problems) -> tuple[RegressionGate, ...]:
     """Regression gates by metric: those written replace the defaults of the same metric, options replace the table."""
     found: dict[str, RegressionGate] = {}
     known = (text for text in DEFAULT_REGRESSIONS if text.split("@")[0].split()[0] in registry)
@@ -196,7 +181,7 @@ def _measures(
     registry: Registry,
     gates: Iterable[Gate],
     regressions: Iterable[RegressionGate],
-    problems: _Problems,
+    problems: Problems,
 ) -> tuple[Measure, ...]:
     """What is scored: the metrics on by default or those listed, and every one that a written gate names."""
     chosen: dict[str, Measure] = {}

@@ -1,15 +1,16 @@
-"""Many cases, asked and judged before they are needed: a loop in a thread of its own, bounded, in the items' order."""
+"""Cases asked and judged before they are needed: bounded, in the items' order, on a loop in a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
-from pytest_rageval.engine import Observed, Unobserved, evaluate, raised
+from pytest_rageval.engine import Observed, Unobserved, ends_the_run, evaluate, raised
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Problem, Trial
 from pytest_rageval.plan import Plan
@@ -28,79 +29,87 @@ class Journal(Protocol):
         """Write it down; what comes back is what counts: an error, where it cannot be written."""
 
 
-class Ahead:
-    """Evaluates cases on an event loop in a daemon thread while tests report one by one.
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
-    At most `concurrency` cases are in flight; a `Stretch` keeps up to `window` more started or waiting.
-    """
 
-    def __init__(self, plan: Plan, journal: Journal) -> None:
-        self.plan = plan
-        self._journal = journal
-        self._slots = asyncio.Semaphore(plan.settings.concurrency)
+class LoopBlockedError(Exception):
+    """Code of a target or judge that calls itself async blocks the loop: nothing else can go on."""
+
+    def __init__(self, patience: float) -> None:
+        super().__init__(
+            f"no answer, and nothing else moves since {patience:.3g} s: an async target or judge blocks the event "
+            "loop; await in it, or make it a plain function, which gets a thread of its own"
+        )
+
+
+class BackgroundLoop:
+    """An event loop on a daemon thread: all that waits for servers runs there, whatever the main thread does."""
+
+    def __init__(self, patience: float = math.inf) -> None:
+        """`patience`: seconds after which a loop that does not move is given up, its thread abandoned."""
+        self._patience = patience
+        self._unanswered_since: float | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rageval", daemon=True)
         self._thread.start()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closed = False
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result, waited for on the calling thread."""
-        return wait(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+        return self.wait(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
-    def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
-        """Evaluate trials now, in turn with everything that was queued before."""
-        futures: list[Future[Observed]] = [Future() for _ in trials]
-        self.queue(trials, target, judge, futures)
-        return [wait(future) for future in futures]
+    def wait(self, future: Future[T]) -> T:
+        """The future's result; LoopBlockedError where nothing moves any more.
 
-    def queue(
-        self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
-    ) -> None:
-        """Start trials, or let them wait for a free slot; each one's future gets what came of it."""
-        submitted = time.perf_counter()
-
-        # One wake-up of the loop for the whole batch: a wake-up costs more than a task.
-        def start() -> None:
-            for trial, future in zip(trials, futures, strict=True):
-                self._keep(self._loop.create_task(self._one(trial, target, judge, future, submitted)))
-
-        self._loop.call_soon_threadsafe(start)
-
-    async def _one(
-        self, trial: Trial, target: Target, judge: Judge | None, future: Future[Observed], submitted: float
-    ) -> None:
-        known = self._journal.find(trial)
-        if known is not None:
-            future.set_result(known)
-            return
-        async with self._slots:
+        Wakes now and then, so that Ctrl-C is seen on every platform.
+        """
+        while True:
             try:
-                observed = await evaluate(trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number)
-            # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
-            except Exception as error:  # noqa: BLE001 because of the line above
-                observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
-            try:
-                observed = self._journal.keep(trial, observed)
-            except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say
-                future.set_exception(error)
-                return
-        future.set_result(observed)
+                return future.result(timeout=0.5)
+            except TimeoutError:
+                if future.done():
+                    return future.result()
+                self._check_that_it_moves()
 
-    def _keep(self, task: asyncio.Task[None]) -> None:
-        # The loop itself holds tasks only weakly.
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _check_that_it_moves(self) -> None:
+        now = time.monotonic()
+        if not self._thread.is_alive():
+            raise LoopBlockedError(0)
+        if self._unanswered_since is None:
+            self._unanswered_since = now
+            self._loop.call_soon_threadsafe(self._answer)
+        elif now - self._unanswered_since > self._patience:
+            raise LoopBlockedError(self._patience)
+
+    def _answer(self) -> None:
+        self._unanswered_since = None
+
+    @property
+    def is_blocked(self) -> bool:
+        since = self._unanswered_since
+        return since is not None and time.monotonic() - since > self._patience
+
+    def start(self, coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Run coroutines that nobody waits for. One wake-up of the loop for all: it costs more than a task."""
+        self._loop.call_soon_threadsafe(self._start, coroutines)
+
+    def _start(self, coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
+        for coroutine in coroutines:
+            task = self._loop.create_task(coroutine)
+            # The loop itself holds tasks only weakly.
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     def cancel(self) -> None:
-        """Stop at once all that is queued or in flight."""
+        """Stop at once all that was started."""
         self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in self._tasks])
 
     def close(self) -> None:
         """Cancel what is left, let it clean up for at most a second, end the loop; safe to call twice."""
-        if self._is_closed:
+        if self._loop.is_closed() or not self._thread.is_alive() or self.is_blocked:
             return
-        self._is_closed = True
         self.run(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=1)
@@ -115,14 +124,78 @@ class Ahead:
         await self._loop.shutdown_asyncgens()
 
 
-class Stretch:
+class Prefetcher:
+    """Evaluates cases on a background loop while tests report one by one.
+
+    At most `concurrency` cases are in flight; a `Batch` keeps up to `window` more started or waiting.
+    """
+
+    def __init__(self, plan: Plan, journal: Journal, loop: BackgroundLoop) -> None:
+        self.plan = plan
+        self.loop = loop
+        self._journal = journal
+        self._slots = asyncio.Semaphore(plan.settings.concurrency)
+
+    def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
+        """Evaluate trials now, in turn with everything that was queued before."""
+        futures: list[Future[Observed]] = [Future() for _ in trials]
+        self.queue(trials, target, judge, futures)
+        return [self.observed(future) for future in futures]
+
+    def observed(self, future: Future[Observed]) -> Observed:
+        """What came of a trial, waited for; where the loop is blocked, that is what came of it."""
+        try:
+            return self.loop.wait(future)
+        except LoopBlockedError as error:
+            return Unobserved(Problem("timeout", str(error)))
+
+    def queue(
+        self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
+    ) -> None:
+        """Start trials, or let them wait for a free slot; each one's future gets what came of it."""
+        submitted = time.perf_counter()
+        self.loop.start(
+            self._one(trial, target, judge, future, submitted) for trial, future in zip(trials, futures, strict=True)
+        )
+
+    async def _one(
+        self, trial: Trial, target: Target, judge: Judge | None, future: Future[Observed], submitted: float
+    ) -> None:
+        recorded = self._journal.find(trial)
+        if recorded is not None:
+            future.set_result(recorded)
+            return
+        async with self._slots:
+            try:
+                observed = await evaluate(trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number)
+            # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
+            except BaseException as error:
+                if _is_cancelled():
+                    future.cancel()
+                    raise
+                if ends_the_run(error):
+                    # Raised here, it would end this thread, and everybody would wait for ever.
+                    future.set_exception(error)
+                    return
+                observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
+            try:
+                observed = self._journal.keep(trial, observed)
+            except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say
+                future.set_exception(error)
+                return
+        future.set_result(observed)
+
+
+class Batch:
     """Consecutive cases for one target and one judge, evaluated ahead of the one that was asked for last."""
 
-    def __init__(self, ahead: Ahead, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> None:
+    def __init__(
+        self, prefetcher: Prefetcher, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None
+    ) -> None:
         """`cases`: the trials of each."""
-        self._ahead, self._cases, self._target, self._judge = ahead, cases, target, judge
+        self._prefetcher, self._cases, self._target, self._judge = prefetcher, cases, target, judge
         trials = len(cases[0]) if cases else 1
-        self._window = max(1, ahead.plan.settings.window // trials)
+        self._window = max(1, prefetcher.plan.settings.window // trials)
         self._started = 0
         self._futures: dict[int, list[Future[Observed]]] = {}
 
@@ -131,8 +204,8 @@ class Stretch:
         self._top_up(position)
         futures = self._futures.pop(position, None)
         if futures is None:
-            return self._ahead.now(self._cases[position], self._target, self._judge)
-        return [wait(future) for future in futures]
+            return self._prefetcher.now(self._cases[position], self._target, self._judge)
+        return [self._prefetcher.observed(future) for future in futures]
 
     def _top_up(self, position: int) -> None:
         """Keep `window` cases started beyond this position, in batches of an eighth of it."""
@@ -147,14 +220,6 @@ class Stretch:
         self._futures |= batch
         self._started = last
         trials = [trial for at in batch for trial in self._cases[at]]
-        self._ahead.queue(trials, self._target, self._judge, [one for futures in batch.values() for one in futures])
-
-
-def wait(future: Future[T]) -> T:
-    """The future's result. Wakes now and then, so that Ctrl-C is seen on every platform."""
-    while True:
-        try:
-            return future.result(timeout=0.5)
-        except TimeoutError:
-            if future.done():
-                return future.result()
+        self._prefetcher.queue(
+            trials, self._target, self._judge, [future for futures in batch.values() for future in futures]
+        )

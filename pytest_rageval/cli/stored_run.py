@@ -1,4 +1,4 @@
-"""What do the verbs need that decide a stored run again? The run, the project's settings and its baseline."""
+"""What verbs need that decide a stored run again: the run, the project and its baseline."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from pytest_rageval.compare.baseline import Baseline, baseline_file, read_baseline
-from pytest_rageval.config.settings import Settings, load_settings
-from pytest_rageval.runs.reader import StoredRun, open_run
+from pytest_rageval.compare.baseline import Baseline, project_baseline
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.runs.reader import StoredRun, open_stored_run
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -18,20 +19,24 @@ F = TypeVar("F", bound=Callable[..., object])
 class Opened(NamedTuple):
     """A stored run, and the project as it is now."""
 
-    root: Path
-    settings: Settings
-    reports: Path
+    project: Project
     run: StoredRun
     baseline: Baseline | None
+
+    @property
+    def root(self) -> Path:
+        return self.project.root
+
+    @property
+    def settings(self) -> Settings:
+        return self.project.settings
 
 
 def opened(wanted: str, **options: Any) -> Opened:
     """The run of this id in the project of the current folder; `options` are settings, None where not given."""
-    root = Path.cwd()
-    settings = load_settings(root, options)
-    reports = root / settings.reports
-    baseline = read_baseline(baseline_file(settings, root), is_required=settings.baseline is not None)
-    return Opened(root, settings, reports, open_run(reports, wanted), baseline)
+    project = find_project(options)
+    baseline = project_baseline(project)
+    return Opened(project, open_stored_run(project.reports, wanted), baseline)
 
 
 def run_argument(command: F) -> F:

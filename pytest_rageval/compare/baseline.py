@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
@@ -33,9 +33,11 @@ class Baseline:
         return run_id
 
 
-def baseline_file(settings: Settings, root: Path) -> Path:
-    """Where the project keeps its baseline: as configured, else among its reports."""
-    return root / (settings.baseline if settings.baseline is not None else f"{settings.reports}/baseline.json")
+def project_baseline(project: Project) -> Baseline | None:
+    """The baseline to compare with; one that was named must exist, unless a run is to become it."""
+    settings = project.settings
+    is_required = settings.baseline is not None and not settings.update_baseline
+    return read_baseline(project.baseline_file, is_required=is_required)
 
 
 def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pytest_rageval.compare.baseline import Baseline, read_baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
-from pytest_rageval.runs.reader import StoredRun, open_run
+from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.score_table import Scores, read_scores, scores_of_records
 
 
@@ -49,9 +49,9 @@ def open_side(reports: Path, baseline: Path, wanted: str) -> Side:
         return _of_baseline(wanted, baseline, reports)
     path = Path(wanted)
     if not path.is_file():
-        return _of_run(wanted, open_run(reports, wanted))
+        return _of_run(wanted, open_stored_run(reports, wanted))
     if path.name == "metrics.json" and (path.parent / "config.json").is_file():
-        return _of_run(wanted, open_run(reports, str(path.parent)))
+        return _of_run(wanted, open_stored_run(reports, str(path.parent)))
     if "cases" in read_json(path, "compare"):
         return _of_baseline(wanted, path, reports)
     return _of_metrics(wanted, path, reports)

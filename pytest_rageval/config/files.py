@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +47,8 @@ def has_table(root: Path) -> bool:
 
 def read_table(root: Path) -> tuple[str, dict[str, Any]]:
     """The place and content of the configuration table; both files holding one is a SettingsError."""
+    import tomllib  # here, because every test suite loads this module and few have a table
+
     own, shared = root / "rageval.toml", root / "pyproject.toml"
     found = {}
     for path in (own, shared):

@@ -163,6 +163,11 @@ class Settings(_Frozen):
         yield from secrets_of_params(self.mapping.request if self.mapping else {})
 
     @property
+    def longest_call(self) -> float:
+        """Seconds that a case may take to be asked, whatever asks: all attempts, and some to wait between them."""
+        return self.timeout * (self.retries + 1) + 10
+
+    @property
     def window(self) -> int:
         """How many cases may be asked before they are needed; four times what is in flight unless set."""
         return self.look_ahead or 4 * self.concurrency

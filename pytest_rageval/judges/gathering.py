@@ -33,11 +33,19 @@ async def ask_together(asked: Iterable[Awaitable[Judgement]], *, is_local: bool 
     waiting = list(asked)
     if len(waiting) == 1:
         return [await waiting[0]]
-    came = await asyncio.gather(*waiting, return_exceptions=True)
-    for one in came:
-        if isinstance(one, BaseException):
-            raise one
-    return [one for one in came if isinstance(one, Judgement)]
+    results = await asyncio.gather(*map(_contained, waiting), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if isinstance(result, Judgement)]
+
+
+async def _contained(asked: Awaitable[Judgement]) -> Judgement | BaseException:
+    """The judgement; what would end the loop if a task of its own raised it is handed on as a value."""
+    try:
+        return await asked
+    except (SystemExit, KeyboardInterrupt) as error:
+        return error
 
 
 def taken(parts: Sequence[Judgement]) -> Taken:

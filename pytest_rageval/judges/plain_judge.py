@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import time
 from typing import Any
@@ -69,6 +70,9 @@ class PlainJudge:
             return await score if inspect.isawaitable(score) else score
         except JudgeError:
             raise
-        except Exception as error:  # a user's own code may raise anything; it is this case's error
+        # A user's own code may raise anything, pytest.skip() included; it is this case's error.
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | GeneratorExit | asyncio.CancelledError):
+                raise
             said = " ".join(f"{type(error).__name__}: {error}".split())
             raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {said[:200]}")) from error

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.outcomes import known_failure
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import CaseResult
 from pytest_rageval.report.failure import failure_text
 
-if TYPE_CHECKING:
-    from pytest_rageval.plugin.session import EvalSession
 
-
-def assert_gates(result: CaseResult, run: EvalSession) -> None:
+def assert_gates(result: CaseResult, settings: Settings, baseline: Baseline | None) -> None:
     """Raise what pytest understands; return where all gates hold."""
     __tracebackhide__ = True
     if result.failed_gates:
-        known = known_failure(result, run.settings, run.baseline)
-        if known:
-            pytest.xfail(f"{known}: " + "; ".join(map(str, result.failed_gates)))
+        reason = known_failure(result, settings, baseline)
+        if reason:
+            pytest.xfail(f"{reason}: " + "; ".join(map(str, result.failed_gates)))
         raise GateFailure(failure_text(result))
     if not result.scores:
         pytest.skip(result.reason or "nothing in it could be scored")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_rageval.engine import Evaluation, evaluation
+from pytest_rageval.engine import Evaluation
 from pytest_rageval.model import Answer, CaseResult, EvalCase
-from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.text import printable
-
-if TYPE_CHECKING:
-    from pytest_rageval.plugin.session import EvalSession
 
 RESULTS = pytest.StashKey[list[Evaluation]]()
 """On an item: what its test evaluated, to be recorded with the test's outcome."""
@@ -25,7 +20,7 @@ class Evaluated:
     """One case, asked, judged and scored."""
 
     result: CaseResult
-    _run: EvalSession
+    _assert_gates: Callable[[CaseResult], None]
 
     @property
     def scores(self) -> Mapping[str, float]:
@@ -45,23 +40,25 @@ class Evaluated:
 
     def assert_gates(self) -> None:
         """Fail (or xfail, for a known failure) with every gate that does not hold."""
-        assert_gates(self.result, self._run)
+        self._assert_gates(self.result)
 
 
 class Evaluator:
     """Evaluates cases on demand with the target and judge that the test's fixtures gave."""
 
-    def __init__(self, run: EvalSession, node: pytest.Item, target: object, judge: object, cache: object) -> None:
-        self._run, self._node = run, node
-        self._target, self._judge = run.stretches.parts(target, judge, cache)
+    def __init__(
+        self,
+        node: pytest.Item,
+        evaluate: Callable[[EvalCase], Evaluation],
+        assert_gates: Callable[[CaseResult], None],
+    ) -> None:
+        self._node, self._evaluate, self._assert_gates = node, evaluate, assert_gates
 
     def evaluate(self, case: EvalCase) -> Evaluated:
         """Ask, judge and score; a failure to ask or judge fails the test in one line."""
-        self._run.check_asking_allowed()
-        trials = self._run.trials(case, self._node.nodeid)
-        found = evaluation(trials, self._run.ahead.now(trials, self._target, self._judge), self._run.plan)
-        self._node.stash.setdefault(RESULTS, []).append(found)
-        result = found.overall
+        evaluation = self._evaluate(case)
+        self._node.stash.setdefault(RESULTS, []).append(evaluation)
+        result = evaluation.overall
         if result.error is not None:
             pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
-        return Evaluated(result, self._run)
+        return Evaluated(result, self._assert_gates)

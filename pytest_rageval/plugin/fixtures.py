@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_rageval.plugin.door import enter
+
 if TYPE_CHECKING:
     from pytest_rageval.judges.judge import Judge, JudgementCache
     from pytest_rageval.model import EvalCase
     from pytest_rageval.plugin.evaluator import Evaluator
-    from pytest_rageval.plugin.session import EvalSession
     from pytest_rageval.targets.target import Target
 
 
-NAME = "rageval-fixtures"
-"""The name under which they are registered."""
-
-
-def session_fixtures(run: EvalSession) -> ModuleType:
+def session_fixtures(config: pytest.Config) -> ModuleType:
     """The fixtures of one session as a plugin: functions that know their session.
 
     They do not take `request`: pytest makes a new one for every argument of that name at every item, also where the
@@ -31,17 +28,17 @@ def session_fixtures(run: EvalSession) -> ModuleType:
     @pytest.fixture(scope="session")
     def rag_client() -> Iterator[Target]:
         """The system under test, as configured. Override it to give a Target, an httpx client or a callable."""
-        yield from run.configured.target()
+        yield from enter(config).target()
 
     @pytest.fixture(scope="session")
     def rag_judge() -> Iterator[Judge | None]:
         """The judge, as configured; None judges nothing. Override it to give one of your own."""
-        yield from run.configured.judge()
+        yield from enter(config).judge()
 
     @pytest.fixture(scope="session")
     def rag_judge_cache() -> Iterator[JudgementCache | None]:
         """Where judgements are kept between runs: an object with `get` and `put`, or None."""
-        yield from run.configured.cache()
+        yield from enter(config).cache()
 
     @pytest.fixture
     def eval_case(request: pytest.FixtureRequest) -> EvalCase:
@@ -57,7 +54,7 @@ def session_fixtures(run: EvalSession) -> ModuleType:
         request: pytest.FixtureRequest, rag_client: object, rag_judge: object, rag_judge_cache: object
     ) -> Evaluator:
         """Evaluates a case in a test of your own: `rageval.evaluate(eval_case).assert_gates()`."""
-        return run.evaluator(request.node, rag_client, rag_judge, rag_judge_cache)
+        return enter(config).evaluator(request.node, rag_client, rag_judge, rag_judge_cache)
 
     plugin = ModuleType(__name__)
     vars(plugin).update(

@@ -1,7 +1,7 @@
 """The face for pytest: each hook decides whether it is about us and hands over.
 
 This module is imported in every test session of every project that has the plugin installed, so it imports nothing
-beyond the standard library and pytest; the rest comes when the first case file does.
+beyond the standard library and pytest; the rest comes through the door when the first case file does.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_rageval.config.files import has_table
 from pytest_rageval.config.options import OPTIONS
-from pytest_rageval.plugin.controller import Controller
-from pytest_rageval.plugin.fixtures import NAME, session_fixtures
-from pytest_rageval.plugin.session import RUN, EvalSession
+from pytest_rageval.plugin import hookspecs
+from pytest_rageval.plugin.door import Arrivals, controller, enter, entered
+from pytest_rageval.plugin.fixtures import session_fixtures
+from pytest_rageval.plugin.session import FIXTURES, SESSION, EvalSession
 
 MARKER = (
     "rageval(path=None, select=None, **facts): on a test, run it for each case of a file (path relative to the test "
@@ -30,41 +32,70 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    from pytest_rageval.plugin import hookspecs
-
     pluginmanager.add_hookspecs(hookspecs)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
-    run = config.stash[RUN] = EvalSession(config)
-    config.pluginmanager.register(session_fixtures(run), NAME)
-    if not run.is_worker:
-        config.pluginmanager.register(Controller(run), "rageval-controller")
+    config.stash[SESSION] = EvalSession(config)
+    config.pluginmanager.register(session_fixtures(config), FIXTURES)
+    if not config.stash[SESSION].is_worker:
+        config.pluginmanager.register(Arrivals(config), "rageval-arrivals")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Under xdist the controller collects nothing: check settings and cases before it starts its workers.
+
+    Last, so that the terminal is ready; xdist's own is later still, as it was registered later.
+    """
+    ours = session.config.stash[SESSION]
+    if session.config.pluginmanager.hasplugin("dsession"):
+        ours.collected += ours.files_to_collect()
+        if ours.collected:
+            controller(session.config).open_for_workers()
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    run = parent.config.stash[RUN]
-    return run.collector(file_path, parent) if run.owns(file_path) else None
+    is_ours = parent.config.stash[SESSION].owns(file_path)
+    return enter(parent.config).collector(file_path, parent) if is_ours else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    config.stash[RUN].take_shard(items)
+    if config.getoption("rageval_shard"):
+        enter(config).take_shard(items)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "eval_case" in metafunc.fixturenames and metafunc.definition.get_closest_marker("rageval"):
-        metafunc.config.stash[RUN].parametrize(metafunc)
+        enter(metafunc.config).parametrize(metafunc)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Wrong settings end the session here, before anything runs; options of ours are checked in any session."""
+    ours = session.config.stash[SESSION]
+    if not ours.is_worker and (entered(session.config) or ours.given_options):
+        enter(session.config).raise_problem()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     # Outermost, so that marks such as xfail have had their say.
     report = yield
-    item.config.stash[RUN].attach(item, report)
+    if active := entered(item.config):
+        active.attach(item, report)
     return report
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config, exitstatus: int) -> None:
+    """Say that nothing was found where the project or the command line speaks of us."""
+    ours = config.stash[SESSION]
+    is_meant = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and (ours.given_options or has_table(ours.root))
+    if is_meant and not ours.found_files:
+        patterns = ", ".join(ours.globs)
+        terminalreporter.write_line(f"rageval: no file holds cases: nothing matches {patterns}", yellow=True)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if run := config.stash.get(RUN, None):
-        run.close()
+    if active := entered(config):
+        active.close()

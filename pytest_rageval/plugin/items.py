@@ -6,13 +6,34 @@ import gc
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
+from pytest_rageval.cases import CaseFile
 from pytest_rageval.engine import Evaluation
+from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import CaseResult, EvalCase
-from pytest_rageval.plugin.session import RUN
+
+
+class CaseRunner(Protocol):
+    """What items need of their session."""
+
+    @property
+    def is_prepared(self) -> bool:
+        """Are the settings right? What is wrong with them is said once, before anything runs."""
+
+    def load(self, path: Path) -> CaseFile:
+        """A case file, read once however often it is asked for."""
+
+    def check_asking_allowed(self) -> None:
+        """Skip the test in a dry run."""
+
+    def evaluate(self, item: EvalItem) -> CaseResult:
+        """The item's result; what could not be asked, judged or scored is raised as an error in one line."""
+
+    def assert_gates(self, result: CaseResult) -> None:
+        """Raise what pytest understands; return where all gates hold."""
 
 
 def one_case(rag_client: object, rag_judge: object, rag_judge_cache: object) -> None:
@@ -24,18 +45,21 @@ class EvalFile(pytest.Module):
 
     obj = None
 
+    def __init__(self, *, runner: CaseRunner, **collector: Any) -> None:
+        super().__init__(**collector)
+        self.runner = runner
+
     def collect(self) -> Iterator[EvalItem]:
-        run = self.config.stash[RUN]
-        found = run.load(self.path)
-        if found.problems:
-            raise self.CollectError("\n".join(found.problems))
-        if run.plan_or_none() is None:
+        file = self.runner.load(self.path)
+        if file.problems:
+            raise self.CollectError("\n".join(file.problems))
+        if not self.runner.is_prepared:
             return
         # Many small objects that all live on: the garbage collector would go through them again and again.
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            items = self._items(found.cases)
+            items = self._items(file.cases)
         finally:
             if was_enabled:
                 gc.enable()
@@ -47,7 +71,9 @@ class EvalFile(pytest.Module):
         shared: dict[str, Any] = {}
         for case in cases:
             changed = self.ihook.pytest_rageval_case(case=case) or case
-            item = EvalItem.from_parent(self, name=node_name(case.id), callobj=one_case, case=changed, **shared)
+            item = EvalItem.from_parent(
+                self, name=node_name(case.id), callobj=one_case, case=changed, runner=self.runner, **shared
+            )
             items.append(item)
             shared = shared or fixture_resolution(item)
         return items
@@ -56,9 +82,10 @@ class EvalFile(pytest.Module):
 class EvalItem(pytest.Function):
     """One case. Asking, judging and scoring happen in setup, so their failures are errors; a gate is a failure."""
 
-    def __init__(self, *, case: EvalCase, **function: Any) -> None:
+    def __init__(self, *, case: EvalCase, runner: CaseRunner, **function: Any) -> None:
         super().__init__(**function)
         self.case = case
+        self.runner = runner
         self.attempts = 0
         self.result: CaseResult | None = None
         """What the case came to; None before, and once it is written."""
@@ -73,22 +100,22 @@ class EvalItem(pytest.Function):
         self.extra_keyword_matches.update(keywords(case))
 
     def setup(self) -> None:
-        run = self.config.stash[RUN]
-        run.check_asking_allowed()
+        self.runner.check_asking_allowed()
         self.attempts += 1
         self.result = self.evaluation = None
         super().setup()
-        self.result = run.evaluate(self)
+        if self.config.option.setuponly:  # --setup-plan sets it too
+            return
+        self.result = self.runner.evaluate(self)
 
     def runtest(self) -> None:
-        self.config.stash[RUN].assert_gates(self)
+        assert self.result is not None
+        self.runner.assert_gates(self.result)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, max(0, self.case.source.line - 1), self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override] # because Function narrows Node alike
-        from pytest_rageval.errors import GateFailure
-
         if isinstance(excinfo.value, GateFailure):
             return str(excinfo.value)
         return super().repr_failure(excinfo)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from pytest_rageval.cases import CaseFile
 from pytest_rageval.model import EvalCase
-
-if TYPE_CHECKING:
-    from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.plugin.items import keywords
 
 
-def marked_cases(metafunc: pytest.Metafunc, run: EvalSession) -> list[EvalCase]:
+def marked_cases(metafunc: pytest.Metafunc, load: Callable[[Path], CaseFile]) -> list[EvalCase]:
     """The selected cases of the file that the test's mark names; what is wrong is a collection error of that test."""
     mark = metafunc.definition.get_closest_marker("rageval")
     assert mark is not None
@@ -23,12 +22,12 @@ def marked_cases(metafunc: pytest.Metafunc, run: EvalSession) -> list[EvalCase]:
     path = (metafunc.definition.path.parent / mark.args[0]).resolve()
     if not path.is_file():
         pytest.fail(f"rageval mark: {mark.args[0]}: there is no such file beside the test", pytrace=False)
-    found = run.load(path)
-    if found.problems:
-        pytest.fail("\n".join(found.problems), pytrace=False)
+    file = load(path)
+    if file.problems:
+        pytest.fail("\n".join(file.problems), pytrace=False)
     select = mark.kwargs.get("select")
     if select is None:
-        return list(found.cases)
+        return list(file.cases)
     problem = None
     try:
         chosen = selector(select)
@@ -36,15 +35,13 @@ def marked_cases(metafunc: pytest.Metafunc, run: EvalSession) -> list[EvalCase]:
         problem = str(error)
     if problem:
         pytest.fail(f"rageval mark: select={select!r}: {problem}", pytrace=False)
-    cases = [case for case in found.cases if chosen(_words(case))]
+    cases = [case for case in file.cases if chosen(_words(case))]
     if not cases:
         pytest.fail(f"rageval mark: select={select!r} leaves no case of {mark.args[0]}", pytrace=False)
     return cases
 
 
 def _words(case: EvalCase) -> list[str]:
-    from pytest_rageval.plugin.items import keywords
-
     return [word.lower() for word in keywords(case)]
 
 

@@ -1,31 +1,21 @@
-"""What can be known before anything runs: which case files a session will collect, and whether its target will do."""
+"""What can be known before anything runs: broken case files, and whether fixtures are overridden."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
-from pytest_rageval.errors import CaseError, SettingsError
-from pytest_rageval.plugin import fixtures
-from pytest_rageval.plugin.configured import NO_TARGET
-from pytest_rageval.plugin.items import node_name
-
-if TYPE_CHECKING:
-    from pytest_rageval.cases import CaseFile
-    from pytest_rageval.model import EvalCase
-    from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.cases import CaseFile
+from pytest_rageval.plugin.session import FIXTURES, EvalSession
 
 
-def case_files_of(config: pytest.Config, run: EvalSession) -> list[Path]:
-    """Case files below the paths of the command line, as collection will find them on the workers."""
-    places = [(config.invocation_params.dir / argument.split("::")[0]).resolve() for argument in config.args]
-    named = [path for path in places if path.is_file() and run.owns(path)]
-    folders = [path for path in places if path.is_dir()]
-    found = [path for path in run.found_files if any(path.is_relative_to(folder) for folder in folders)]
-    return list(dict.fromkeys([*named, *found]))
+def is_ours(definition: Any) -> bool:
+    """Is this fixture definition the one of this plugin, or one that cannot be known?"""
+    function = getattr(definition, "func", None)
+    return definition is None or getattr(function, "__module__", "") == "pytest_rageval.plugin.fixtures"
 
 
 def report_problems(session: pytest.Session, files: list[CaseFile]) -> None:
@@ -38,42 +28,14 @@ def report_problems(session: pytest.Session, files: list[CaseFile]) -> None:
         raise session.Interrupted(f"{len(broken)} error{'s' if len(broken) > 1 else ''} during collection")
 
 
-def cases_by_node_id(run: EvalSession) -> dict[str, EvalCase]:
-    """All known cases by the node id that their item has."""
-    return {f"{case.source.file}::{node_name(case.id)}": case for case in run.all_cases()}
-
-
-def check_target(run: EvalSession) -> None:
-    """Stop before the first question where none could be answered: no target, not reachable, answers missing."""
-    settings = run.settings
-    if settings.target is None:
-        if not _may_be_overridden(run):
-            raise SettingsError(NO_TARGET)
-        return
-    if settings.dry_run and not settings.target.startswith("answers:"):
-        return
-    from pytest_rageval.targets import check_spec
-
-    problems = check_spec(
-        settings.target,
-        root=run.root,
-        reports=run.reports,
-        cases=run.all_cases(),
-        is_partial_allowed=settings.allow_partial,
-        mapping=settings.mapping,
-    )
-    if problems:
-        raise CaseError(*problems)
-
-
-def _may_be_overridden(run: EvalSession) -> bool:
+def may_override_client(session: EvalSession) -> bool:
     """Only workers of xdist resolve fixtures: does a plugin, or a conftest.py over a case file, name `rag_client`?"""
-    if not run.config.pluginmanager.hasplugin("dsession"):
+    if not session.config.pluginmanager.hasplugin("dsession"):
         return False
-    plugins = run.config.pluginmanager.list_name_plugin()
-    if any(hasattr(plugin, "rag_client") for name, plugin in plugins if name != fixtures.NAME):
+    plugins = session.config.pluginmanager.list_name_plugin()
+    if any(hasattr(plugin, "rag_client") for name, plugin in plugins if name != FIXTURES):
         return True
-    folders = {folder for path in run.found_files for folder in path.parents if folder.is_relative_to(run.root)}
+    folders = {folder for path in session.found_files for folder in path.parents if folder.is_relative_to(session.root)}
     return any(_names_client(folder / "conftest.py") for folder in folders)
 
 

@@ -6,32 +6,40 @@ failure lost. So everything of ours on a report is made encodable here, before i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem
+from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
+from pytest_rageval.prepare import OpenRun, Prepared
 from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.text import printable
 
-if TYPE_CHECKING:
-    from pytest_rageval.plugin.session import EvalSession
 
-
-def attach(item: pytest.Item, report: pytest.TestReport, run: EvalSession) -> None:
+def attach(
+    item: pytest.Item,
+    report: pytest.TestReport,
+    prepared: Prepared,
+    opened: Callable[[], OpenRun],
+    trials: Callable[[EvalCase], list[Trial]],
+) -> None:
     """Put the records of this item on its report, once its outcome is known."""
-    evaluated = item.stash.get(RESULTS, [])
-    if not isinstance(item, EvalItem) and not evaluated and "rageval" not in getattr(item, "fixturenames", ()):
+    evaluations = item.stash.get(RESULTS, [])
+    if not isinstance(item, EvalItem) and not evaluations and "rageval" not in getattr(item, "fixturenames", ()):
         return
-    _hide_secrets(report, run.mask)
-    if report.when != "teardown" and (report.when == "call" or not report.passed) and not run.settings.dry_run:
-        lines = [line for one in _final(item, evaluated, report, run) for line in _lines(item, one, report, run)]
+    _hide_secrets(report, prepared.mask)
+    if _is_final(report) and not prepared.settings.dry_run:
+        run = opened()
+        if isinstance(item, EvalItem):
+            ended = _ended_trials(item, report, run, trials)
+        else:
+            ended = _ended(evaluations, report, run)
+        lines = [line for each in ended for line in _lines(item, each, report, prepared, run.config_hash)]
         if lines:
             report.__dict__["rageval"] = "\n".join(lines)
             run.journal.results(report.__dict__["rageval"])
@@ -41,27 +49,37 @@ def attach(item: pytest.Item, report: pytest.TestReport, run: EvalSession) -> No
     _make_encodable(report)
 
 
-def _final(
-    item: pytest.Item, evaluated: list[Evaluation], report: pytest.TestReport, run: EvalSession
+def _is_final(report: pytest.TestReport) -> bool:
+    """Does this phase decide the test's outcome?"""
+    return report.when != "teardown" and (report.when == "call" or not report.passed)
+
+
+def _ended(evaluations: list[Evaluation], report: pytest.TestReport, run: OpenRun) -> Iterator[Evaluation]:
+    """What a test of the user's own has evaluated, with the outcome that pytest gives the test."""
+    for evaluation in evaluations:
+        overall = evaluation.overall
+        if run.unfinished is None or not run.unfinished.is_done(overall.key):
+            yield _ending(evaluation, "error" if overall.error else _outcome(report), overall.reason)
+
+
+def _ended_trials(
+    item: EvalItem, report: pytest.TestReport, run: OpenRun, trials: Callable[[EvalCase], list[Trial]]
 ) -> Iterator[Evaluation]:
-    """What the item has evaluated, with the outcome that pytest gives its test."""
+    """What an item has evaluated, with the outcome that pytest gives it."""
     outcome, reason = _outcome(report), _reason(report)
-    if not isinstance(item, EvalItem):
-        for one in evaluated:
-            if run.unfinished is None or not run.unfinished.is_done(one.overall.key):
-                yield _ending(one, "error" if one.overall.error else outcome, one.overall.reason)
-    elif item.evaluation is not None:
+    if item.evaluation is not None:
         is_error = item.evaluation.overall.error is not None and not report.skipped
         yield _ending(item.evaluation, "error" if is_error else outcome, reason)
     elif not run.is_done(item.case):
         problem = Problem("setup", reason or "setup failed") if outcome == "error" else None
         bare = CaseResult(item.case, outcome, error=problem, reason=reason, attempts=item.attempts)
-        yield Evaluation(bare, tuple(replace(bare, trial=trial.number) for trial in run.trials(item.case)))
+        yield Evaluation(bare, tuple(replace(bare, trial=trial.number) for trial in trials(item.case)))
 
 
-def _ending(one: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
-    """The same with the outcome of its test: that of all trials together is that of each."""
-    overall, *trials = (replace(result, outcome=outcome, reason=reason) for result in (one.overall, *one.trials))
+def _ending(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
+    """An evaluation with the outcome of its test: that of all trials together is that of each."""
+    results = (evaluation.overall, *evaluation.trials)
+    overall, *trials = (replace(result, outcome=outcome, reason=reason) for result in results)
     return Evaluation(overall, tuple(trials))
 
 
@@ -86,32 +104,51 @@ def _reason(report: pytest.TestReport) -> str | None:
     return printable(lines[0 if isinstance(longrepr, str | tuple) else -1]).strip() if lines else None
 
 
-def _lines(item: pytest.Item, one: Evaluation, report: pytest.TestReport, run: EvalSession) -> list[str]:
+def _lines(
+    item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport, prepared: Prepared, config_hash: str
+) -> list[str]:
     """A record a trial. What cannot be written fails the test."""
     try:
-        for result in one.trials:
+        for result in evaluation.trials:
             item.ihook.pytest_rageval_result(item=item, result=result)
     # A hook of the project's own may raise anything; here it would end the session instead of failing its test.
     except Exception as error:  # noqa: BLE001 because of the line above
-        report.outcome, report.longrepr = "failed", printable(f"pytest_rageval_result: {type(error).__name__}: {error}")
-        report.__dict__.pop("wasxfail", None)
+        message = printable(f"pytest_rageval_result: {type(error).__name__}: {error}")
+        _fail(report, message)
+        evaluation = _broken(evaluation, Problem("hook", message))
+    overall = evaluation.overall
     # On the item as well: JUnit takes them from the report of the teardown.
-    properties: list[tuple[str, object]] = [(name, round(value, 6)) for name, value in one.overall.scores.items()]
+    properties: list[tuple[str, object]] = [(name, round(value, 6)) for name, value in overall.scores.items()]
     item.user_properties += properties
     report.user_properties += properties
     try:
-        return _as_lines(one, run)
+        return _as_lines(evaluation, prepared, config_hash)
     except (ValueError, TypeError, RecursionError) as error:
-        message = printable(f"{one.overall.key}: its result cannot be written as JSON: {error}")
-        report.outcome, report.longrepr = "failed", message
-        report.__dict__.pop("wasxfail", None)
-        bare = CaseResult(_bare(one.overall.case), "error", error=Problem("record", message))
-        return _as_lines(Evaluation(bare, tuple(replace(bare, trial=each.trial) for each in one.trials)), run)
+        message = printable(f"{overall.key}: its result cannot be written as JSON: {error}")
+        _fail(report, message)
+        bare = CaseResult(_bare(overall.case), "error", error=Problem("record", message))
+        trials = tuple(replace(bare, trial=result.trial) for result in evaluation.trials)
+        return _as_lines(Evaluation(bare, trials), prepared, config_hash)
 
 
-def _as_lines(one: Evaluation, run: EvalSession) -> list[str]:
-    settings, registry = run.settings, run.plan.registry
-    return [to_line(result_record(trial, settings, registry, run.config_hash, one.overall)) for trial in one.trials]
+def _broken(evaluation: Evaluation, problem: Problem) -> Evaluation:
+    """The evaluation as an error, so that its record says what pytest says."""
+    results = (evaluation.overall, *evaluation.trials)
+    overall, *trials = (replace(result, outcome="error", error=problem, reason=problem.message) for result in results)
+    return Evaluation(overall, tuple(trials))
+
+
+def _fail(report: pytest.TestReport, message: str) -> None:
+    report.outcome, report.longrepr = "failed", printable(message)
+    report.__dict__.pop("wasxfail", None)
+
+
+def _as_lines(evaluation: Evaluation, prepared: Prepared, config_hash: str) -> list[str]:
+    settings, registry = prepared.settings, prepared.plan.registry
+    return [
+        to_line(result_record(result, settings, registry, config_hash, evaluation.overall))
+        for result in evaluation.trials
+    ]
 
 
 def _bare(case: EvalCase) -> EvalCase:

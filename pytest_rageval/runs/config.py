@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
+from pytest_rageval.gates import conditions_text
 from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
@@ -165,6 +166,7 @@ def _git(root: Path, *arguments: str) -> str | None:
 
 def _gate(gate: Any) -> str:
     when = f" when {gate.condition}" if gate.when else ""
+    when += "".join(f" unless {conditions_text(conditions)}" for conditions in gate.unless)
     return f"{gate}{when}" + (f" tag {gate.tag}" if gate.tag else "")
 
 

@@ -85,7 +85,7 @@ def _judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
     return Judgement(**{"rubric": rubric, "scores": {}} | values)
 
 
-def open_run(reports: Path, wanted: str) -> StoredRun:
+def open_stored_run(reports: Path, wanted: str) -> StoredRun:
     """The run of this id, `latest` or `latest~1`; a path to a run's folder works too."""
     runs = reports / "runs"
     known = [path.name for path in in_time(runs)]

@@ -5,7 +5,6 @@ Adapters are imported only where they are chosen: scoring a file of answers neve
 
 from __future__ import annotations
 
-import functools
 import importlib
 import re
 import sys
@@ -102,31 +101,22 @@ def target_from_object(obj: object, *, name: str | None = None, timeout: float =
     raise SettingsError(f"{name or 'rag_client'}: is {type(obj).__name__} {shown_value(obj)}, expected {expected}")
 
 
-def check_spec(
-    spec: str,
-    *,
-    root: Path,
-    reports: Path,
-    cases: Sequence[EvalCase],
-    is_partial_allowed: bool = False,
-    mapping: TargetMapping | None = None,
+def check_target(
+    target: Target, spec: str, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False
 ) -> list[str]:
-    """Whether a target can answer at all, before it is asked: why not, one line each, or nothing.
+    """Whether the target that `spec` spells can answer at all, before it is asked: why not, one line each, or nothing.
 
-    One connection to the host of an HTTP target is tried; a file of answers must cover all cases; Python targets are
-    imported. Raises SettingsError or CaseError as `target_from_spec` does.
+    One connection to the host of an HTTP target is tried; a file of answers must cover all cases.
     """
-    target = target_from_spec(spec, root=root, reports=reports, mapping=mapping)
     check_coverage = getattr(target, "check_coverage", None)
     if check_coverage is not None:
-        found: list[str] = check_coverage(
-            [(case.key, case.id) for case in cases], is_partial_allowed=is_partial_allowed
-        )
-        return found
+        ids = [(case.key, case.id) for case in cases]
+        problems: list[str] = check_coverage(ids, is_partial_allowed=is_partial_allowed)
+        return problems
     if spec.startswith(("http:", "https:", "openai:", "ollama:")):
         from pytest_rageval.http.client import probe
 
-        problem = probe(target.url)  # type: ignore[attr-defined] # what `_over_http` makes has one
+        problem = probe(target.url)  # type: ignore[attr-defined] # because what `_over_http` makes has one
         return [f"target {problem}; is the system running?"] if problem else []
     return []
 
@@ -185,16 +175,9 @@ def _answers(rest: str, root: Path) -> AnswersFile:
     path = root / name
     if not path.is_file():
         raise SettingsError(f"target answers:{rest}: there is no file {path}")
-    stat = path.stat()
-    return _read_answers(path, system or None, name, stat.st_mtime_ns, stat.st_size)
-
-
-@functools.lru_cache(maxsize=2)
-def _read_answers(path: Path, system: str | None, shown_as: str, _modified: int, _size: int) -> AnswersFile:
-    """Kept, because coverage is checked first and answers are needed afterwards."""
     from pytest_rageval.targets.answer_files import load_answers
 
-    return load_answers(path, system, shown_as=shown_as)
+    return load_answers(path, system or None, shown_as=name)
 
 
 def _run_folder(run_id: str, reports: Path) -> Path:

@@ -18,7 +18,7 @@ from pytest_rageval.metrics.judged import NO_CONTEXT, NOT_JUDGED
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import Answer, EvalCase, NotApplicable, Observation, Rubric
 from pytest_rageval.passages import contexts
-from pytest_rageval.runs.reader import StoredRun, observation_of, open_run
+from pytest_rageval.runs.reader import StoredRun, observation_of, open_stored_run
 from pytest_rageval.workbench.labels import Label
 
 
@@ -86,7 +86,7 @@ def observations_of(labels: Iterable[Label], reports: Path, run: str | None) -> 
             continue
         try:
             if wanted not in runs:
-                stored = open_run(reports, wanted)
+                stored = open_stored_run(reports, wanted)
                 runs[wanted] = stored, _first_trials(stored)
             found[label.id] = _observation(label, *runs[wanted])
         except SettingsError as error:

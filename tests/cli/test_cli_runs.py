@@ -169,3 +169,12 @@ def test_on_a_terminal_prune_asks_first(three, reply: bytes, kept: list[str]):
     os.close(theirs)
     assert b"Remove 1 run? [y/N]" in output
     assert left() == kept
+
+
+def test_a_verb_in_a_sub_folder_finds_the_project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    (pytester.path / "pyproject.toml").write_text('[tool.rageval]\nreports = "kept"\n', encoding="utf-8")
+    below = pytester.path / "notes" / "deep"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    result = CliRunner().invoke(rageval, ["runs", "list"])
+    assert f"{pytester.path / 'kept' / 'runs'} holds no runs" in result.output

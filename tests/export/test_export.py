@@ -21,14 +21,14 @@ from pytest_rageval.export.export_source import FIELDS, ExportSource, look_throu
 from pytest_rageval.export.parquet import write_parquet
 from pytest_rageval.export.sqlite import write_sqlite
 from pytest_rageval.model import GateFailed
-from pytest_rageval.runs.reader import StoredRun, open_run
+from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.records import CUT
 
 LONG = "Water boils at 100 degrees. " * 30
 
 
 def stored(path: Path) -> StoredRun:
-    return open_run(path.parent.parent, path.name)
+    return open_stored_run(path.parent.parent, path.name)
 
 
 def source(path: Path, *, full_text: bool = False) -> ExportSource:

@@ -15,7 +15,7 @@ from fault_server import FaultServer, closed_port, gives
 from pytest_rageval.config.settings import TargetMapping
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import Answer, AskRequest, EvalCase, Source
-from pytest_rageval.targets import Target, check_spec, target_from_object, target_from_spec
+from pytest_rageval.targets import Target, check_target, target_from_object, target_from_spec
 
 BOT = """
 from __future__ import annotations
@@ -203,7 +203,9 @@ def test_a_client_without_a_base_url_is_a_settings_error():
 
 
 def check(spec: str, root: Path, *cases: EvalCase, **options: Any) -> list[str]:
-    return check_spec(spec, root=root, reports=root / "reports", cases=cases, **options)
+    is_partial_allowed = options.pop("is_partial_allowed", False)
+    target = target_from_spec(spec, root=root, reports=root / "reports", **options)
+    return check_target(target, spec, cases, is_partial_allowed=is_partial_allowed)
 
 
 def test_a_server_that_cannot_be_reached_is_said_before_it_is_asked(tmp_path: Path):

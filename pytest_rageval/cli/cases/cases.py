@@ -11,6 +11,7 @@ import click
 
 from pytest_rageval.cases import CaseFile, case_schema, find_case_files, load_file
 from pytest_rageval.config.files import case_globs
+from pytest_rageval.config.project import find_root
 from pytest_rageval.io.messages import shown
 from pytest_rageval.model import EvalCase, Gold
 
@@ -78,7 +79,7 @@ def schema() -> None:
 
 def _load(paths: Sequence[Path]) -> list[CaseFile]:
     """The case files among the paths, or of the project; references and answers are not case files themselves."""
-    here = Path.cwd()
+    here = find_root(Path.cwd())
     if not paths:
         found = find_case_files(here, case_globs(here))
         if not found:

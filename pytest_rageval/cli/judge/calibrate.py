@@ -13,7 +13,8 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.config.project import find_project
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates import Gate, parse_gate, resolve
 from pytest_rageval.io.masking import Mask
@@ -27,7 +28,7 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Rubric
 from pytest_rageval.report.calibration.calibration_lines import calibration_lines
-from pytest_rageval.runs.reader import open_run
+from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.calibrate import BETTER, Unlabelled, unlabelled_of
 from pytest_rageval.workbench.calibrate import calibrate as compare
@@ -74,12 +75,12 @@ def calibrate(
     (question, answer, contexts) or in a run (case_key). A judge_score beside it is taken as it is; so is the score
     in the run, unless --judge is given. Exit code 0: compared; 1: some answers could not be judged; 2: wrong usage.
     """
-    root = Path.cwd()
-    given = {"judge": spec, "judge_base_url": judge_base_url, "judge_cache": judge_cache, "reports": reports}
-    settings = load_settings(root, given)
+    options = {"judge": spec, "judge_base_url": judge_base_url, "judge_cache": judge_cache, "reports": reports}
+    project = find_project(options)
+    root, settings = project
     how, gate = _examination(settings, root, rubric, written)
     rows = read_labels(labels, how.rubric.scale, settings.max_line_bytes)
-    folder = root / settings.reports
+    folder = project.reports
     found = observations_of(rows, folder, run)
     more = _unlabelled(folder, unlabelled, gate, rows, run) if unlabelled is not None else None
     judged = _judged(_Asked(settings, root, is_named=spec is not None), rows, found, how)
@@ -142,9 +143,9 @@ def _gate(settings: Settings, registry: Registry, rubric: str, written: str | No
 
 def _unlabelled(reports: Path, wanted: str, gate: Gate, labels: Sequence[Label], run: str | None) -> Unlabelled:
     """The run's cases that are not labelled: those that are count there."""
-    stored = open_run(reports, wanted)
+    stored = open_stored_run(reports, wanted)
     of_run = [(label.run or run, label.case_key) for label in labels if label.case_key is not None]
-    folders = {name: open_run(reports, name).path.resolve() for name, _ in of_run if name is not None}
+    folders = {name: open_stored_run(reports, name).path.resolve() for name, _ in of_run if name is not None}
     here = stored.path.resolve()
     return unlabelled_of(stored, gate, [key for name, key in of_run if name is not None and folders[name] == here])
 

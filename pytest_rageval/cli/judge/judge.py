@@ -140,7 +140,7 @@ def _judge_at_hand(plan: Plan, at: Opened, cases: int = 0) -> Iterator[Judge]:
     if settings.judge_cache == "off":
         yield CachedJudge(judge, None, "off", plan.mask)
         return
-    cache = SqliteCache(at.reports / "cache" / "judge_cache.sqlite")
+    cache = SqliteCache(at.project.judge_cache_file)
     try:
         yield CachedJudge(judge, cache, settings.judge_cache, plan.mask)
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.config.settings import load_settings
+from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.judges.cache.cache_entries import Entry, Held, Unreadable, add, entries, held, opened, prune
@@ -127,7 +127,10 @@ def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric
 
 
 def _path(cache: Path | None) -> Path:
-    return cache or Path(load_settings(Path.cwd()).reports) / "cache" / "judge_cache.sqlite"
+    if cache is not None:
+        return cache
+    file, here = find_project().judge_cache_file, Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 def _size(path: Path) -> int:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.config.project import find_project
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.canaries import Verdict, try_canaries
@@ -31,8 +32,7 @@ def judge_check(spec: str | None, judge_base_url: str | None, as_json: bool) -> 
     comparison with people's labels tells. A model is asked some 25 short questions. Exit code 0: all passed; 1:
     some did not; 2: wrong usage, or the judge cannot be asked.
     """
-    root = Path.cwd()
-    settings = load_settings(root, {"judge": spec, "judge_base_url": judge_base_url})
+    root, settings = find_project({"judge": spec, "judge_base_url": judge_base_url})
     wordings = {} if settings.rubrics is None else check_rubrics(root / settings.rubrics, settings.rubrics)
     judge = _judge(settings, root)
     verdicts = asyncio.run(_verdicts(judge, wordings))

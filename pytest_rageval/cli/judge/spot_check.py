@@ -44,8 +44,8 @@ def _write(at: Opened, found: SpotCheck, plan: Plan) -> None:
     metrics = dict(earlier.metrics) | {"judge_reliability": found.as_mapping()}
     metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": found.in_short()}
     write_json(at.run.path / "metrics.json", metrics)
-    if earlier.is_last_of(at.reports):
-        write_json(at.reports / "metrics.json", metrics)
+    if earlier.is_last_of(at.project.reports):
+        write_json(at.project.reports / "metrics.json", metrics)
     write_text(at.run.path / "summary.md", summary_markdown(metrics, at.run.config, plan.registry))
 
 

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from pytest_rageval.config.settings import load_settings
+from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.csv_and_json import csv_lines, json_lines
 from pytest_rageval.export.export_source import ExportSource, look_through, replacing
@@ -21,7 +21,7 @@ from pytest_rageval.export.sqlite import write_sqlite
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Key
 from pytest_rageval.report.columns import shortened
-from pytest_rageval.runs.reader import open_run
+from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import printable
 
 TEXTS = {"csv": csv_lines, "json": json_lines}
@@ -41,8 +41,7 @@ def export(run: str, form: str, output: str | None, reports: str | None, *, forc
     csv: a row each, with a column for each metric; json: configuration, aggregates and all records; sqlite: tables
     runs, cases, scores and chunks; parquet: as csv, with the chunks in it.
     """
-    root = Path.cwd()
-    stored = open_run(root / load_settings(root, {"reports": reports}).reports, run)
+    stored = open_stored_run(find_project({"reports": reports}).reports, run)
     path = Path(output) if output else stored.path / f"report.{form}"
     if output == "-" and form in FILES:
         raise click.UsageError(f"--output -: {form} is no text; name a file")

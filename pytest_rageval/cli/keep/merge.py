@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cli.end_of_run import end
-from pytest_rageval.compare.baseline import baseline_file, read_baseline
-from pytest_rageval.config.settings import load_settings
+from pytest_rageval.compare.baseline import project_baseline
+from pytest_rageval.config.project import find_project
 from pytest_rageval.rescore.merge import check_parts
 from pytest_rageval.rescore.merge import merge as merge_runs
-from pytest_rageval.runs.reader import open_run
+from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.runs.stored_plan import plan_of
 
 
@@ -26,13 +24,10 @@ from pytest_rageval.runs.stored_plan import plan_of
 def merge(runs: tuple[str, ...], **options: object) -> None:
     """Merge RUNs (ids or folders) of shards into one, equal to the run that was never divided. Exit code 1: a gate of
     the whole run failed."""
-    root = Path.cwd()
-    settings = load_settings(root, {name: value for name, value in options.items() if value})
-    reports = root / settings.reports
-    parts = [open_run(reports, run) for run in runs]
-    files = find_case_files(root, settings.cases)
-    check_parts(parts, [case for file in files for case in load_file(file, root).cases])
-    path = baseline_file(settings, root)
-    baseline = read_baseline(path, is_required=settings.baseline is not None and not settings.update_baseline)
-    plan = plan_of(parts[0], settings, root)
-    end(merge_runs(parts, plan, reports, baseline, path), plan)
+    project = find_project({name: value for name, value in options.items() if value})
+    parts = [open_stored_run(project.reports, run) for run in runs]
+    files = find_case_files(project.root, project.settings.cases)
+    check_parts(parts, [case for file in files for case in load_file(file, project.root).cases])
+    baseline = project_baseline(project)
+    plan = plan_of(parts[0], project.settings, project.root)
+    end(merge_runs(parts, plan, project.reports, baseline, project.baseline_file), plan)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
-from pytest_rageval.compare.baseline import baseline_file, read_baseline
-from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.compare.baseline import read_baseline
+from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.report.numbers import NO_VALUE, denominator, file_size, score_text
 from pytest_rageval.runs.config_diff import flat_settings
 from pytest_rageval.runs.prune import KeptRun, kept_run, kept_runs, may_go, remove
-from pytest_rageval.runs.reader import open_run
+from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import printable
 
 _REPORTS = click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
@@ -36,15 +35,15 @@ def runs() -> None:
 @_JSON
 def list_(reports: str | None, *, as_json: bool) -> None:
     """List all runs by time, with what they came to and the room they take."""
-    folder, settings = _folder(reports)
-    found = kept_runs(folder)
-    baseline = _baseline(settings, is_lenient=True)
+    project = find_project({"reports": reports})
+    found = kept_runs(project.reports)
+    baseline = _baseline(project, is_lenient=True)
     if as_json:
         listed = [_as_json(run) | {"is_baseline": run.run_id == baseline} for run in found]
         _echo_json({"runs": listed, "bytes": sum(run.bytes for run in found)})
         return
     if not found:
-        click.echo(f"{printable(str(folder / 'runs'))} holds no runs")
+        click.echo(f"{printable(str(project.reports / 'runs'))} holds no runs")
         return
     notes = ["note", *(_note(run, baseline) for run in found)]
     for line, note in zip(_table(found), notes, strict=True):
@@ -58,8 +57,8 @@ def list_(reports: str | None, *, as_json: bool) -> None:
 @_JSON
 def show(run: str, reports: str | None, *, as_json: bool) -> None:
     """Show RUN (an id, `latest`, `latest~1` or a folder): configuration, versions, files, aggregates."""
-    folder, settings = _folder(reports)
-    stored = open_run(folder, run)
+    project = find_project({"reports": reports})
+    stored = open_stored_run(project.reports, run)
     kept = kept_run(stored.path)
     metrics = _metrics(kept)
     if as_json:
@@ -67,7 +66,7 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
         _echo_json(_as_json(kept) | {"files": files, "configuration": stored.config, "aggregates": metrics})
         return
     try:
-        lines = list(_shown(kept, stored.config, metrics, _baseline(settings, is_lenient=True)))
+        lines = list(_shown(kept, stored.config, metrics, _baseline(project, is_lenient=True)))
     except (KeyError, TypeError, AttributeError) as error:
         raise SettingsError(f"run {kept.run_id}: its JSON files are not what a run writes: {error!r}") from None
     for line in lines:
@@ -87,9 +86,9 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
     """
     if keep is None and older_than is None:
         raise click.UsageError("say what may go: --keep, --older-than, or both")
-    folder, settings = _folder(reports)
-    baseline = _baseline(settings, is_lenient=False)
-    every = kept_runs(folder)
+    project = find_project({"reports": reports})
+    baseline = _baseline(project, is_lenient=False)
+    every = kept_runs(project.reports)
     found = may_go(every, keep=keep, older_than_days=older_than, baseline=baseline)
     for run, reason in found.kept:
         click.echo(f"stays: {_id(run)}: {reason}")
@@ -121,17 +120,11 @@ def _agreed(number: int) -> bool:
 # ── where ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _folder(reports: str | None) -> tuple[Path, Settings]:
-    root = Path.cwd()
-    settings = load_settings(root, {"reports": reports})
-    return root / settings.reports, settings
-
-
-def _baseline(settings: Settings, *, is_lenient: bool) -> str | None:
+def _baseline(project: Project, *, is_lenient: bool) -> str | None:
     """The id of the run that the baseline came from; a baseline that cannot be read is a SettingsError, or nothing
     where that does not matter."""
     try:
-        baseline = read_baseline(baseline_file(settings, Path.cwd()), is_required=False)
+        baseline = read_baseline(project.baseline_file, is_required=False)
     except SettingsError:
         if is_lenient:
             return None

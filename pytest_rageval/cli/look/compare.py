@@ -13,10 +13,9 @@ from typing import Any
 
 import click
 
-from pytest_rageval.compare.baseline import baseline_file
 from pytest_rageval.compare.pairing import Paired, pair
 from pytest_rageval.compare.side import open_side
-from pytest_rageval.config.settings import load_settings
+from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.text import printable
@@ -40,12 +39,10 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     """
     # A run of 100,000 cases is a million small objects, none of them in a cycle, and the process ends soon.
     gc.disable()
-    root = Path.cwd()
-    settings = load_settings(root, {"reports": options["reports"]})
-    reports = root / settings.reports
-    sides = [open_side(reports, baseline_file(settings, root), wanted) for wanted in (before, after)]
-    ignores = options["ignore_invariants"] or settings.ignore_invariants
-    found = pair(sides[0], sides[1], settings, ignore_invariants=ignores)
+    project = find_project({"reports": options["reports"]})
+    sides = [open_side(project.reports, project.baseline_file, run) for run in (before, after)]
+    ignores = options["ignore_invariants"] or project.settings.ignore_invariants
+    found = pair(sides[0], sides[1], project.settings, ignore_invariants=ignores)
     if output is None:
         _show(found, form)
     else:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from pytest_rageval.config.settings import load_settings
+from pytest_rageval.config.project import find_project
 from pytest_rageval.report.explain import explanation
-from pytest_rageval.runs.reader import open_run
+from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.runs.stored_plan import plan_of
 
 
@@ -19,10 +17,9 @@ from pytest_rageval.runs.stored_plan import plan_of
 def explain(run: str, case: str, reports: str | None) -> None:
     """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): gold, what came, every metric's
     arithmetic and every gate."""
-    root = Path.cwd()
-    settings = load_settings(root, {"reports": reports})
-    stored = open_run(root / settings.reports, run)
+    project = find_project({"reports": reports})
+    stored = open_stored_run(project.reports, run)
     record = stored.find(case)
-    plan = plan_of(stored, settings, root)
+    plan = plan_of(stored, project.settings, project.root)
     for line in explanation(record, stored.observation(record["case_key"]), plan):
         click.echo(line)

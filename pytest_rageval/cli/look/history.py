@@ -7,13 +7,12 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 from rich.cells import cell_len
 
-from pytest_rageval.config.settings import load_settings
+from pytest_rageval.config.project import find_project
 from pytest_rageval.export.spreadsheet import Cell, csv_line
 from pytest_rageval.model import Json
 from pytest_rageval.report.columns import aligned, shortened
@@ -44,8 +43,7 @@ LINE = 500
 def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str | None) -> None:
     """Show the metrics of all finished runs in time, grouped by the cases that they were run with, and below each run
     what was configured otherwise than in the one before."""
-    root = Path.cwd()
-    folder = root / load_settings(root, {"reports": reports}).reports
+    folder = find_project({"reports": reports}).reports
     found, skipped = read_history(folder)
     check_metrics(found, metrics)
     shown = found if last is None else found[-last:]

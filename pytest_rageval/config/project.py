@@ -1,0 +1,45 @@
+"""A project: its root directory, its settings, and where it keeps runs, baseline and judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_rageval.config.files import has_table
+from pytest_rageval.config.settings import Settings, load_settings
+
+
+class Project(NamedTuple):
+    """Where things are, and what the settings say."""
+
+    root: Path
+    settings: Settings
+
+    @property
+    def reports(self) -> Path:
+        return self.root / self.settings.reports
+
+    @property
+    def baseline_file(self) -> Path:
+        """As configured, else among the reports."""
+        written = self.settings.baseline
+        return self.root / written if written is not None else self.reports / "baseline.json"
+
+    @property
+    def judge_cache_file(self) -> Path:
+        return self.reports / "cache" / "judge_cache.sqlite"
+
+
+def find_project(options: Mapping[str, Any] | None = None) -> Project:
+    """The project of the current folder; `options` are settings by name, None where not given.
+
+    Raises SettingsError with every problem of the settings, one line each.
+    """
+    root = find_root(Path.cwd())
+    return Project(root, load_settings(root, options))
+
+
+def find_root(folder: Path) -> Path:
+    """The nearest folder from here upwards that holds a configuration table, as pytest finds it; else this one."""
+    return next((place for place in (folder, *folder.parents) if has_table(place)), folder)

@@ -1,0 +1,277 @@
+"""A session with cases in it: settings prepared, the run opened, cases loaded, evaluated and recorded.
+
+Lives in every process: alone, on the controller of xdist, on each worker. All that is heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_rageval.cases import CaseFile, load_file
+from pytest_rageval.config.project import Project
+from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.engine import Evaluation, evaluation
+from pytest_rageval.errors import RagevalError
+from pytest_rageval.io.masking import Mask, secrets_of_environment
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.judge import Judge, JudgementCache
+from pytest_rageval.model import CaseResult, EvalCase, Trial
+from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
+from pytest_rageval.plugin.batches import PARTS, Batches
+from pytest_rageval.plugin.case_verdict import assert_gates
+from pytest_rageval.plugin.evaluator import Evaluator
+from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
+from pytest_rageval.plugin.marked_tests import marked_cases
+from pytest_rageval.plugin.report_payload import attach
+from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.prepare import OpenRun, Prepared, check_gates, join_run, make_target, open_run, prepare
+from pytest_rageval.runs.shards import Shard
+from pytest_rageval.targets.target import Target
+from pytest_rageval.text import printable
+
+
+class ActiveSession:
+    """The state of a session with cases, by what hooks, items and fixtures ask of it.
+
+    `problem` says what is wrong with the settings: then nothing is prepared, and the session ends before its first
+    test. `run` is None until the first question is near, and in a dry run.
+    """
+
+    def __init__(self, session: EvalSession) -> None:
+        self.session = session
+        self.config = session.config
+        self.problem: RagevalError | None = None
+        self.run: OpenRun | None = None
+        self._files: dict[Path, CaseFile] = {}
+        self._mask = Mask(secrets_of_environment(os.environ))
+        self._prepared: Prepared | None = None
+        self._target: Target | None = None
+        try:
+            settings = load_settings(session.root, session.given_options)
+            self._mask = Mask(settings.secrets())
+            self._prepared = self._prepare(settings)
+        except RagevalError as problem:
+            self.problem = problem
+            return
+        self._adapted = AdaptedFixtures(self._prepared.plan)
+
+    # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _prepare(self, settings: Settings) -> Prepared:
+        lists = self.config.hook.pytest_rageval_metrics(config=self.config)
+        own_metrics = [metric for metrics in lists if metrics for metric in metrics]
+        session = self.session
+        return prepare(
+            Project(session.root, settings), own_metrics, workers=session.workers, is_worker=session.is_worker
+        )
+
+    @property
+    def is_prepared(self) -> bool:
+        return self._prepared is not None
+
+    @property
+    def prepared(self) -> Prepared:
+        """Settings and what they stand for; a usage error with one line a problem, where they are wrong."""
+        if self._prepared is None:
+            self.raise_problem()
+        assert self._prepared is not None
+        return self._prepared
+
+    @property
+    def settings(self) -> Settings:
+        return self.prepared.settings
+
+    @property
+    def mask(self) -> Mask:
+        """Hides the credentials of this run in what is shown; of wrong settings those of the environment."""
+        return self._mask
+
+    def raise_problem(self) -> None:
+        """Stop with exit code 4 and one line a problem, if the settings are wrong."""
+        if self.problem is not None:
+            raise pytest.UsageError(*self.mask.value(self.problem.problems)) from None
+
+    # ── cases ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def collector(self, path: Path, parent: pytest.Collector) -> pytest.Collector:
+        self.session.collected.append(path)
+        return EvalFile.from_parent(parent, path=path, runner=self)
+
+    def load(self, path: Path) -> CaseFile:
+        """A case file, read once however often it is asked for."""
+        if path not in self._files:
+            limit = {"max_line_bytes": self.settings.max_line_bytes} if self.is_prepared else {}
+            self._files[path] = load_file(path, self.session.root, **limit)
+        return self._files[path]
+
+    def all_cases(self) -> list[EvalCase]:
+        """The cases that the globs find and of files that were named; files with problems give none."""
+        return [case for path in self.session.all_files for case in self.load(path).cases]
+
+    def check_gates(self) -> None:
+        """A usage error where a written gate is for cases that do not exist; silent where some could not be read."""
+        files = [*self._files.values(), *(self.load(path) for path in self.session.all_files)]
+        cases = [case for file in files for case in file.cases]
+        if not cases or any(file.problems for file in files):
+            return
+        try:
+            check_gates(self.prepared, cases)
+        except RagevalError as problem:
+            raise pytest.UsageError(*self.mask.value(problem.problems)) from None
+
+    def parametrize(self, metafunc: pytest.Metafunc) -> None:
+        """Run a test of the user's own for each case of the file that its mark names."""
+        change = metafunc.config.hook.pytest_rageval_case
+        cases = [change(case=case) or case for case in marked_cases(metafunc, self.load)]
+        metafunc.parametrize("eval_case", cases, ids=[case.id for case in cases])
+
+    def take_shard(self, items: list[pytest.Item]) -> None:
+        """Deselect cases of other shards, in whatever test they are; tests without a case are in every shard."""
+        if not self.is_prepared or self.settings.shard is None:
+            return
+        shard = Shard.parse(self.settings.shard)
+        cases = [item_case(item) for item in items]
+        are_kept = [case is None or shard.takes(case.key) for case in cases]
+        deselected = [item for item, is_kept in zip(items, are_kept, strict=True) if not is_kept]
+        if deselected:
+            self.config.hook.pytest_deselected(items=deselected)
+            items[:] = [item for item, is_kept in zip(items, are_kept, strict=True) if is_kept]
+
+    # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self, *, is_judge_asked: bool) -> OpenRun:
+        """Open the run before the first question, on the controlling process; SettingsError where that cannot be."""
+
+        def add_to_config(content: dict[str, Any]) -> None:
+            self.config.hook.pytest_rageval_run_config(config=self.config, run_config=content)
+
+        self.run = open_run(
+            self.prepared,
+            self.all_cases(),
+            self.session.all_files,
+            is_judge_asked=is_judge_asked,
+            add_to_config=add_to_config,
+        )
+        self._batches = Batches(self.run.prefetcher, self.trials)
+        return self.run
+
+    def opened(self) -> OpenRun:
+        """The run; a worker joins it at its first case, and tests of the user's own open it at theirs."""
+        if self.run is not None:
+            return self.run
+        if not self.session.is_worker:
+            return self.open(is_judge_asked=False)
+        told = self.session.worker_input
+        folder = Path(told("rageval_run")) if told("rageval_run") else None
+        self.run = join_run(self.prepared, folder, told("workerid"), told("rageval_config_hash"))
+        self._batches = Batches(self.run.prefetcher, self.trials)
+        return self.run
+
+    def plan_batches(self, items: list[EvalItem]) -> None:
+        """Take the final order of the items, those left out that the run which is resumed has done."""
+        run = self.opened()
+        self._batches.plan([item for item in items if not run.is_done(item.case)])
+
+    def close(self) -> None:
+        if self.run is None:
+            return
+        self._adapted.close(self.run.prefetcher.loop)
+        with suppress(OSError):  # of a full disk: what workers wrote stays for the run that resumes this one
+            self.run.close()
+
+    # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
+
+    def make_target(self) -> Target:
+        """The configured target, made once; RagevalError where it cannot be."""
+        if self._target is None:
+            self._target = make_target(self.prepared)
+        return self._target
+
+    def target(self) -> Iterator[Target]:
+        try:
+            target = self.make_target()
+        except RagevalError as error:
+            pytest.fail("; ".join(error.problems), pytrace=False)
+        yield target
+        self._finish(target.aclose())
+        self.session.notes += getattr(target, "notes", ())
+
+    def judge(self) -> Iterator[Judge | None]:
+        judge = self.prepared.judge
+        yield judge
+        if judge is not None:
+            self._finish(judge.aclose())
+            self.session.notes += getattr(judge, "notes", ())
+
+    def _finish(self, closing: Coroutine[Any, Any, None]) -> None:
+        """Wait for what closes a target or a judge, on the loop on which it was used."""
+        if self.run is None:
+            asyncio.run(closing)
+        elif self.run.prefetcher.loop.is_blocked:
+            closing.close()  # abandoned with its thread, which was said
+        else:
+            self.run.prefetcher.loop.run(closing)
+
+    def cache(self) -> Iterator[JudgementCache | None]:
+        if self.settings.judge_cache == "off" or self.settings.redact:  # a judgement quotes what it judged
+            yield None
+            return
+        cache = SqliteCache(self.prepared.project.judge_cache_file)
+        yield cache
+        cache.close()
+        self.session.notes += cache.notes
+
+    # ── evaluating ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check_asking_allowed(self) -> None:
+        if self.settings.dry_run:
+            pytest.skip("dry run: not asked")
+
+    def trials(self, case: EvalCase, test: str | None = None) -> list[Trial]:
+        """The askings of one case."""
+        return [Trial(case, number, test) for number in range(self.settings.repeat)]
+
+    def evaluate(self, item: EvalItem) -> CaseResult:
+        """The item's result; what could not be asked, judged or scored is raised as an error in one line."""
+        run = self.opened()
+        if run.unfinished is not None and run.is_done(item.case):
+            result = run.unfinished.result(item.case)
+        else:
+            target, judge = self._adapted.pair(*(item.funcargs[name] for name in PARTS))
+            observed = self._batches.observed(item, target, judge)
+            item.evaluation = evaluation(self.trials(item.case), observed, self.prepared.plan, item.attempts)
+            result = item.evaluation.overall
+        if result.error is not None:
+            if result.error.kind == "missing" and self.settings.allow_partial:
+                pytest.skip(printable(result.error.message))
+            pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
+        return result
+
+    def assert_gates(self, result: CaseResult) -> None:
+        __tracebackhide__ = True
+        assert_gates(result, self.settings, self.prepared.baseline)
+
+    def evaluator(self, node: pytest.Item, client: object, judge: object, cache: object) -> Evaluator:
+        """The `rageval` fixture of one test."""
+        self.raise_problem()
+        target, cached_judge = self._adapted.pair(client, judge, cache)
+
+        def evaluate(case: EvalCase) -> Evaluation:
+            self.check_asking_allowed()
+            trials = self.trials(case, node.nodeid)
+            observed = self.opened().prefetcher.now(trials, target, cached_judge)
+            return evaluation(trials, observed, self.prepared.plan)
+
+        return Evaluator(node, evaluate, self.assert_gates)
+
+    def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Put the records of an item on its report."""
+        if self.is_prepared:
+            attach(item, report, self.prepared, self.opened, self.trials)

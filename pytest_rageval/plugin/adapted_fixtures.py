@@ -1,0 +1,58 @@
+"""What fixtures gave, as a target and a judge: each made once for the same objects, and closed at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_rageval.errors import RagevalError
+from pytest_rageval.judges import judge_from_object
+from pytest_rageval.judges.cache.cached_judge import CachedJudge
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.time_bound import TimeBoundJudge
+from pytest_rageval.plan import Plan
+from pytest_rageval.prefetch import BackgroundLoop
+from pytest_rageval.targets import target_from_object
+from pytest_rageval.targets.target import Target
+
+
+class AdaptedFixtures:
+    """Targets and judges by the objects that `rag_client`, `rag_judge` and `rag_judge_cache` gave."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._pairs: dict[tuple[int, ...], tuple[tuple[object, ...], Target, Judge | None]] = {}
+
+    def pair(self, client: object, judge: object, cache: object) -> tuple[Target, Judge | None]:
+        """Target and judge of these objects; the same for the same ones."""
+        key = (id(client), id(judge), id(cache))
+        if key not in self._pairs:
+            try:
+                target, cached_judge = self._target(client), self._judge(judge, cache)
+            except RagevalError as error:
+                pytest.fail("; ".join(error.problems), pytrace=False)
+            # The objects are kept, so that no later one can have the same id.
+            self._pairs[key] = ((client, judge, cache), target, cached_judge)
+        return self._pairs[key][1:]
+
+    def close(self, loop: BackgroundLoop) -> None:
+        """Close the targets that were made here around a function or a client; all others have owners."""
+        for (client, *_), target, _judge in self._pairs.values():
+            if target is not client and not loop.is_blocked:
+                loop.run(target.aclose())
+        self._pairs.clear()
+
+    def _target(self, client: object) -> Target:
+        return target_from_object(client, timeout=self._plan.settings.timeout)
+
+    def _judge(self, given: object, cache: Any) -> Judge | None:
+        settings = self._plan.settings
+        judge = None if settings.retrieval_only else judge_from_object(given)
+        if judge is None:
+            return None
+        if not type(judge).__module__.startswith("pytest_rageval."):
+            judge = TimeBoundJudge(judge, settings.longest_call)
+        # In mode `off` as well: it checks what a judge says before anybody sees it.
+        mode = settings.judge_cache if cache is not None else "off"
+        return CachedJudge(judge, cache, mode, self._plan.mask)

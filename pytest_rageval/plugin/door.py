@@ -1,0 +1,55 @@
+"""The one door from the light part of the plugin to the heavy one: loaded when a session turns out to have cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from pytest_rageval.plugin.session import SESSION
+
+if TYPE_CHECKING:
+    from pytest_rageval.plugin.active import ActiveSession
+    from pytest_rageval.plugin.controller import Controller
+
+ACTIVE = pytest.StashKey["ActiveSession"]()
+CONTROLLER = "rageval-controller"
+"""The name under which the controller's hooks are registered."""
+
+
+def enter(config: pytest.Config) -> ActiveSession:
+    """The session's active part; its hooks are registered at the first call, on all processes but workers."""
+    if ACTIVE not in config.stash:
+        from pytest_rageval.plugin.active import ActiveSession
+        from pytest_rageval.plugin.controller import Controller
+
+        session = config.stash[SESSION]
+        active = config.stash[ACTIVE] = ActiveSession(session)
+        if not session.is_worker:
+            config.pluginmanager.register(Controller(active), CONTROLLER)
+    return config.stash[ACTIVE]
+
+
+def controller(config: pytest.Config) -> Controller:
+    """The hooks of the controlling process."""
+    enter(config)
+    registered: Any = config.pluginmanager.get_plugin(CONTROLLER)
+    return cast("Controller", registered)
+
+
+def entered(config: pytest.Config) -> ActiveSession | None:
+    """The session's active part, None where nothing has asked for it."""
+    return config.stash.get(ACTIVE, None)
+
+
+class Arrivals:
+    """Enters where a worker's report brings the first record: only tests of the user's own have cases, and there."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        # Once it is registered, the controller takes the records before this is called.
+        if "rageval" in report.__dict__:
+            controller(self._config).pytest_runtest_logreport(report)

@@ -1,0 +1,211 @@
+"""The two steps before the first question: settings become everything a run needs, and the run is opened.
+
+`prepare` says all that is wrong with the settings and makes nothing that has to be closed. `open_run` makes the run's
+folder, its files and the loop that asks. Neither knows pytest: the plugin and the command use both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.compare.baseline import Baseline, project_baseline
+from pytest_rageval.config.project import Project
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import CaseError, Problems, SettingsError
+from pytest_rageval.gates import unknown_values
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.judges import judge_from_spec
+from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.llm.budget import Budget
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import Metric
+from pytest_rageval.model import EvalCase
+from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
+from pytest_rageval.runs.config import run_config
+from pytest_rageval.runs.folder import RunFolder, check_reports, check_run_id
+from pytest_rageval.runs.journal import RunJournal
+from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.resume import Unfinished
+from pytest_rageval.runs.writer import Keeper
+from pytest_rageval.targets import check_target, target_from_spec
+from pytest_rageval.targets.mapped.mapped_target import checked_mapping
+from pytest_rageval.targets.target import Target
+
+NO_TARGET = (
+    "no target: say which system to ask with --rageval-target, e.g. --rageval-target demo, "
+    'or target = "http://localhost:8080" in [tool.rageval], or override the rag_client fixture'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Settings, and what they stand for. `judge` is None where nothing is judged."""
+
+    project: Project
+    plan: Plan
+    judge: Judge | None
+    baseline: Baseline | None
+
+    @property
+    def settings(self) -> Settings:
+        return self.project.settings
+
+    @property
+    def mask(self) -> Mask:
+        return self.plan.mask
+
+
+def prepare(
+    project: Project, own_metrics: Iterable[Metric] = (), *, workers: int = 1, is_worker: bool = False
+) -> Prepared:
+    """Look up all that the settings name; a SettingsError says everything that is wrong with them.
+
+    workers     among how many processes limits and budget are divided
+    is_worker   is this one of them? Then the run's folder has been made elsewhere
+    """
+    problems = Problems()
+    root, settings = project
+    plan = problems.attempt(make_plan, settings, load_registry(list(own_metrics)), root)
+    problems.attempt(check_reports, project.reports)
+    if not is_worker:
+        problems.attempt(check_run_id, project.reports, settings.run_id)
+    problems.attempt(settings.resolved_headers)
+    if settings.mapping is not None:
+        problems.attempt(checked_mapping, settings.mapping)
+    baseline = problems.attempt(project_baseline, project)
+    # The judge last: making one may ask its server which model it has.
+    judge = None if problems else problems.attempt(_judge, settings, root, workers)
+    problems.raise_all()
+    assert plan is not None
+    return Prepared(project, plan, judge, baseline)
+
+
+def _judge(settings: Settings, root: Path, workers: int) -> Judge | None:
+    budget = None if settings.max_cost is None else Budget(settings.max_cost / workers)
+    options = EndpointOptions.of(settings, share=1 / workers, budget=budget)
+    return judge_from_spec(settings.judge, root=root, options=options)
+
+
+def make_target(prepared: Prepared) -> Target:
+    """The configured target, which exists; SettingsError or CaseError where it cannot be made."""
+    settings = prepared.settings
+    if settings.target is None:
+        raise SettingsError(NO_TARGET)
+    return target_from_spec(
+        settings.target, root=prepared.project.root, reports=prepared.project.reports, timeout=settings.timeout,
+        retries=settings.retries, concurrency=settings.concurrency, max_bytes=settings.max_response_bytes,
+        headers=settings.resolved_headers(), mapping=settings.mapping,
+    )  # fmt: skip
+
+
+def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:
+    """CaseError where the target cannot be reached or lacks answers; a dry run connects to nothing."""
+    settings = prepared.settings
+    spec = settings.target or ""
+    if settings.dry_run and not spec.startswith("answers:"):
+        return
+    if problems := check_target(target, spec, cases, is_partial_allowed=settings.allow_partial):
+        raise CaseError(*problems)
+
+
+def check_gates(prepared: Prepared, cases: Sequence[EvalCase]) -> None:
+    """SettingsError where a written gate is for cases that do not exist: it would look at nothing, and hold."""
+    if problems := list(unknown_values(prepared.plan.case_gates, cases)):
+        raise SettingsError(*problems)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that is being asked, as one process of it sees it. `writer` is None on a worker."""
+
+    config_hash: str
+    writer: Keeper | None
+    journal: RunJournal
+    unfinished: Unfinished | None
+    prefetcher: Prefetcher
+
+    def is_done(self, case: EvalCase) -> bool:
+        """Has the run that is resumed a result of this case?"""
+        return self.unfinished is not None and self.unfinished.is_done(case.key)
+
+    def close(self) -> None:
+        """End the loop and give the files back; safe to call twice."""
+        self.prefetcher.loop.close()
+        self.journal.close()
+        if self.writer is not None and self.writer.rows:
+            self.writer.settle()
+
+
+def open_run(
+    prepared: Prepared,
+    cases: Iterable[EvalCase],
+    files: Iterable[Path],
+    *,
+    is_judge_asked: bool = True,
+    add_to_config: Callable[[dict[str, Any]], object] = lambda _: None,
+) -> OpenRun:
+    """Begin a run, or go on with the one that is resumed; SettingsError where that cannot be.
+
+    cases, files    all that there are, whatever was selected
+    is_judge_asked  is it the configured judge that judges? Then its server must be there
+    add_to_config   may add to what config.json holds
+    """
+    loop = BackgroundLoop(prepared.settings.longest_call)
+    try:
+        if is_judge_asked:
+            check_judge(prepared, loop)
+        config = _config(prepared, cases, files, add_to_config)
+        writer = _writer(prepared, config)
+        unfinished = Unfinished(writer.folder.path) if prepared.settings.resume is not None else None
+    except BaseException:
+        loop.close()
+        raise
+    journal = RunJournal(writer.folder, prepared.settings, None, unfinished)
+    return OpenRun(str(config["config_hash"]), writer, journal, unfinished, Prefetcher(prepared.plan, journal, loop))
+
+
+def join_run(prepared: Prepared, folder: Path | None, worker: str, config_hash: str) -> OpenRun:
+    """The part of a worker in a run that the controlling process has opened; without a folder nothing is written."""
+    unfinished = Unfinished(folder) if folder is not None and prepared.settings.resume is not None else None
+    journal = RunJournal(RunFolder(folder) if folder else None, prepared.settings, worker, unfinished)
+    loop = BackgroundLoop(prepared.settings.longest_call)
+    return OpenRun(config_hash, None, journal, unfinished, Prefetcher(prepared.plan, journal, loop))
+
+
+def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
+    """SettingsError where the judge's server cannot be asked; nothing is asked in replay."""
+    settings, judge = prepared.settings, prepared.judge
+    check = getattr(judge, "check", None)
+    if judge is None or check is None or settings.judge_cache == "replay" or settings.retrieval_only:
+        return
+    if (problem := loop.run(check())) is not None:
+        raise SettingsError(f"judge {judge.model!r}: {problem}")
+
+
+def _writer(prepared: Prepared, config: Mapping[str, Any]) -> Keeper:
+    resumed = prepared.settings.resume
+    if resumed is None:
+        return Keeper.new(prepared.project.reports, prepared.plan, config)
+    return Keeper.resuming(open_stored_run(prepared.project.reports, resumed), prepared.plan, config)
+
+
+def _config(
+    prepared: Prepared,
+    cases: Iterable[EvalCase],
+    files: Iterable[Path],
+    add_to_config: Callable[[dict[str, Any]], object],
+) -> Mapping[str, Any]:
+    """The content of config.json."""
+    settings, judge = prepared.settings, prepared.judge
+    is_judged = judge is not None and not settings.retrieval_only
+    described = described_judge(judge, settings.judge_temperature) if judge is not None and is_judged else None
+    target = settings.target or "rag_client fixture"
+    content = run_config(prepared.plan, cases, files, prepared.project.root, target, described)
+    add_to_config(content)
+    config: Mapping[str, Any] = prepared.mask.value(content)
+    return config

@@ -1,0 +1,101 @@
+"""Targets, judges, metrics and hooks of the user's own may raise, hang or leave: the run says so and ends."""
+
+from __future__ import annotations
+
+import pytest
+from project import SOME, Project, a_case, lines_with
+
+OWN_TARGET = """
+import pytest
+class Target:
+    name = "own"
+    async def ask(self, request):
+        {body}
+    async def aclose(self):
+        pass
+@pytest.fixture(scope="session")
+def rag_client():
+    return Target()
+"""
+
+
+@pytest.mark.parametrize(
+    "body", ["raise SystemExit(3)", "pytest.skip('no')", "pytest.xfail('no')", "raise BaseException('odd')"]
+)
+def test_whatever_a_target_raises_is_an_error_of_its_case(project: Project, body: str):
+    project.cases(SOME[:2])
+    project.write("conftest.py", OWN_TARGET.format(body=body))
+    result = project.run("--timeout", "60")
+    result.assert_outcomes(errors=2)
+    assert set(project.outcomes().values()) == {"error"}
+
+
+@pytest.mark.parametrize(("body", "code"), [("raise KeyboardInterrupt", 2), ("pytest.exit('enough', 7)", 7)])
+def test_what_ends_the_run_ends_it_in_order(project: Project, body: str, code: int):
+    project.cases(SOME[:2])
+    project.write("conftest.py", OWN_TARGET.format(body=body))
+    result = project.run("--timeout", "60")
+    assert result.ret == code
+
+
+def test_a_target_that_never_answers_is_a_time_out(project: Project):
+    project.cases(SOME[:1])
+    project.write("conftest.py", OWN_TARGET.format(body="import asyncio; await asyncio.sleep(3600)"))
+    project.configure("timeout = 0.2\nretries = 0")
+    project.write("sooner.py", "")
+    result = project.run("--timeout", "60")
+    result.assert_outcomes(errors=1)
+    assert lines_with(result, "timeout: no answer within 10.2 s")
+
+
+def test_an_async_target_that_blocks_the_loop_is_said_and_the_run_ends(project: Project):
+    project.cases(SOME[:1])
+    project.write("conftest.py", OWN_TARGET.format(body="import time; time.sleep(3600)"))
+    project.configure("timeout = 0.2\nretries = 0")
+    result = project.run("--timeout", "90")
+    result.assert_outcomes(errors=1)
+    assert lines_with(result, "blocks the event loop")
+
+
+def test_a_metric_that_skips_is_an_error_of_its_case(project: Project):
+    project.cases(SOME[:1])
+    project.write(
+        "conftest.py",
+        "import pytest\nfrom pytest_rageval import metric\n"
+        '@metric(layer="L5", better="higher")\ndef own(obs):\n    pytest.skip("no")\n'
+        "def pytest_rageval_metrics(config):\n    return [own]\n",
+    )
+    result = project.run()
+    result.assert_outcomes(errors=1)
+    assert project.outcomes() == {"boil": "error"}
+
+
+def test_a_hook_that_raises_makes_the_record_an_error_too(project: Project):
+    project.cases(SOME[:1])
+    project.write("conftest.py", "def pytest_rageval_result(item, result):\n    raise ValueError('broken hook')\n")
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    record = project.records()["boil"]
+    assert (record["outcome"], record["error"]["kind"]) == ("error", "hook")
+
+
+@pytest.mark.parametrize("mode", ["--setup-only", "--setup-plan", "--collect-only"])
+def test_modes_that_run_no_test_ask_nothing_and_end_green(project: Project, mode: str):
+    project.cases(SOME)
+    project.write("bot.py", "def answer(question):\n    open('asked', 'a').write(question)\n    return 'x'\n")
+    assert project.run(mode).ret == 0
+    assert not (project.path / "asked").exists()
+    assert not project.runs
+
+
+def test_a_skipped_case_is_not_asked(project: Project):
+    project.cases([a_case("asked"), a_case("left-out")])
+    project.write(
+        "conftest.py",
+        "import pytest\ndef pytest_collection_modifyitems(items):\n"
+        "    for item in items:\n        if item.name == 'left-out':\n"
+        "            item.add_marker(pytest.mark.skip('later'))\n",
+    )
+    project.write("bot.py", "def answer(question):\n    open('asked', 'a').write('.')\n    return 'x'\n")
+    project.run().assert_outcomes(failed=1, skipped=1)
+    assert (project.path / "asked").read_text() == "."
