@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pytest_rageval.cases.conversion import Converted, case_from_record
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
-from pytest_rageval.cases.jsonl import JsonRow, json_rows
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.paired_files import Partner, find_partner
+from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Report, Unsound
 from pytest_rageval.model import EvalCase, Json, Source

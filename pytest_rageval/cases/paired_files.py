@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
-from pytest_rageval.cases.jsonl import JsonRow, json_rows
 from pytest_rageval.cases.keys import KEYS, Cell, Key
+from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Findings, Report, bad
 from pytest_rageval.model import Json

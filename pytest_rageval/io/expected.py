@@ -20,6 +20,8 @@ from typing import (
 
 _MOST_KEYS = 6
 """An object of more keys is called an object."""
+EXTRA = "extra"
+"""The field that keeps the members of an object that its type does not know; such an object may have any keys."""
 
 
 class Expects(NamedTuple):
@@ -57,7 +59,8 @@ def described(of: Any) -> str:
     if items := _items(of):
         return f"a list of {_plural(described(items))}" if items is not Any else "a list"
     keys = known_keys(of)
-    return f"{{{', '.join(keys)}}}" if 0 < len(keys) <= _MOST_KEYS else _WORDS.get(get_origin(of) or of, "an object")
+    is_listed = 0 < len(keys) <= _MOST_KEYS and EXTRA not in keys
+    return f"{{{', '.join(keys)}}}" if is_listed else _WORDS.get(get_origin(of) or of, "an object")
 
 
 def inner_type(of: Any, step: str | int) -> Any:
@@ -89,7 +92,8 @@ _WORDS = {str: "a string", bool: "true or false", int: "a whole number", float: 
 
 
 def _plural(word: str) -> str:
-    return f"{word.removeprefix('a ')}s" if word in ("a string", "a number", "a whole number") else word
+    is_plain = word in ("a string", "a number", "a whole number", "an object")
+    return f"{word.removeprefix('an ').removeprefix('a ')}s" if is_plain else word
 
 
 def _bare(of: Any) -> Any:

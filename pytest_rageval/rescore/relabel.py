@@ -15,7 +15,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.rescore.rescore import OBSERVATIONS, Lines
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
 from pytest_rageval.runs.reader import StoredRun, recorded_case
-from pytest_rageval.runs.records import CUT
+from pytest_rageval.runs.record_texts import CUT
 
 ASKED = ("question", "history", "contexts", "vaults", "folders")
 """What of a case went out to the system: an answer to something else is no answer to this."""

@@ -6,22 +6,17 @@ Sources: OpenAI's API reference, *The chat completion object*; Ollama's API refe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_rageval.errors import TargetError
-from pytest_rageval.model import Answer, Json
-from pytest_rageval.targets.values import (
-    Reader,
-    Wrong,
-    claim,
-    fields,
-    free,
-    list_of,
-    object_of,
-    shown_value,
-    text,
-    whole,
-)
+from pytest_rageval.model import NOTHING, Answer, Json
+from pytest_rageval.targets.values import Wrong, free, shown_value
+
+T = TypeVar("T")
+
+Reader = Callable[[Json, str], T]
+"""Takes a value and its path."""
+_MOST = 2**63
 
 REFUSAL = "refusal"
 """`abstain_reason` where the model declined in a field of its own."""
@@ -126,6 +121,89 @@ def _beside(**parts: Mapping[str, Any]) -> dict[str, Json]:
         for name, part in parts.items()
     }
     return {name: fields for name, fields in told.items() if fields}
+
+
+# ── single values ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def text(value: Json, path: str = "") -> str:
+    """A string that UTF-8 can hold."""
+    if not isinstance(value, str):
+        raise Wrong(path, value, "a string")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Wrong(path, value, "text without lone surrogates") from None
+    return value
+
+
+def claim(value: Json, path: str = "") -> bool:
+    """True or false, and nothing that merely looks like it."""
+    if isinstance(value, bool):
+        return value
+    raise Wrong(path, value, "true or false")
+
+
+def whole(value: Json, path: str = "") -> int:
+    """A whole number of at most 64 bits; 3.0 is one."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and value is not True and value is not False and -_MOST <= value < _MOST:
+        return value
+    raise Wrong(path, value, "a whole number")
+
+
+def an_object(value: Json, path: str = "") -> dict[str, Json]:
+    """A JSON object, where there must be one."""
+    if isinstance(value, dict):
+        return value
+    raise Wrong(path, value, "an object")
+
+
+def fields(data: Json, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:
+    """The fields of an object that are there, each read by its reader; all others, in their order, under `extra`."""
+    found: dict[str, Any] = {"extra": NOTHING}
+    unknown = {}
+    for name, value in an_object(data).items():
+        read = readers.get(name)
+        if read is None:
+            unknown[name] = value
+        elif value is not None:
+            found[name] = read(value, name)
+    if unknown:
+        found["extra"] = free(unknown)
+    return found
+
+
+def object_of(read: Callable[[dict[str, Json]], T]) -> Reader[T]:
+    """A reader of objects of one kind."""
+
+    def reader(value: Json, path: str) -> T:
+        data = an_object(value, path)
+        try:
+            return read(data)
+        except Wrong as wrong:
+            raise wrong.inside(path) from None
+
+    return reader
+
+
+def list_of(read: Callable[[Json], T]) -> Reader[tuple[T, ...]]:
+    """A reader of lists of things of one kind."""
+
+    def reader(value: Json, path: str) -> tuple[T, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise Wrong(path, value, "a list")
+        found = []
+        for position, one in enumerate(value):
+            try:
+                found.append(read(one))
+            except Wrong as wrong:
+                raise wrong.inside(f"{path}[{position}]") from None
+        return tuple(found)
+
+    return reader
 
 
 _MESSAGE: dict[str, Reader[Any]] = {"content": text, "refusal": text}

@@ -11,10 +11,10 @@ from typing import Annotated, cast
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
-from pytest_rageval.cases.jsonl import JsonRow, json_rows
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import Expects, known_keys
+from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, quoted
 from pytest_rageval.io.records import Name, RecordReader

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
 
 import pytest
 from pydantic import AfterValidator, Field
+from pydantic_core import core_schema
 
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Unsound
@@ -142,3 +144,68 @@ def test_a_record_with_problems_without_end_is_read_in_time():
     with pytest.raises(Unsound) as caught:
         RECORDS.read(record)
     assert (len(caught.value.findings.kept), caught.value.findings.more) == (20, 29_980)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    name: str
+    rank: int | None = None
+    is_cut: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    passages: tuple[Passage, ...] = ()
+
+
+PASSAGES = RecordReader[Passages](Passages, keeps_unknown=True)
+
+
+@pytest.mark.parametrize(
+    ("written", "passage"),
+    [
+        ({"name": "a", "rank": 1, "is_cut": True}, Passage("a", 1, True)),
+        ({"name": "a", "rank": None, "is_cut": None}, Passage("a")),
+        ({"name": "a", "author": "Kim", "year": None}, Passage("a", extra={"author": "Kim", "year": None})),
+        ({"name": "a", "extra": {"b": 1}}, Passage("a", extra={"extra": {"b": 1}})),
+    ],
+)
+def test_a_reader_may_keep_what_a_type_does_not_know(written: dict[str, Any], passage: Passage):
+    assert PASSAGES.read({"passages": [written]}) == Passages((passage,))
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ({"passages": [{"name": None}]}, "passages[0] has no name"),
+        ({"passages": [{"name": "a", "rank": "1"}]}, "passages[0].rank is '1' (a string), expected a whole number"),
+        ({"passages": ["a"]}, "passages[0] is 'a' (a string), expected an object"),
+        ({"passages": {}}, "passages is an object, expected a list of objects"),
+    ],
+)
+def test_what_is_wrong_with_such_a_type_is_said_as_of_any(written: dict[str, Any], problem: str):
+    with pytest.raises(Unsound) as caught:
+        PASSAGES.read(written)
+    assert [str(finding) for finding in caught.value.findings.kept] == [problem]
+
+
+def test_else_extra_is_a_field_like_any():
+    reader = RecordReader[Passages](Passages)
+    extra = {"extra": {"b": 1}}
+    assert reader.read({"passages": [{"name": "a", **extra}]}) == Passages((Passage("a", **extra),))
+    with pytest.raises(Unsound):
+        reader.read({"passages": [{"name": "a", "author": "Kim"}]})
+
+
+def test_a_type_may_be_read_by_a_schema_of_its_own():
+    def upper(value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError("is no name at all")
+        return value.upper()
+
+    reader = RecordReader[Passages](Passages, parts={str: core_schema.no_info_plain_validator_function(upper)})
+    assert reader.read({"passages": [{"name": "a"}]}) == Passages((Passage("A"),))
+    with pytest.raises(Unsound) as caught:
+        reader.read({"passages": [{"name": 1}]})
+    assert str(caught.value.findings.kept[0]) == "passages[0].name is no name at all"
