@@ -1,4 +1,4 @@
-"""CSV → records: the header names the keys; a cell is text, true or false, or JSON, as its key wants it, or absent."""
+"""Records of a CSV file: the header names the keys; a cell is text, a flag, or JSON, as its key wants it, or absent."""
 
 from __future__ import annotations
 
@@ -129,14 +129,14 @@ def _cells_up_to(size: int) -> Iterator[None]:
 
 
 def _reworded(error: csv.Error) -> str:
-    said = str(error)
-    if "unexpected end of data" in said:
+    message = str(error)
+    if "unexpected end of data" in message:
         return "the row has a quote that is never closed"
-    if "expected after" in said:
+    if "expected after" in message:
         return 'a closing quote is followed by text; double the quotes inside a cell ("")'
-    if "new-line character" in said:
+    if "new-line character" in message:
         return "a line ends with CR alone; end lines with LF or CRLF"
-    return f"not valid CSV: {said}"
+    return f"not valid CSV: {message}"
 
 
 # ── the header ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""What cases does a file hold, and what is wrong with it? Streaming, strict, everything of a file at once."""
+"""Files of cases, read as streams and strictly; everything that is wrong with one is reported at once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     if not converted and not of_references and not len(report):
         report.add(1, 1, "the file holds no case")
     problems = (*report.problems, *of_references)
-    return CaseFile(path, tuple([case for case, _ in converted]), problems, Counter([told for _, told in converted]))
+    return CaseFile(
+        path, tuple([case for case, _ in converted]), problems, Counter([spelling for _, spelling in converted])
+    )
 
 
 def looks_like_cases(path: Path) -> bool:

@@ -5,6 +5,7 @@ Where an empty list says nothing (*unlabelled*, not *nothing is expected*), it b
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
@@ -13,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from pytest_rageval.io.expected import Expects
+from pytest_rageval.io.json_limits import limits_broken
 from pytest_rageval.io.records import Name, RecordReader, becomes
 from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Json, Turn
 
@@ -53,19 +55,11 @@ def _iso_date(text: str) -> str:
     raise PydanticCustomError("date_type", "Input should be an ISO date")
 
 
-DEEPEST = 64
-"""How deep lists and objects may lie in one another: whoever shows the data later must not run out of stack."""
-_NESTS = frozenset({dict, list})
-
-
 def _not_too_deep(value: dict[str, Json]) -> dict[str, Json]:
-    level: list[Json] = [*value.values()]
-    for _ in range(DEEPEST):
-        if _NESTS.isdisjoint(map(type, level)):
-            return value
-        nests = [item for item in level if isinstance(item, (dict, list))]
-        level = [inner for nest in nests for inner in (nest.values() if isinstance(nest, dict) else nest)]
-    raise ValueError(f"is nested deeper than {DEEPEST} levels")
+    # A number of any length is kept as it is written: whoever shows the data later must not run out of stack.
+    if problem := limits_broken(value, max_bits=math.inf):
+        raise ValueError(problem)
+    return value
 
 
 Label = Annotated[str, AfterValidator(_unless_blank)]
