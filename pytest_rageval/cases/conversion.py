@@ -82,10 +82,11 @@ class _NotPlainError(Exception):
 
 def _parts_at_once(record: Mapping[str, Json]) -> _Parts:
     line = _without_nulls(record, KEYS)
-    inner = line.get("gold", NOTHING)
-    if not isinstance(inner, dict):
-        raise _NotPlainError
-    inner = _without_nulls(inner, IN_GOLD)
+    inner: Mapping[str, Json] = NOTHING
+    if "gold" in line:
+        if not isinstance(line["gold"], dict):
+            raise _NotPlainError
+        inner = _without_nulls(line["gold"], IN_GOLD)
     plan = _plan(tuple(line), tuple(inner))
     for key, kind in plan.kinds:
         if type(line[key]) is not kind:
