@@ -13,7 +13,7 @@ MAX_BITS = 1024
 """Of a whole number: no larger one has a float."""
 
 
-def limits_broken(value: Json, max_depth: int = MAX_DEPTH) -> str:
+def limits_broken(value: Json, max_depth: int = MAX_DEPTH, max_bits: float = MAX_BITS) -> str:
     """What of a strict JSON value no record can hold, as the end of a sentence; nothing where all can be held."""
     level: list[Any] = [[value]]
     for _ in range(max_depth + 1):
@@ -22,7 +22,7 @@ def limits_broken(value: Json, max_depth: int = MAX_DEPTH) -> str:
             kind = type(inner)
             if kind is dict or kind is list:
                 deeper.append(inner)
-            elif kind is int and inner.bit_length() > MAX_BITS:
+            elif kind is int and inner.bit_length() > max_bits:
                 return "holds a number of more than 300 digits"
         if not deeper:
             return ""

@@ -17,8 +17,9 @@ else's system that is no mistake.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast
 
@@ -33,8 +34,26 @@ from pytest_rageval.model import NOTHING, Json
 T = TypeVar("T")
 
 
-Name = Annotated[str, Field(pattern=r"[^\s\x1c-\x1f]"), Expects("a string", broken="is blank")]
+Name = Annotated[
+    str,
+    # Unicode, to pydantic's engine, has four separators less than Python; editors need not see them.
+    Field(pattern=r"[^\s\x1c-\x1f]", json_schema_extra={"pattern": r"\S"}),
+    Expects("a string", broken="is blank"),
+]
 """A string that is not blank."""
+
+
+def becomes(made: type) -> Callable[[type[T]], type[T]]:
+    """Decorates a dataclass that only declares how another one is read: it has the fields of `made`, more strictly."""
+
+    def mark(declared: type[T]) -> type[T]:
+        _BECOMES[declared] = made
+        return declared
+
+    return mark
+
+
+_BECOMES: dict[type, type] = {}
 
 
 class RecordReader(Generic[T]):
@@ -60,22 +79,32 @@ class RecordReader(Generic[T]):
         self._elsewhere = elsewhere
         self._strictness = _Strictness(parts, keeps_unknown)
 
-    def read(self, value: Json) -> T:
-        """The value that a record becomes; Unsound says all that is wrong with it, in the order of the record."""
+    def read(self, value: Json, context: Any = None) -> T:
+        """The value that a record becomes; Unsound says all that is wrong with it, in the order of the record.
+
+        Validators that take pydantic's ValidationInfo find `context` in it.
+        """
         try:
-            return self.validate(value)
+            return self.validate(value, context=context)
+        except ValidationError:
+            pass
+        try:
+            return self._validate_with_nulls(value, context=context)
         except ValidationError as error:
             raise Unsound(self.findings(error, value)) from None
 
     @cached_property
-    def validate(self) -> Callable[[Json], T]:
-        """The bare validator, for who can do without findings: raises pydantic's ValidationError."""
-        return SchemaValidator(self._strictness.applied(self._adapter.core_schema)).validate_python
+    def validate(self) -> Callable[..., T]:
+        """The quick reader, for who has another way where it raises pydantic's ValidationError: it stops at nulls."""
+        return self._validator(self._strictness)
 
     @cached_property
-    def schema(self) -> dict[str, Json]:
-        """JSON Schema of the type."""
-        return self._adapter.json_schema()
+    def _validate_with_nulls(self) -> Callable[..., T]:
+        # Apart, since looking for nulls is a call of ours for each object: one part in eight of reading a case.
+        return self._validator(replace(self._strictness, drops_nulls=True))
+
+    def _validator(self, strictness: _Strictness) -> Callable[..., T]:
+        return SchemaValidator(strictness.applied(self._adapter.core_schema)).validate_python
 
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
@@ -101,6 +130,13 @@ class RecordReader(Generic[T]):
         return findings
 
 
+def schemas_of(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Json]], dict[str, dict[str, Json]]]:
+    """JSON Schema of each type, and the definitions that they refer to below `#/$defs/`."""
+    adapters = [(name, "validation", TypeAdapter(of)) for name, of in types.items()]
+    schemas, root = TypeAdapter.json_schemas(cast("Any", adapters))
+    return {name: schema for (name, _), schema in schemas.items()}, root.get("$defs", {})
+
+
 # ── what pydantic says, in our words ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -124,8 +160,8 @@ def _flaw(details: Mapping[str, Any], record: Json, of: Any) -> _Flaw:
         parent = _follow(steps[:-1], record, of)
         path = (*parent.path, steps[-1])
         if kind in _UNKNOWN:
-            return _Flaw(path, known=known_keys(parent.of), is_unknown=True)
-        return _Flaw(path, is_missing=True)
+            return _Flaw(path, known=known_keys(parent.of), is_unknown=True, is_branch=parent.is_branch)
+        return _Flaw(path, is_missing=True, is_branch=parent.is_branch)
     place = _follow(steps, record, of)
     return _Flaw(place.path, _message(details, place.value, place.of), is_branch=place.is_branch)
 
@@ -183,15 +219,17 @@ class _Order:
     def __call__(self, flaw: _Flaw) -> list[float]:
         record, order = self._record, list[float]()
         for depth, step in enumerate(flaw.path):
-            if isinstance(record, Mapping):
+            is_object = isinstance(record, Mapping)
+            if flaw.is_missing and depth == len(flaw.path) - 1:
+                order.append(math.inf)
+            elif is_object:
                 above = flaw.path[:depth]
-                positions = self._positions.get(above)
-                if positions is None:
-                    positions = self._positions[above] = {key: position for position, key in enumerate(record)}
-                order.append(positions.get(step, len(positions)))
+                if above not in self._positions:
+                    self._positions[above] = {key: position for position, key in enumerate(record)}
+                order.append(self._positions[above][step])
             else:
                 order.append(int(step))
-            record = None if flaw.is_missing and depth == len(flaw.path) - 1 else record[step]
+            record = record.get(step) if is_object else record[step]
         return order
 
 
@@ -211,6 +249,7 @@ class _Strictness:
 
     parts: Mapping[Any, CoreSchema]
     keeps_unknown: bool
+    drops_nulls: bool = False
 
     def applied(self, schema: Any) -> Any:
         """The core schema, made strict, with all those in it."""
@@ -226,12 +265,31 @@ class _Strictness:
             schema.setdefault("strict", True)
         if kind == "float":
             schema.setdefault("allow_inf_nan", False)
+        if kind == "dataclass":
+            schema["cls"] = _BECOMES.get(schema["cls"], schema["cls"])
         keys = _object_keys(schema)
         if self.keeps_unknown and kind == "dataclass-args" and EXTRA in keys:
             return _others_in_extra(schema, keys - {EXTRA})
         if kind in ("typed-dict", "dataclass-args") and schema.get("extra_behavior") != "allow":
             schema["extra_behavior"] = "forbid"
-        return _null_is_absent(schema, keys) if keys else schema
+        if keys and (self.drops_nulls or self.keeps_unknown or _would_keep_nulls(schema)):
+            return _null_is_absent(schema, keys)
+        return schema
+
+
+def _would_keep_nulls(schema: Mapping[str, Any]) -> bool:
+    """May a null in an object become another value than what an absent key gives?"""
+    if schema["type"] != "dataclass-args":
+        return True
+    inner = [field["schema"] for field in schema["fields"]]
+    return any(
+        each["type"] in _TAKE_NULL or (each["type"] == "default" and each["schema"]["type"] in _TAKE_NULL)
+        for each in inner
+        if each.get("default", ...) is not None
+    )
+
+
+_TAKE_NULL = frozenset({"any", "nullable"})
 
 
 def _type_of(schema: Mapping[str, Any]) -> Any:
