@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pytest_rageval.io.expected import Expects
@@ -69,8 +69,12 @@ SomeNames = Annotated[Names, AfterValidator(_or_none)]
 Ids = Annotated[Names, AfterValidator(_once_each)]
 """A set that keeps its order: an id named twice is one gold."""
 SomeIds = Annotated[Ids, AfterValidator(_or_none)]
+_FILLED = {"type": "string", "pattern": r"\S"}
 Answers = Annotated[
-    SomeNames, BeforeValidator(_listed, json_schema_input_type=str | Names), Expects("a string or a list of strings")
+    SomeNames,
+    BeforeValidator(_listed),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": _FILLED}]}),
+    Expects("a string or a list of strings"),
 ]
 Grade = Annotated[float, Field(ge=-1e6, le=1e6), Expects("a number up to a million")]
 Grades = Annotated[dict[str, Grade], AfterValidator(_or_none), Expects("an object of grades by chunk id")]
