@@ -126,7 +126,8 @@ class RecordReader(Generic[T]):
             elif not flaw.is_missing:
                 findings.add(flaw.path, flaw.message)
             elif flaw.path not in mistyped:
-                findings.add(flaw.path[:-1], f"has no {flaw.path[-1]}")
+                last = flaw.path[-1]
+                findings.add(flaw.path[:-1], f"has no {last}" if isinstance(last, str) else "is too short")
         return findings
 
 
@@ -229,7 +230,11 @@ class _Order:
                 order.append(self._positions[above][step])
             else:
                 order.append(int(step))
-            record = record.get(step) if is_object else record[step]
+            if is_object:
+                record = record.get(step)
+            else:
+                position = int(step)
+                record = record[position] if isinstance(record, Sequence) and position < len(record) else None
         return order
 
 

@@ -192,6 +192,8 @@ def test_parts_that_are_wrong_or_do_not_make_the_key_are_refused(name, value, pr
         ({"cost_usd": float("inf")}, "judgement.cost_usd is Infinity, which is not a JSON number"),
         ({"cost_usd": -1}, "judgement: cost_usd is -1.0, expected a number of at least 0, or None"),
         ({"tokens_in": 10**400}, "tokens_in"),
+        ({"scale": [0]}, "judgement.scale is too short"),
+        ({"scale": []}, "judgement.scale is too short"),
         ({"reasoning": 7}, "judgement.reasoning is 7 (a number), expected a string"),
         (
             {"reasoning": "\ud83d"},
