@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.model import Anchor, EvalCase, Gold, Json
 
@@ -47,7 +47,7 @@ def case_from_mapping(record: Mapping[str, Json]) -> EvalCase:
     try:
         return _RECORDED.read(_with_answers(record))
     except Unsound as unsound:
-        raise CaseError(*(f"recorded case: {finding}" for finding in unsound.findings.kept)) from None
+        raise CaseError(*(f"recorded case: {_as_written(finding)}" for finding in unsound.findings.kept)) from None
 
 
 def content_hash(case: EvalCase) -> str:
@@ -125,3 +125,8 @@ def _with_answers(record: Json) -> Json:
     answer = gold["answer"]
     answers = [answer] if isinstance(answer, str) else answer
     return {**record, "gold": {key: value for key, value in gold.items() if key != "answer"} | {"answers": answers}}
+
+
+def _as_written(finding: Finding) -> Finding:
+    is_answer = finding.path[:2] == ("gold", "answers")
+    return finding._replace(path=("gold", "answer", *finding.path[2:])) if is_answer else finding

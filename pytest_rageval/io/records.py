@@ -91,7 +91,7 @@ class RecordReader(Generic[T]):
         try:
             return self._validate_with_nulls(value, context=context)
         except ValidationError as error:
-            raise Unsound(self.findings(error, value)) from None
+            raise Unsound(self.findings(error, value, context)) from None
 
     @cached_property
     def validate(self) -> Callable[..., T]:
@@ -110,8 +110,18 @@ class RecordReader(Generic[T]):
     def _adapter(self) -> TypeAdapter[T]:
         return TypeAdapter(self._of)
 
-    def findings(self, error: ValidationError, value: Json) -> Findings:
+    def findings(self, error: ValidationError, value: Json, context: Any = None) -> Findings:
         """What pydantic says of a record, in our words."""
+        if error.error_count() > _MOST_ERRORS:
+            try:
+                self._validate_with_nulls(_Beginning().of(value), context=context)
+            except ValidationError as of_beginning:
+                findings = self._in_our_words(of_beginning, value)
+                findings.more = error.error_count() - len(findings.kept)
+                return findings
+        return self._in_our_words(error, value)
+
+    def _in_our_words(self, error: ValidationError, value: Json) -> Findings:
         flaws = [_flaw(details, value, self._of) for details in error.errors(include_url=False, include_input=False)]
         flaws = sorted(_without_branches(flaws), key=_Order(value))
         unknown = [flaw for flaw in flaws if flaw.is_unknown][:MOST_OF_A_RECORD]
@@ -208,6 +218,31 @@ def _without_branches(flaws: Collection[_Flaw]) -> list[_Flaw]:
     kept: dict[tuple[Path, str], _Flaw] = {(flaw.path, flaw.message): flaw for flaw in flaws}
     around = {flaw.path[:length] for flaw in flaws for length in range(len(flaw.path)) if flaw.is_branch}
     return [flaw for flaw in kept.values() if not (flaw.is_branch and flaw.path in around)]
+
+
+_MOST_ERRORS = 1000
+"""Beyond so many only the beginning of a record is shown: each takes a kilobyte, 2 GB for a line of 4 MiB."""
+
+
+class _Beginning:
+    """Cuts the lists of a record, the first ones least: no key goes missing."""
+
+    def __init__(self) -> None:
+        self._room = _MOST_ERRORS
+
+    def of(self, value: Json) -> Json:
+        """The value with as many items as there is room for; each list keeps one."""
+        if isinstance(value, Mapping):
+            return {key: self.of(inner) for key, inner in value.items()}
+        if not isinstance(value, list):
+            return value
+        kept = []
+        for item in value:
+            self._room -= 1
+            kept.append(self.of(item))
+            if self._room <= 0:
+                break
+        return kept
 
 
 class _Order:

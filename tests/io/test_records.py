@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
 
 import pytest
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic_core import core_schema
 
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Unsound
-from pytest_rageval.io.records import Name, RecordReader
+from pytest_rageval.io.records import Name, RecordReader, becomes
 
 
 class Turn(NamedTuple):
@@ -209,3 +209,56 @@ def test_a_type_may_be_read_by_a_schema_of_its_own():
     with pytest.raises(Unsound) as caught:
         reader.read({"passages": [{"name": 1}]})
     assert str(caught.value.findings.kept[0]) == "passages[0].name is no name at all"
+
+
+def test_long_lists_of_problems_are_counted_and_the_first_ones_shown():
+    with pytest.raises(Unsound) as caught:
+        RECORDS.read({"tags": [1] * 5000, "flag": 1})
+    findings = caught.value.findings
+    assert [finding.path for finding in findings.kept] == [("tags", position) for position in range(20)]
+    assert findings.more == 4981
+
+
+def test_long_lists_whose_end_alone_is_wrong_are_shown_too():
+    with pytest.raises(Unsound) as caught:
+        RECORDS.read({"tags": ["a"] * 2000 + [1] * 2000})
+    assert caught.value.findings.kept[0].path == ("tags", 2000)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    value: float
+    note: str | None = "none"
+
+
+@becomes(Score)
+@dataclass(frozen=True, slots=True)
+class ScoreShape:
+    value: Annotated[float, Field(ge=0)]
+    note: str | None = "none"
+
+
+def test_a_shape_becomes_the_type_that_it_declares_the_reading_of():
+    assert RecordReader[Score](ScoreShape).read({"value": 1}) == Score(1.0)
+    assert RecordReader[tuple[Score, ...]](tuple[ScoreShape, ...]).read([{"value": 1}]) == (Score(1.0),)
+    assert wrong({"value": -1}, RecordReader(ScoreShape)) == [
+        "value is -1 (a number), expected greater than or equal to 0"
+    ]
+
+
+def test_null_gives_the_default_also_where_the_field_may_be_none():
+    assert RecordReader[Score](ScoreShape).read({"value": 1, "note": None}).note == "none"
+
+
+def within(value: int, info: ValidationInfo) -> int:
+    if value > info.context:
+        raise ValueError(f"is above {info.context}")
+    return value
+
+
+def test_validators_see_the_context_of_one_reading():
+    reader = RecordReader[int](Annotated[int, AfterValidator(within)])
+    assert reader.read(3, context=3) == 3
+    with pytest.raises(Unsound) as caught:
+        reader.read(3, context=2)
+    assert str(caught.value.findings.kept[0]) == "is above 2"
