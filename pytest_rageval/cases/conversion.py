@@ -1,26 +1,25 @@
-"""How does one record become one case? Strictly: every key is known, every value what it should be, or it is said.
+"""One record of a case file becomes one case: its keys are brought to their parts, which pydantic reads at once.
 
-Nearly all records are sound: they are taken at once. Any other is taken again with care, which notes where each part
-came from, and so knows everything that is wrong, and where.
+A record that cannot be read so is read again key by key, by the same declarations: that knows everything that is wrong
+with it and where, and brings together what two keys say of one part.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pytest_rageval.cases.canonical import case_to_mapping, written_small
-from pytest_rageval.cases.fields import CarefulDraft, CaseDraft, Field, agreed
-from pytest_rageval.cases.shapes import Reader
-from pytest_rageval.cases.spellings.layers import GOLD, LIFTED
-from pytest_rageval.cases.spellings.spelling import FIELDS, SPELLINGS, spelling_of
-from pytest_rageval.io.messages import Unsound, bad
-from pytest_rageval.model import NOTHING, EvalCase, Gold, Json, Source
+from pydantic import ValidationError
 
-_NO_GOLD = Gold()
-_IN_GOLD = tuple(f"gold.{key}" for key in GOLD)
+from pytest_rageval.cases.canonical import case_to_mapping, written_small
+from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, spelling_of
+from pytest_rageval.cases.rules import contradictions, with_what_follows
+from pytest_rageval.cases.shapes import CASES
+from pytest_rageval.io.messages import Findings, Path, Unsound, spelled
+from pytest_rageval.model import NOTHING, NOWHERE, EvalCase, Json, Source
 
 Converted = tuple[EvalCase, tuple[str, ...]]
 """A case, and the spellings that its line combines."""
@@ -29,130 +28,248 @@ Converted = tuple[EvalCase, tuple[str, ...]]
 def case_from_record(record: dict[str, Json], source: Source) -> Converted:
     """Read one record of a case file; Unsound says all that is wrong with it."""
     try:
-        draft = draft_at_once(record)
-    except Unsound:
-        draft = draft_with_care(record)
-    case, gold = draft.case, draft.gold
-    if "id" not in case:
-        case["id"] = _hash_id(draft)
-    return EvalCase(**case, gold=Gold(**gold) if gold else _NO_GOLD, source=source), draft.spelling
+        parts = _parts_at_once(record)
+        case = _case(parts, source, CASES.validate)
+        if next(contradictions(case, parts.given), None) is None:
+            return case, parts.spelling
+    except (_NotPlainError, ValidationError):
+        pass
+    parts = _parts_with_care(record)
+    return _case(parts, source, CASES.read), parts.spelling
 
 
-def _hash_id(draft: CaseDraft) -> str:
+class _Parts(NamedTuple):
+    """What a record says of each field of EvalCase and of Gold, as it is written there.
+
+    given     the keys of the record that are there and not null
+    spelling  the spellings that they combine
+    """
+
+    case: dict[str, Json]
+    gold: dict[str, Json]
+    given: Collection[str]
+    spelling: tuple[str, ...]
+
+
+def _case(parts: _Parts, source: Source, read: Callable[[Json], EvalCase]) -> EvalCase:
+    case, gold = parts.case, parts.gold
+    case["source"] = source if "id" in case else NOWHERE  # the hash that serves as an id is of the content alone
+    if "layers" in parts.spelling:
+        case.setdefault("requires_kg", True)
+    # Not where it is wrong: that is still to be said.
+    if not _PREFIXES.isdisjoint(parts.given) and gold.get("ids_are_prefixes", False) is False:
+        gold["ids_are_prefixes"] = True
+    if gold:
+        case["gold"] = gold
+    made = with_what_follows(read(case), parts.given)
+    return made if "id" in case else replace(made, id=_hash_id(made), source=source)
+
+
+_PREFIXES = frozenset({"relevant_ids", "irrelevant_ids"})
+
+
+def _hash_id(nameless: EvalCase) -> str:
     """Twelve hex digits from the content: the same however the row is spelled, and wherever it stands."""
-    nameless = EvalCase(id="", **draft.case, gold=Gold(**draft.gold))
     return hashlib.sha256(written_small(case_to_mapping(nameless)).encode()).hexdigest()[:12]
-
-
-# ── with care ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def draft_with_care(record: dict[str, Json]) -> CaseDraft:
-    """The draft of a record; Unsound says all that is wrong with it."""
-    draft = CarefulDraft()
-    case, gold = draft.case, draft.gold
-    draft.given = draft.take(record, FIELDS, (), _IN_GOLD)
-    in_gold = draft.take(gold.pop("gold"), GOLD, ("gold",)) if "gold" in gold else set()
-    if "metadata" in case:
-        draft.take({key: case["metadata"][key] for key in LIFTED if key in case["metadata"]}, LIFTED, ("metadata",))
-        case["metadata"] = {key: value for key, value in case["metadata"].items() if key not in LIFTED}
-    draft.say_contested()
-    draft.spelling = spelling_of(draft.given, in_gold)
-    for spelling in SPELLINGS.values():
-        spelling.settle(draft)
-    if "question" not in case and "question" not in draft.broken:
-        draft.findings.add((), "question is missing")
-    if draft.findings.kept:
-        raise Unsound(draft.findings)
-    return draft
 
 
 # ── at once ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_Steps = tuple[tuple[str, str, Reader], ...]
-"""Which key gives which part, through which reader."""
+
+class _NotPlainError(Exception):
+    """The record has to be read key by key: something is wrong with it, or two keys give one part."""
 
 
-def draft_at_once(record: Mapping[str, Json]) -> CaseDraft:
-    """The draft of a plainly sound record; Unsound of any other, without saying what is wrong, or whether anything is.
-
-    Two keys that disagree, or one object that says a part twice, are not plain.
-    """
-    line = _without_nulls(record, FIELDS)
-    inner = line.get("gold", NOTHING)
-    if not isinstance(inner, dict):
-        raise bad("has a gold that is no object")
-    inner = _without_nulls(inner, GOLD)
+def _parts_at_once(record: Mapping[str, Json]) -> _Parts:
+    line = _without_nulls(record, KEYS)
+    inner: Mapping[str, Json] = NOTHING
+    if "gold" in line:
+        if not isinstance(line["gold"], dict):
+            raise _NotPlainError
+        inner = _without_nulls(line["gold"], IN_GOLD)
     plan = _plan(tuple(line), tuple(inner))
-    draft = CaseDraft(plan.given, plan.spelling)
-    draft.case = case = {part: read(line[key]) for key, part, read in plan.case}
-    draft.gold = gold = {part: read(line[key]) for key, part, read in plan.gold}
-    if plan.in_gold:
-        _add({part: read(inner[key]) for key, part, read in plan.in_gold}, gold)
-    if "metadata" in case and not LIFTED.keys().isdisjoint(case["metadata"]):
+    for key, kind in plan.kinds:
+        if type(line[key]) is not kind:
+            raise _NotPlainError
+    case = {part: line[key] for key, part in plan.case}
+    gold = {part: line[key] for key, part in plan.gold}
+    if inner:
+        gold |= {part: inner[key] for key, part in plan.in_gold}
+    if "metadata" in case:
         _lift(case)
-    for settle in plan.rules:
-        settle(draft)
-    return draft
+    if "tag" in case:
+        _join_tag(case)
+    return _Parts(case, gold, plan.given, plan.spelling)
+
+
+_Steps = tuple[tuple[str, str], ...]
+"""Which key gives which part."""
 
 
 class _Plan(NamedTuple):
-    """How lines with the same keys become drafts: parts of the case, gold on the line, gold in its `gold` object."""
+    """How lines with the same keys become parts: of the case, of its gold on the line and in the `gold` object.
+
+    `kinds` are the keys whose type is narrower than the part's.
+    """
 
     given: Set[str]
     spelling: tuple[str, ...]
     case: _Steps
     gold: _Steps
     in_gold: _Steps
-    rules: tuple[Callable[[CaseDraft], None], ...]
+    kinds: tuple[tuple[str, type], ...]
 
 
 @lru_cache(maxsize=512)  # what raises is not kept: plans have known keys only, and so are small
 def _plan(given: tuple[str, ...], in_gold: tuple[str, ...]) -> _Plan:
-    """The plan for lines with these keys, none of them null; Unsound if a key is not known, or the question missing."""
-    if not (FIELDS.keys() >= set(given) and GOLD.keys() >= set(in_gold)):
-        raise bad("has an unknown key")
-    case = _steps({key: FIELDS[key] for key in given if not FIELDS[key].is_gold})
-    gold = _steps({key: FIELDS[key] for key in given if FIELDS[key].is_gold and key != "gold"})
-    inner = _steps({key: GOLD[key] for key in in_gold})
-    if "question" not in {part for _, part, _ in case}:
-        raise bad("has no question")
-    parts = {FIELDS[key].part for key in given} | {GOLD[key].part for key in in_gold}
-    rules = tuple(one.settle for one in SPELLINGS.values() if not one.settled.isdisjoint(parts))
-    return _Plan(frozenset(given), spelling_of(given, in_gold), case, gold, inner, rules)
+    """The plan for lines with these keys, none of them null."""
+    if not (KEYS.keys() >= set(given) and IN_GOLD.keys() >= set(in_gold)):
+        raise _NotPlainError
+    keys = [*((name, KEYS[name]) for name in given if name != "gold"), *((name, IN_GOLD[name]) for name in in_gold)]
+    if len({key.part for _, key in keys}) < len(keys):
+        raise _NotPlainError
+    return _Plan(
+        frozenset(given),
+        spelling_of(given, in_gold),
+        tuple((name, key.part) for name, key in keys[: len(keys) - len(in_gold)] if not key.is_gold),
+        tuple((name, key.part) for name, key in keys[: len(keys) - len(in_gold)] if key.is_gold),
+        tuple((name, IN_GOLD[name].part) for name in in_gold),
+        tuple((name, key.kind) for name, key in keys if key.of),
+    )
 
 
-def _steps(fields: Mapping[str, Field]) -> _Steps:
-    if len({field.part for field in fields.values()}) < len(fields):
-        raise bad("has two keys for one part")
-    return tuple((key, field.part, field.shape.read) for key, field in fields.items())
-
-
-def _without_nulls(record: Mapping[str, Json], fields: Mapping[str, Field]) -> Mapping[str, Json]:
+def _without_nulls(record: Mapping[str, Json], keys: Mapping[str, Key]) -> Mapping[str, Json]:
     """The same object without the keys that are null, which must be known nevertheless."""
     if None not in record.values():
         return record
-    if not record.keys() <= fields.keys():
-        raise bad("has an unknown key")
+    if not record.keys() <= keys.keys():
+        raise _NotPlainError
     return {key: value for key, value in record.items() if value is not None}
 
 
-def _lift(case: dict[str, Any]) -> None:
+def _lift(case: dict[str, Json]) -> None:
     """Move what the metadata say of the case to where it belongs."""
-    case["metadata"] = metadata = {**case["metadata"]}
-    lifted = {key: metadata.pop(key) for key in LIFTED if key in metadata}
-    _add({key: LIFTED[key].shape.read(value) for key, value in lifted.items() if value is not None}, case)
-
-
-def _add(parts: Mapping[str, Any], into: dict[str, Any]) -> None:
-    """Add parts to others, with which they must agree; a part that is None says nothing."""
-    if into.keys().isdisjoint(parts):
-        into.update(parts)
+    metadata = case["metadata"]
+    if not isinstance(metadata, dict):
+        raise _NotPlainError
+    if LIFTED.keys().isdisjoint(metadata):
         return
-    for name, part in parts.items():
-        if into.get(name) is None:
-            into[name] = part
-        elif part is not None:
-            into[name] = agreed(name, into[name], part)
-            if into[name] is None:
-                raise bad("is said differently by two keys")
+    for key in LIFTED.keys() & metadata.keys():
+        if metadata[key] is None:
+            continue
+        if key in case:
+            raise _NotPlainError
+        case[key] = metadata[key]
+    case["metadata"] = {key: value for key, value in metadata.items() if key not in LIFTED}
+
+
+def _join_tag(case: dict[str, Json]) -> None:
+    """One label joins the tags; a blank one says nothing."""
+    tag, tags = case.pop("tag"), case.get("tags", [])
+    if not isinstance(tags, list):
+        raise _NotPlainError
+    if tag and not tag.isspace() and tag not in tags:
+        case["tags"] = [*tags, tag]
+
+
+# ── with care ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _parts_with_care(record: dict[str, Json]) -> _Parts:
+    """The parts of a record; Unsound says all that is wrong with it."""
+    claims = _Claims()
+    given = claims.take(record, KEYS, (), _NAMES_IN_GOLD)
+    inner = claims.case.pop("in_gold", {})
+    in_gold = claims.take(inner, IN_GOLD, ("gold",))
+    if "metadata" in claims.case:
+        metadata = claims.case["metadata"]
+        claims.take({key: metadata[key] for key in LIFTED if key in metadata}, LIFTED, ("metadata",))
+        claims.case["metadata"] = {key: value for key, value in metadata.items() if key not in LIFTED}
+    if "tag" in claims.case:
+        _join_tag(claims.case)
+    claims.say_contested()
+    parts = _Parts(claims.case, claims.gold, given, spelling_of(given, in_gold))
+    sound = parts._replace(case={"question": "?", "id": "?"} | claims.case, gold={**claims.gold})
+    if "answerable" in claims.broken:
+        sound = sound._replace(given=given - {"answerable"})
+    case = _case(sound, NOWHERE, CASES.read)
+    for (part, *steps), message in contradictions(case, sound.given, claims.broken):
+        claims.findings.add((*claims.origins[str(part)], *steps), message)
+    if "question" not in claims.case and "question" not in claims.broken:
+        claims.findings.add((), "question is missing")
+    if claims.findings:
+        raise Unsound(claims.findings)
+    return parts
+
+
+_NAMES_IN_GOLD = tuple(f"gold.{key}" for key in IN_GOLD)
+
+
+class _Claims:
+    """What the keys of one record say of its parts: each key read by itself, with everything that is wrong.
+
+    case, gold  the parts as they are written, None and unsound values left out
+    origins     where each part stands in the record
+    broken      parts that a key gave and that could not be read
+    """
+
+    def __init__(self) -> None:
+        self.findings = Findings()
+        self.case: dict[str, Json] = {}
+        self.gold: dict[str, Json] = {}
+        self.origins: dict[str, Path] = {}
+        self.broken: set[str] = set()
+        self._read: dict[str, Any] = {}
+        self._contested: list[tuple[str, Path]] = []
+
+    def take(
+        self, record: Mapping[str, Json], keys: Mapping[str, Key], above: Path, elsewhere: Collection[str] = ()
+    ) -> Set[str]:
+        """Read all keys of an object that stands at `above`; the ones that are known and not null.
+
+        `elsewhere` are names worth suggesting for an unknown key beside those of `keys`.
+        """
+        for name, value in record.items():
+            key = keys.get(name)
+            if key is None:
+                self.findings.unknown((*above, name), {*keys, *elsewhere}, "" if above else _remedy(name))
+            elif value is not None:
+                self._take_part(key, value, (*above, name))
+        return {name for name, value in record.items() if value is not None and name in keys}
+
+    def _take_part(self, key: Key, value: Json, path: Path) -> None:
+        part, into = key.part, self.gold if key.is_gold else self.case
+        try:
+            read = key.read(value)
+        except Unsound as unsound:
+            self.findings.include(path, unsound.findings)
+            self.broken.add(part)
+            return
+        if read is None:
+            return
+        if part not in into:
+            into[part], self._read[part], self.origins[part] = value, read, path
+        elif not _agree(part, self._read[part], read):
+            self._contested.append((part, path))
+        elif part == "answers" and len(read) > len(self._read[part]):
+            into[part], self._read[part] = value, read
+
+    def say_contested(self) -> None:
+        """Note the parts about which two keys disagree."""
+        for part, path in self._contested:
+            first = spelled(self.origins[part])
+            self.findings.add(path, f"differs from {first}, which says the same thing; keep one")
+
+
+def _agree(part: str, first: Any, second: Any) -> bool:
+    """Do two keys say the same of a part? Also where one repeats one answer of the other's list."""
+    if first == second:
+        return True
+    fewer, more = sorted((first, second), key=len) if part == "answers" else ([], [])
+    return len(fewer) == 1 and fewer[0] in more
+
+
+def _remedy(key: str) -> str:
+    if key == "source":
+        return "it is filled in while the file is read; leave it out"
+    return "put what is your own into 'metadata'"

@@ -1,17 +1,16 @@
-"""CSV → records: the header names the keys; a cell is text, true or false, or JSON, as its key wants it, or absent."""
+"""Records of a CSV file: the header names the keys; a cell is text, a flag, or JSON, as its key wants it, or absent."""
 
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from pytest_rageval.cases.fields import Field
+from pytest_rageval.cases.keys import Cell
 from pytest_rageval.io.lines import Line
 from pytest_rageval.io.messages import Path, Report, closest, quoted
-from pytest_rageval.io.strict_json import Positions, RefusedJson, parse, reworded
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
 
@@ -35,7 +34,7 @@ class CsvRow(NamedTuple):
 
 
 def csv_rows(
-    lines: Iterator[Line], report: Report, known: Mapping[str, Field], needed: Sequence[Sequence[str]], max_bytes: int
+    lines: Iterator[Line], report: Report, known: Mapping[str, Cell], needed: Sequence[Sequence[str]], max_bytes: int
 ) -> Iterator[CsvRow]:
     """The records of a CSV file with a header.
 
@@ -130,21 +129,21 @@ def _cells_up_to(size: int) -> Iterator[None]:
 
 
 def _reworded(error: csv.Error) -> str:
-    said = str(error)
-    if "unexpected end of data" in said:
+    message = str(error)
+    if "unexpected end of data" in message:
         return "the row has a quote that is never closed"
-    if "expected after" in said:
+    if "expected after" in message:
         return 'a closing quote is followed by text; double the quotes inside a cell ("")'
-    if "new-line character" in said:
+    if "new-line character" in message:
         return "a line ends with CR alone; end lines with LF or CRLF"
-    return f"not valid CSV: {said}"
+    return f"not valid CSV: {message}"
 
 
 # ── the header ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _is_header(
-    header: Sequence[str], table: _Table, known: Mapping[str, Field], needed: Sequence[Sequence[str]]
+    header: Sequence[str], table: _Table, known: Mapping[str, Cell], needed: Sequence[Sequence[str]]
 ) -> bool:
     """Can rows be read by this first row? If not, all of why is reported."""
     report, line = table.report, table.start
@@ -174,7 +173,7 @@ def _is_header(
 
 
 def _record(
-    names: Sequence[str], cells: Sequence[str], table: _Table, known: Mapping[str, Field]
+    names: Sequence[str], cells: Sequence[str], table: _Table, known: Mapping[str, Cell]
 ) -> dict[str, Json] | None:
     """The cells by column, empty ones left out; None if one of them cannot be read."""
     record: dict[str, Json] = {}
@@ -182,7 +181,7 @@ def _record(
     for position, (name, cell) in enumerate(zip(names, cells, strict=True)):
         if not cell or cell.isspace():
             continue
-        written = known[name].shape.in_cell
+        written = known[name]
         if written == "text":
             record[name] = cell
             continue
@@ -208,16 +207,15 @@ def _json(cell: str) -> tuple[str, Json]:
     """What is wrong with a cell of JSON, and its value."""
     try:
         return "", parse(cell)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno} of the cell"
-        return f"is {quoted(cell, 40)}, expected JSON: {reworded(error)} at {place}", None
-    except RecursionError:
-        return "is nested too deep", None
-    except RefusedJson:
-        column, message = Positions(cell).oddities[0]
-        return f"is not strict JSON: {message} (at character {column} of the cell)", None
-    except ValueError:  # int() refuses thousands of digits
-        return "holds a number of thousands of digits", None
+    except StrictJsonError as error:
+        offset, message = error.oddities[0]
+        if error.kind == "size":
+            return message, None
+        if error.kind == "strictness":
+            return f"is not strict JSON: {message} (at character {offset + 1} of the cell)", None
+        line, column = error.place(offset)
+        place = f"line {line}, column {column} of the cell"
+        return f"is {quoted(cell, 40)}, expected JSON: {message} at {place}", None
 
 
 def cell_column(text: str, position: int) -> int:

@@ -1,4 +1,4 @@
-"""What cases does a file hold, and what is wrong with it? Streaming, strict, everything of a file at once."""
+"""Files of cases, read as streams and strictly; everything that is wrong with one is reported at once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pytest_rageval.cases.conversion import Converted, case_from_record
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
-from pytest_rageval.cases.jsonl import JsonRow, json_rows
+from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.paired_files import Partner, find_partner
-from pytest_rageval.cases.spellings.spelling import FIELDS
+from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Report, Unsound
 from pytest_rageval.model import EvalCase, Json, Source
@@ -52,7 +52,9 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     if not converted and not of_references and not len(report):
         report.add(1, 1, "the file holds no case")
     problems = (*report.problems, *of_references)
-    return CaseFile(path, tuple([case for case, _ in converted]), problems, Counter([told for _, told in converted]))
+    return CaseFile(
+        path, tuple([case for case, _ in converted]), problems, Counter([spelling for _, spelling in converted])
+    )
 
 
 def looks_like_cases(path: Path) -> bool:
@@ -73,7 +75,7 @@ def looks_like_cases(path: Path) -> bool:
 def _rows(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | Iterator[CsvRow]:
     lines = read_lines(path, report, max_bytes)
     if path.suffix.lower() == ".csv":
-        return csv_rows(lines, report, FIELDS, [("question", "query")], max_bytes)
+        return csv_rows(lines, report, CELLS, [("question", "query")], max_bytes)
     return json_rows(lines, report)
 
 

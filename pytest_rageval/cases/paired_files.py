@@ -1,20 +1,34 @@
-"""Questions in one file, references in another: which belong together, and what stands in one of them only?"""
+"""Questions in one file and references in another, joined on id; what stands in one of them only is a problem."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
-from pytest_rageval.cases.fields import COMMON, Field
-from pytest_rageval.cases.jsonl import JsonRow, json_rows
-from pytest_rageval.cases.spellings.reference import FIELDS as REFERENCE
+from pytest_rageval.cases.keys import Cell
+from pytest_rageval.cases.shapes import Label
+from pytest_rageval.io.expected import known_keys
+from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
-from pytest_rageval.io.messages import Findings, Report, bad
+from pytest_rageval.io.messages import Findings, Report, Unsound, bad
+from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.model import Json
 
 _SUFFIXES = (".csv", ".jsonl")
-_KNOWN: Mapping[str, Field] = {"id": COMMON["id"], "reference": REFERENCE["reference"]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A line of a file of references."""
+
+    id: Name | None = None
+    reference: Label | None = None
+
+
+_REFERENCES = RecordReader[_Reference](_Reference)
+_CELLS: Mapping[str, Cell] = dict.fromkeys(known_keys(_Reference), "text")
 
 
 def find_partner(questions: Path, report: Report, name: Callable[[Path], str], max_bytes: int) -> Partner | None:
@@ -50,7 +64,7 @@ class Partner:
         lines = read_lines(path, report, max_bytes)
         rows: Iterator[JsonRow] | Iterator[CsvRow] = json_rows(lines, report)
         if path.suffix == ".csv":
-            rows = csv_rows(lines, report, _KNOWN, [("id",), ("reference",)], max_bytes)
+            rows = csv_rows(lines, report, _CELLS, [("id",), ("reference",)], max_bytes)
         for row in rows:
             self._take(row)
 
@@ -79,11 +93,10 @@ class Partner:
 
     def _take(self, row: JsonRow | CsvRow) -> None:
         findings = Findings()
-        for key, value in row.record.items():
-            if key not in _KNOWN:
-                findings.unknown((key,), _KNOWN)
-            elif value is not None:
-                findings.include_from(key, value, _KNOWN[key].shape.read)
+        try:
+            _REFERENCES.read(row.record)
+        except Unsound as unsound:
+            findings = unsound.findings
         # A blank cell or string is a reference that says nothing; a key that is not there was forgotten.
         if isinstance(row, JsonRow) and row.record.get("reference") is None:
             findings.add((), "reference is missing")

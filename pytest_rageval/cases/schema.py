@@ -1,91 +1,68 @@
-"""What may stand on a line of a JSONL case file, as JSON Schema, so that editors complete and check it?"""
+"""JSON Schema of one line of a JSONL case file, so that editors complete and check it; from what reads the line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from pytest_rageval.cases.fields import Field
-from pytest_rageval.cases.spellings.layers import GOLD
-from pytest_rageval.cases.spellings.spelling import FIELDS
+from pytest_rageval.cases.keys import IN_GOLD, KEYS, Key
+from pytest_rageval.io.records import schemas_of
 from pytest_rageval.model import Json
 
 
 def case_schema() -> dict[str, Json]:
     """JSON Schema (draft 2020-12) of one line. What ties lines or fields together is checked by loading alone."""
-    properties = _properties(FIELDS)
-    properties["gold"] = _nullable(
-        {"type": "object", "additionalProperties": False, "properties": _properties(GOLD)}, FIELDS["gold"].about
-    )
-    named = {"type": "string", "pattern": r"\S"}
+    keys: dict[str, Key] = {**KEYS, **{f"gold.{name}": key for name, key in IN_GOLD.items()}}
+    schemas, definitions = schemas_of({name: key.value_type for name, key in keys.items()})
+    properties = {name: _nullable(_tidy(schemas[name]), key.about) for name, key in keys.items()}
+    in_gold = {name: properties.pop(f"gold.{name}") for name in IN_GOLD}
+    gold = {"type": "object", "additionalProperties": False, "properties": in_gold}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "RAG evaluation case",
         "description": "One question and all that is known to be right about it. null equals absent.",
         "type": "object",
         "additionalProperties": False,
-        "properties": properties,
-        "anyOf": [
-            {"required": ["question"], "properties": {"question": named}},
-            {"required": ["query"], "properties": {"query": named}},
-        ],
-        "$defs": _definitions(),
+        "properties": properties | {"gold": _nullable(gold, KEYS["gold"].about)},
+        "anyOf": [{"required": [name], "properties": {name: schemas[name]}} for name in ("question", "query")],
+        "$defs": {_short(name): _tidy(schema) for name, schema in definitions.items()},
     }
 
 
-def _properties(fields: Mapping[str, Field]) -> dict[str, Json]:
-    return {key: _nullable(one.shape.schema, one.about) for key, one in fields.items()}
+def _tidy(schema: Any) -> Any:
+    """Without generated titles and defaults; what need not be there may be null, and no other key may stand there."""
+    if isinstance(schema, list):
+        return [_tidy(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    tidy = {key: _tidy(inner) for key, inner in schema.items() if key not in ("title", "default", "properties")}
+    if "$ref" in schema:
+        return {**tidy, "$ref": _short(schema["$ref"])}
+    if "properties" in schema:
+        needed = schema.get("required", ())
+        inner = {name: _tidy(each) for name, each in schema["properties"].items()}
+        tidy["properties"] = {name: each if name in needed else _nullable(each) for name, each in inner.items()}
+        tidy["additionalProperties"] = False
+    elif tidy.get("additionalProperties") is True:
+        del tidy["additionalProperties"]
+    return tidy
 
 
-def _nullable(schema: Mapping[str, Json], about: str) -> dict[str, Json]:
-    if isinstance(schema.get("type"), str):
-        return {"description": about, **schema, "type": [schema["type"], "null"]}
-    if "enum" in schema:
-        return {"description": about, "enum": [*schema["enum"], None]}
-    return {"description": about, "anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
+def _short(name: str) -> str:
+    """`#/$defs/AnchorShape` → `#/$defs/anchor`."""
+    above, slash, last = name.rpartition("/")
+    return f"{above}{slash}{last.removesuffix('Shape').lower()}"
 
 
-def _definitions() -> dict[str, Json]:
-    text, filled = {"type": "string"}, {"type": "string", "pattern": r"\S"}
-    return {
-        "anchor": {
-            "type": "object",
-            "description": "A place in a document.",
-            "additionalProperties": False,
-            "required": ["rel_path"],
-            "properties": {
-                "rel_path": {**filled, "description": "Path of the document, as the system reports it."},
-                "heading_path": {
-                    "type": ["string", "null"],
-                    "description": "Headings from the top, '# Setup > ## Linux'; what lies below matches too.",
-                },
-                "snippets": {
-                    "type": ["array", "null"],
-                    "items": filled,
-                    "description": "Passages, one of which the chunk must hold.",
-                },
-                "date": {
-                    "type": ["string", "null"],
-                    "description": "ISO date of what the place says: 2024, 2024-05, 2024-05-31.",
-                },
-            },
-        },
-        "edge": {
-            "description": "'subject -predicate-> object', 'subject|predicate|object', or an object.",
-            "anyOf": [
-                text,
-                {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["subject", "predicate", "object"],
-                    "properties": dict.fromkeys(("subject", "predicate", "object"), filled),
-                },
-            ],
-        },
-        "turn": {
-            "type": "object",
-            "description": "One earlier turn of the conversation.",
-            "additionalProperties": False,
-            "required": ["role", "text"],
-            "properties": {"role": {**filled, "description": "user, assistant, …"}, "text": text},
-        },
-    }
+def _nullable(schema: Mapping[str, Json], about: str = "") -> dict[str, Json]:
+    described = {"description": about} if about else {}
+    described |= {"description": schema["description"]} if "description" in schema and not about else {}
+    rest = {key: inner for key, inner in schema.items() if key != "description"}
+    if "enum" in rest:
+        return {**described, "enum": [*rest["enum"], None]}
+    if isinstance(rest.get("type"), str):
+        return {**described, **rest, "type": [rest["type"], "null"]}
+    alternatives = [each for each in rest.get("anyOf", [rest]) if each != {"type": "null"}]
+    if len(alternatives) == 1 and "type" in alternatives[0]:
+        return _nullable({**alternatives[0], **described})
+    return {**described, "anyOf": [*alternatives, {"type": "null"}]}

@@ -1,306 +1,206 @@
-"""What may a value be? Strict readers: a JSON value in; out what the model keeps, or Unsound with all that is wrong.
+"""What the parts of a case may hold, declared once: reading, its messages and the JSON Schema follow from it.
 
-A reader never sees null. It converts nothing silently: a number is not a string, a string is not a list of one.
-Nearly all values are sound, so a reader tries that first, and looks for what is wrong only when it is not.
+Where an empty list says nothing (*unlabelled*, not *nothing is expected*), it becomes None.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
 
-from pytest_rageval.io.messages import Findings, Unsound, bad, closest, wrong
-from pytest_rageval.model import Anchor, Edge, Json, Turn
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
-Reader = Callable[[Json], Any]
-"""From a JSON value to what the model keeps, or to None where the value says nothing; raises Unsound."""
+from pytest_rageval.io.expected import Expects
+from pytest_rageval.io.json_limits import limits_broken
+from pytest_rageval.io.records import Name, RecordReader, becomes
+from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Json, Turn
 
 T = TypeVar("T")
 
-
-class Shape(NamedTuple):
-    """One kind of value: how it is read, what JSON Schema says of it, and how it is written in a CSV cell."""
-
-    read: Reader
-    schema: Mapping[str, Json]
-    in_cell: Literal["text", "flag", "json"] = "json"
+# ── values ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-# ── one value ─────────────────────────────────────────────────────────────────────────────────────────────────
+def _or_none(value: T) -> T | None:
+    return value or None
 
 
-def read_text(value: Json) -> str:
-    """Any string."""
-    if isinstance(value, str):
-        return value
-    raise wrong(value, "a string")
+def _unless_blank(text: str) -> str | None:
+    return text if text and not text.isspace() else None
 
 
-def read_name(value: Json) -> str:
-    """A string that is not blank."""
-    if not isinstance(value, str):
-        raise wrong(value, "a string")
-    if not value or value.isspace():
-        raise bad("is blank")
-    return value
+def _once_each(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
 
 
-def read_label(value: Json) -> str | None:
-    """A string, or None: a blank one says nothing, like an empty cell."""
-    if not isinstance(value, str):
-        raise wrong(value, "a string")
-    return value if value and not value.isspace() else None
+def _listed(value: Json) -> Json:
+    return value if not isinstance(value, str) else [value] if _unless_blank(value) else []
 
 
-def read_flag(value: Json) -> bool:
-    """true or false."""
-    if type(value) is bool:
-        return value
-    raise wrong(value, "true or false")
-
-
-def read_object(value: Json) -> dict[str, Json]:
-    """Any object, taken as it is."""
-    if isinstance(value, dict):
-        return value
-    raise wrong(value, "an object")
-
-
-def read_rule(value: Json) -> str:
-    """One of the recency rules."""
-    if isinstance(value, str) and value in RULES:
-        return value
-    close = closest(value, RULES) if isinstance(value, str) else None
-    raise wrong(value, f"one of {', '.join(RULES)}" + (f"; did you mean {close!r}?" if close else ""))
-
-
-RULES = ("cite_newer", "acknowledge_both", "cite_both")
-
-
-def read_date(value: Json) -> str:
-    """Dates are compared as written, so they must be ISO 8601: a year, a month, a day, or an instant."""
-    if isinstance(value, str) and _ISO_DATE.fullmatch(value):
-        return value
-    raise wrong(value, "an ISO date such as '2024-05-31'")
+def _not_empty(group: tuple[int, ...]) -> tuple[int, ...]:
+    if group:
+        return group
+    raise ValueError("is empty; leave the group out, or name what it needs")
 
 
 _ISO_DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])([T ]\d\d:\d\d\S{0,30})?)?)?", re.ASCII)
 
 
-# ── lists ─────────────────────────────────────────────────────────────────────────────────────────────────────
+def _iso_date(text: str) -> str:
+    """Dates are compared as written, so they must be ISO 8601: a year, a month, a day, or an instant."""
+    if _ISO_DATE.fullmatch(text):
+        return text
+    raise PydanticCustomError("date_type", "Input should be an ISO date")
 
 
-def read_list(value: Json, read_item: Callable[[Json], T], expected: str) -> tuple[T, ...]:
-    """A list, each item of it read."""
-    if not isinstance(value, list):
-        raise wrong(value, expected)
-    try:
-        return tuple(map(read_item, value))
-    except Unsound:
-        findings = Findings()
-        for position, item in enumerate(value):
-            findings.include_from(position, item, read_item)
-        raise Unsound(findings) from None
+def _not_too_deep(value: dict[str, Json]) -> dict[str, Json]:
+    # A number of any length is kept as it is written: whoever shows the data later must not run out of stack.
+    if problem := limits_broken(value, max_bits=math.inf):
+        raise ValueError(problem)
+    return value
 
 
-def read_texts(value: Json) -> tuple[str, ...]:
-    """A list of any strings."""
-    return read_list(value, read_text, "a list of strings")
+Label = Annotated[str, AfterValidator(_unless_blank)]
+"""A blank one says nothing, like an empty cell."""
+Names = tuple[Name, ...]
+SomeNames = Annotated[Names, AfterValidator(_or_none)]
+Ids = Annotated[Names, AfterValidator(_once_each)]
+"""A set that keeps its order: an id named twice is one gold."""
+SomeIds = Annotated[Ids, AfterValidator(_or_none)]
+_FILLED = {"type": "string", "pattern": r"\S"}
+Answers = Annotated[
+    SomeNames,
+    BeforeValidator(_listed),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": _FILLED}]}),
+    Expects("a string or a list of strings"),
+]
+Grade = Annotated[float, Field(ge=-1e6, le=1e6), Expects("a number up to a million")]
+Grades = Annotated[dict[str, Grade], AfterValidator(_or_none), Expects("an object of grades by chunk id")]
+Group = Annotated[
+    tuple[Annotated[int, Field(json_schema_extra={"minimum": 0})], ...],
+    AfterValidator(_not_empty),  # `min_length` would also count the positions that cannot be read
+    Field(json_schema_extra={"minItems": 1}),
+    Expects("a list of positions, such as [0, 1]"),
+]
+Groups = Annotated[
+    tuple[Group, ...], AfterValidator(_or_none), Expects("a list of lists of positions, such as [[0, 1], [2]]")
+]
+Free = Annotated[dict[str, Any], AfterValidator(_not_too_deep)]
+
+# ── objects ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_names(value: Json) -> tuple[str, ...]:
-    """A list of strings, none of them blank."""
-    try:
-        # Without a call of ours for each item: `str.strip` refuses what is no string, leaves nothing of a blank one.
-        if isinstance(value, list) and all(map(str.strip, value)):
-            return tuple(value)
-    except TypeError:
-        pass
-    return read_list(value, read_name, "a list of strings")
+@becomes(Anchor)
+@dataclass(frozen=True, slots=True)
+class AnchorShape:
+    """A place in a document."""
+
+    rel_path: Annotated[Name, Field(description="Path of the document, as the system reports it.")]
+    heading_path: Annotated[
+        str, Field(description="Headings from the top, '# Setup > ## Linux'; what lies below matches too.")
+    ] = ""
+    snippets: Annotated[Names, Field(description="Passages, one of which the chunk must hold.")] = ()
+    date: (
+        Annotated[
+            str,
+            AfterValidator(_iso_date),
+            Expects("an ISO date such as '2024-05-31'"),
+            Field(description="ISO date of what the place says: 2024, 2024-05, 2024-05-31."),
+        ]
+        | None
+    ) = None
 
 
-def read_ids(value: Json) -> tuple[str, ...]:
-    """A list of names, as a set that keeps its order: an id named twice is one gold."""
-    return tuple(dict.fromkeys(read_names(value)))
+Anchors = Annotated[tuple[AnchorShape, ...], AfterValidator(_or_none), Expects("a list of {rel_path, heading_path}")]
 
 
-def _some(read: Reader) -> Reader:
-    """The same lists, but an empty one says nothing: *unlabelled*, not *nothing is expected*."""
-    return lambda value: read(value) or None
+@dataclass(frozen=True, slots=True)
+class EdgeShape:
+    """An edge of the graph in three parts."""
+
+    subject: Name
+    predicate: Name
+    object: Name
 
 
-def read_one_answer(value: Json) -> tuple[str] | None:
-    """One answer; a blank one says nothing, like an empty cell."""
-    label = read_label(value)
-    return None if label is None else (label,)
-
-
-def read_answers(value: Json) -> tuple[str, ...] | None:
-    """One answer, or a list of answers any of which is right."""
-    if isinstance(value, str):
-        return read_one_answer(value)
-    return read_list(value, read_name, "a string or a list of strings") or None
-
-
-def read_groups(value: Json) -> tuple[tuple[int, ...], ...] | None:
-    """A list of lists of 0-based positions in the supports; no group may be empty. An empty list says nothing."""
-    return read_list(value, _read_group, "a list of lists of positions, such as [[0, 1], [2]]") or None
-
-
-def _read_group(value: Json) -> tuple[int, ...]:
-    if value == []:
-        raise bad("is empty; leave the group out, or name what it needs")
-    return read_list(value, read_whole_number, "a list of positions, such as [0, 1]")
-
-
-def read_whole_number(value: Json) -> int:
-    """An integer; true is none."""
-    if type(value) is int:
-        return value
-    raise wrong(value, "a whole number")
-
-
-# ── objects ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def read_parts(value: Json, readers: Mapping[str, Reader], needed: Sequence[str]) -> dict[str, Any]:
-    """An object: its keys that are not null, each read. Unknown keys, and missing ones that are needed, are wrong."""
-    if not isinstance(value, dict):
-        raise wrong(value, f"{{{', '.join(readers)}}}")
-    try:
-        parts = {key: readers[key](inner) for key, inner in value.items() if inner is not None or key not in readers}
-        for key in needed:
-            parts[key]
-    except (KeyError, Unsound):  # a key that is not known, one that is missing, or a value
-        raise _wrong_parts(value, readers, needed) from None
-    return parts
-
-
-def _wrong_parts(value: Mapping[str, Json], readers: Mapping[str, Reader], needed: Sequence[str]) -> Unsound:
-    findings = Findings()
-    for key, inner in value.items():
-        if key not in readers:
-            findings.unknown((key,), readers)
-        elif inner is not None:
-            findings.include_from(key, inner, readers[key])
-    mistyped = {closest(key, readers) for key in value if key not in readers}
-    for key in needed:
-        if value.get(key) is None and key not in mistyped:
-            findings.add((), f"has no {key}")
-    return Unsound(findings)
-
-
-def read_anchors(value: Json) -> tuple[Anchor, ...] | None:
-    """A list of anchors; an empty one says nothing."""
-    return read_list(value, _read_anchor, "a list of {rel_path, heading_path}") or None
-
-
-_ANCHOR: Mapping[str, Reader] = {
-    "rel_path": read_name,
-    "heading_path": read_text,
-    "snippets": read_names,
-    "date": read_date,
-}
-
-
-def _read_anchor(value: Json) -> Anchor:
-    return Anchor(**read_parts(value, _ANCHOR, ("rel_path",)))
-
-
-def read_edges(value: Json) -> tuple[Edge, ...]:
-    """A list of edges: `s -p-> o`, `s|p|o` or {subject, predicate, object}."""
-    return read_list(value, _read_edge, "a list of edges such as 'laneige -hasProduct-> B08XYZ'")
-
-
-_EDGE: Mapping[str, Reader] = dict.fromkeys(Edge._fields, read_name)
 _PLAIN_EDGE = re.compile(r"(\S+) -(\w+)-> (\S+)")
 
 
-def _read_edge(value: Json) -> Edge:
-    if isinstance(value, str) and (plain := _PLAIN_EDGE.fullmatch(value)):
+def _edge(written: str | EdgeShape) -> Edge:
+    if isinstance(written, EdgeShape):
+        return Edge(written.subject.strip(), written.predicate.strip(), written.object.strip())
+    if plain := _PLAIN_EDGE.fullmatch(written):
         return Edge(*plain.groups())  # what `Edge.parse` makes of it, in a third of the time
     try:
-        return Edge.parse(read_parts(value, _EDGE, Edge._fields) if isinstance(value, dict) else value)
+        return Edge.parse(written)
     except ValueError:
-        raise wrong(value, "an edge: 's -p-> o', 's|p|o' or {subject, predicate, object}") from None
+        raise PydanticCustomError("edge_type", "Input should be an edge") from None
 
 
-def read_turns(value: Json) -> tuple[Turn, ...]:
-    """A list of {role, text}."""
-    return read_list(value, _read_turn, "a list of {role, text}")
+_Edge = Annotated[
+    str | EdgeShape,
+    AfterValidator(_edge),
+    Expects("an edge: 's -p-> o', 's|p|o' or {subject, predicate, object}"),
+    Field(description="'subject -predicate-> object', 'subject|predicate|object', or an object."),
+]
+Edges = Annotated[tuple[_Edge, ...], Expects("a list of edges such as 'laneige -hasProduct-> B08XYZ'")]
 
 
-_TURN: Mapping[str, Reader] = {"role": read_name, "text": read_text}
+@dataclass(frozen=True, slots=True)
+class TurnShape:
+    """One earlier turn of the conversation."""
+
+    role: Annotated[Name, Field(description="user, assistant, …")]
+    text: str
 
 
-def _read_turn(value: Json) -> Turn:
-    return Turn(**read_parts(value, _TURN, Turn._fields))
+def _turn(turn: TurnShape) -> Turn:
+    return Turn(turn.role, turn.text)
 
 
-def read_grades(value: Json) -> dict[str, float] | None:
-    """An object of numbers by chunk id; an empty one says nothing."""
-    if not isinstance(value, dict):
-        raise wrong(value, "an object of grades by chunk id")
-    try:
-        return {name: _read_grade(grade) for name, grade in value.items()} or None
-    except Unsound:
-        findings = Findings()
-        for name, grade in value.items():
-            findings.include_from(name, grade, _read_grade)
-        raise Unsound(findings) from None
+@becomes(Gold)
+@dataclass(frozen=True, slots=True)
+class GoldShape:
+    """All that is known to be right."""
+
+    answers: Answers | None = None
+    key_facts: SomeNames | None = None
+    supports: Anchors | None = None
+    support_groups: Groups | None = None
+    irrelevant_supports: Anchors | None = None
+    chunk_ids: Ids | None = None
+    irrelevant_ids: SomeIds | None = None
+    ids_are_prefixes: bool = False
+    relevance: Grades | None = None
+    concepts: Names | None = None
+    constraints: Names | None = None
+    kg_entities: Names | None = None
+    kg_edges: Edges | None = None
+    recency_conflict_rule: Literal["cite_newer", "acknowledge_both", "cite_both"] | None = None
 
 
-def _read_grade(value: Json) -> float:
-    if type(value) in (int, float) and abs(value) <= _LARGEST_GRADE:
-        return float(value)
-    raise wrong(value, "a number up to a million")
+@becomes(EvalCase)
+@dataclass(frozen=True, slots=True)
+class CaseShape:
+    """A case in its canonical parts. One without an id gets it when all of it is known."""
+
+    question: Name
+    id: Name = ""
+    answerable: bool = True
+    category: Label | None = None
+    difficulty: Label | None = None
+    domain: Label | None = None
+    tags: Names = ()
+    vaults: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    requires_kg: bool = False
+    gold: GoldShape = Gold()  # type: ignore[assignment]  # because it becomes one
+    history: tuple[Annotated[TurnShape, AfterValidator(_turn)], ...] | None = None
+    contexts: tuple[str, ...] | None = None
+    metadata: Free = field(default_factory=dict)
+    source: Any = None
 
 
-_LARGEST_GRADE = 1e6
-
-
-def read_free(value: Json) -> dict[str, Json]:
-    """Any object, kept as it is, at most `DEEPEST` levels deep."""
-    if not isinstance(value, dict):
-        raise wrong(value, "an object")
-    level: list[Json] = [*value.values()]
-    for _ in range(DEEPEST):
-        if _NESTS.isdisjoint(map(type, level)):
-            return value
-        nests = [one for one in level if isinstance(one, (dict, list))]
-        level = [inner for one in nests for inner in (one.values() if isinstance(one, dict) else one)]
-    raise bad(f"is nested deeper than {DEEPEST} levels")
-
-
-_NESTS = frozenset({dict, list})
-DEEPEST = 64
-"""How deep lists and objects may lie in one another: whoever shows the data later must not run out of stack."""
-
-
-# ── the shapes by name ────────────────────────────────────────────────────────────────────────────────────────
-
-_STRING = {"type": "string"}
-_FILLED = {"type": "string", "pattern": r"\S"}
-TEXT = Shape(read_text, _STRING, "text")
-NAME = Shape(read_name, _FILLED, "text")
-LABEL = Shape(read_label, _STRING, "text")
-FLAG = Shape(read_flag, {"type": "boolean"}, "flag")
-TEXTS = Shape(read_texts, {"type": "array", "items": _STRING})
-NAMES = Shape(read_names, {"type": "array", "items": _FILLED})
-IDS = Shape(read_ids, {"type": "array", "items": _FILLED})
-SOME_NAMES = Shape(_some(read_names), NAMES.schema)
-SOME_IDS = Shape(_some(read_ids), IDS.schema)
-ANSWER = Shape(read_one_answer, _STRING, "text")
-ANSWERS = Shape(read_answers, {"anyOf": [_STRING, {"type": "array", "items": _FILLED}]})
-ANCHORS = Shape(read_anchors, {"type": "array", "items": {"$ref": "#/$defs/anchor"}})
-GROUPS = Shape(
-    read_groups,
-    {"type": "array", "items": {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}},
-)
-RULE = Shape(read_rule, {"enum": [*RULES]}, "text")
-GRADES = Shape(read_grades, {"type": "object", "additionalProperties": {"type": "number"}})
-EDGES = Shape(read_edges, {"type": "array", "items": {"$ref": "#/$defs/edge"}})
-TURNS = Shape(read_turns, {"type": "array", "items": {"$ref": "#/$defs/turn"}})
-OBJECT = Shape(read_object, {"type": "object"})
-FREE = Shape(read_free, {"type": "object"})
+CASES = RecordReader[EvalCase](CaseShape)

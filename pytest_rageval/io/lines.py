@@ -1,9 +1,9 @@
-"""How does a file become lines of text? In pieces of bounded size, with every byte that is not UTF-8 accounted for."""
+"""Lines of a text file, read in pieces of bounded size, with every byte that is not UTF-8 accounted for."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,22 +17,27 @@ Line = tuple[int, str, bool]
 were not UTF-8 (the text then holds U+FFFD), or where it was too long (the text is then empty); that is reported."""
 
 
-def read_lines(path: Path, report: Report, max_bytes: int) -> Iterator[Line]:
+IsTorn = Callable[[int, bytes], bool]
+"""Was a last line without an end, by its number and bytes, cut off while it was written?"""
+
+
+def read_lines(path: Path, report: Report, max_bytes: int, is_torn: IsTorn | None = None) -> Iterator[Line]:
     """The lines of a UTF-8 file, numbered from 1, a byte order mark removed. Lines end with LF or CRLF, nothing else.
 
-    Never raises for what the file holds; a file that cannot be opened or read is reported as one problem.
+    Never raises for what the file holds; a file that cannot be opened or read is reported as one problem. A last line
+    that was torn is left out.
     """
     try:
         if not path.is_file():
             report.add_whole("is not a regular file" if path.exists() else "does not exist")
             return
         with path.open("rb") as file:
-            yield from _lines(file, report, max_bytes)
+            yield from _lines(file, report, max_bytes, is_torn)
     except OSError as error:
         report.add_whole(f"cannot be read: {error.strerror or type(error).__name__}")
 
 
-def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[Line]:
+def _lines(file: BinaryIO, report: Report, max_bytes: int, is_torn: IsTorn | None) -> Iterator[Line]:
     offset = number = 0
     while raw := file.readline(max_bytes + 2):
         number += 1
@@ -48,6 +53,8 @@ def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[Line]:
             offset += _skip_rest(file, raw, max_bytes)
             yield number, "", False
             continue
+        if is_torn is not None and not raw.endswith(b"\n") and is_torn(number, raw):
+            return
         try:
             yield number, raw.decode(), True
         except UnicodeDecodeError as error:

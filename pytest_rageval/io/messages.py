@@ -1,4 +1,4 @@
-"""What is wrong with a case file, and how is it said? Place, name, value, remedy; one line each, all at once."""
+"""What is wrong with something from outside, said as lines: place, name, value, remedy; all of a file at once."""
 
 from __future__ import annotations
 
@@ -52,13 +52,6 @@ class Findings:
             self.kept.append(finding._replace(path=(*path, *finding.path)))
         self.more += inner.more + max(0, len(inner.kept) - room)
 
-    def include_from(self, step: str | int, value: Any, read: Callable[[Any], Any]) -> None:
-        """Note what is wrong with the value at one step, if a reader finds something."""
-        try:
-            read(value)
-        except Unsound as unsound:
-            self.include((step,), unsound.findings)
-
     def unknown(self, path: Path, known: Collection[str], otherwise: str = "") -> None:
         """Note a key that nobody reads; `otherwise` is the remedy where no known key is close."""
         if len(self.kept) >= MOST_OF_A_RECORD:
@@ -70,7 +63,7 @@ class Findings:
 
 
 class Unsound(Exception):
-    """A value cannot be read. It never leaves the loader: what is wrong becomes lines of a report."""
+    """A value cannot be read. It never leaves its reader: what is wrong becomes lines of a report."""
 
     def __init__(self, findings: Findings) -> None:
         super().__init__()

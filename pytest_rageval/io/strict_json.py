@@ -1,67 +1,141 @@
-"""Is a text strict JSON? Parsed at full speed; what of it is refused, and where things stand, a second pass finds."""
+"""The strict JSON reader: no key twice, no NaN, no half of a surrogate pair, no endless nesting; parsed at full speed.
+
+    try:
+        record = parse('{"id": "a", "id": "b"}')
+    except StrictJsonError as error:
+        print(error)             # id stands twice in one object, first at character 2; …
+        error.oddities           # all that is wrong with the text, each with its offset: looked for only when asked
+
+Where keys and values stand in a sound text (a record may be wrong all the same) `Positions` finds, slowly.
+"""
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
 from contextlib import suppress
+from functools import cached_property
 from json.decoder import scanstring  # type: ignore[attr-defined]  # because typeshed leaves it out
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.io.messages import Path, spelled
 from pytest_rageval.model import Json
 
 
-def reworded(error: json.JSONDecodeError) -> str:
-    """What the parser says, as the end of a sentence of ours."""
-    said = error.msg.removesuffix(" starting at").removesuffix(" at")
-    return said[:1].lower() + said[1:]
-
-
-class RefusedJson(Exception):
-    """Valid for `json`, not for us; a second pass says what and where."""
-
-
-def parse(text: str) -> Json:
-    """The value of a JSON text.
-
-    Raises json.JSONDecodeError where the syntax is wrong, RecursionError where it is nested too deep for the parser,
-    ValueError where a number has thousands of digits, Refused for the rest.
-    """
-    if text.startswith("{"):  # as nearly all do: `decode` looks for white space around, for one part in fifteen more
-        value, end = _DECODER.raw_decode(text)
-        if end < len(text):
+def parse(text: str | bytes) -> Json:
+    """The value of a JSON text; of bytes in UTF-8, a byte order mark allowed. StrictJsonError where it is none."""
+    if isinstance(text, bytes):
+        text = _decoded(text)
+    try:
+        if text.startswith("{"):  # as nearly all do: `decode` looks for white space around, one part in fifteen more
+            value, end = _DECODER.raw_decode(text)
+            if end < len(text):
+                value = _DECODER.decode(text)
+        else:
             value = _DECODER.decode(text)
-    else:
-        value = _DECODER.decode(text)
-    if "\\" in text and _MAY_BE_LONE.search(text):
-        try:
+        if "\\" in text and _MAY_BE_LONE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise RefusedJson from None
+    except (_RefusedError, UnicodeEncodeError):
+        raise StrictJsonError("strictness", text) from None
+    except json.JSONDecodeError as error:
+        raise StrictJsonError("syntax", text, _oddity(error)) from None
+    except (RecursionError, ValueError) as error:
+        raise StrictJsonError("size", text, _oddity(error)) from None
     return value
+
+
+class Oddity(NamedTuple):
+    """What strict JSON does not allow, as the end of a sentence, and its 0-based offset in characters."""
+
+    offset: int
+    message: str
+
+
+class StrictJsonError(ValueError):
+    """A text that is not strict JSON.
+
+    kind  "syntax": no JSON at all; "size": nested too deep, or a number too long; "strictness": JSON for others;
+          "encoding": no UTF-8
+    """
+
+    def __init__(self, kind: Literal["syntax", "size", "strictness", "encoding"], text: str, *oddities: Oddity) -> None:
+        self.kind = kind
+        self.text = text
+        if oddities:
+            self.oddities = list(oddities)
+
+    def __str__(self) -> str:
+        offset, message = self.oddities[0]
+        if self.kind != "syntax":
+            return message
+        line, column = self.place(offset)
+        return f"not valid JSON: {message} at {f'line {line}, ' if line > 1 else ''}column {column}"
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """1-based line and column of an offset."""
+        return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """Where keys and values stand, as far as the text is well-formed."""
+        return Positions(self.text)
+
+    @cached_property
+    def oddities(self) -> list[Oddity]:
+        """All that is wrong, never empty; one thing where the syntax is wrong, since nobody can read on."""
+        oddities = self.positions.oddities
+        try:
+            json.loads(self.text)
+        except json.JSONDecodeError as error:  # what came before it hid it
+            oddities.append(Oddity(error.pos, f"not valid JSON: {_oddity(error).message}"))
+        except (RecursionError, ValueError) as error:
+            oddities.append(_oddity(error))
+        return oddities
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.removeprefix(codecs.BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        start = len(raw) - len(raw.removeprefix(codecs.BOM_UTF8)) + error.start
+        oddity = Oddity(0, f"byte {raw[start]:#04x} at offset {start:,} is not UTF-8")
+        raise StrictJsonError("encoding", "", oddity) from None
+
+
+def _oddity(error: Exception) -> Oddity:
+    if isinstance(error, json.JSONDecodeError):
+        message = error.msg.removesuffix(" starting at").removesuffix(" at")
+        return Oddity(error.pos, message[:1].lower() + message[1:])
+    if isinstance(error, RecursionError):
+        return Oddity(0, "is nested too deep")
+    return Oddity(0, "holds a number of thousands of digits; write it as a string")  # which int() refuses
 
 
 _MAY_BE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
+class _RefusedError(Exception):
+    """Valid for `json`, not for us; a second pass says what and where."""
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise RefusedJson
+        raise _RefusedError
     return members
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise RefusedJson
+        raise _RefusedError
     return number
 
 
 def _refuse(_: str) -> Any:
-    raise RefusedJson
+    raise _RefusedError
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse)
@@ -75,15 +149,11 @@ _DEEPEST = 100
 """Beyond this the pass stops: what lies deeper is named by its path alone."""
 
 
-class Oddity(NamedTuple):
-    """What strict JSON does not allow, and its 1-based column in characters."""
-
-    column: int
-    message: str
-
-
 class Positions:
-    """The places of all keys and values of one JSON text, as far as it is well-formed."""
+    """The places of all keys and values of one JSON text, as far as it is well-formed.
+
+    `case_id` is the text at the key `id`, if there is one.
+    """
 
     def __init__(self, text: str) -> None:
         self._oddities: list[Oddity] = []
@@ -97,9 +167,9 @@ class Positions:
 
     @property
     def oddities(self) -> list[Oddity]:
-        """What was refused; never empty, since this is asked about refused texts only."""
+        """What was refused; never empty, to be asked about refused texts only."""
         deeper = "holds a key twice, NaN, or half of a surrogate pair, too deep inside to be shown"
-        return self._oddities or [Oddity(1, deeper)]
+        return self._oddities or [Oddity(0, deeper)]
 
     def column(self, path: Path, at_key: bool) -> int:
         """1-based column of a key or value; of the nearest thing around it where there is none."""
@@ -170,7 +240,7 @@ class Positions:
         return space.end() if space else at
 
     def _odd(self, at: int, message: str) -> None:
-        self._oddities.append(Oddity(at + 1, message))
+        self._oddities.append(Oddity(at, message))
 
 
 _LONE = re.compile("[\ud800-\udfff]")

@@ -11,7 +11,7 @@ from pytest_rageval.io.masking import public_target
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.records import CUT
+from pytest_rageval.runs.record_texts import CUT
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
 
 OF_JUDGING = ("judge", "judge_base_url", "judge_temperature", "judge_repeats", "rubrics", "retrieval_only")

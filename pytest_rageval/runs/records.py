@@ -1,11 +1,11 @@
-"""What is kept of each case: a line of results.jsonl (texts cut) and a line of observations.jsonl (everything)."""
+"""Records of a case and trial: a line of results.jsonl (texts cut) and a line of observations.jsonl (everything)."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from pytest_rageval.cases import case_to_mapping, content_hash
@@ -15,13 +15,10 @@ from pytest_rageval.io.masking import public_params
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation, Problem, Trial
+from pytest_rageval.runs.record_texts import RecordTexts
 from pytest_rageval.targets.native_contract import answer_to_response
 
 SCHEMA = 1
-CUT = 200
-"""Characters of a text that results.jsonl keeps."""
-LONGEST_MESSAGE = 2_000
-"""Characters of an error's message; those made here are shorter."""
 PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
 
 
@@ -37,7 +34,7 @@ def result_record(
     `overall`: what all trials of the case come to, which is what the verdict is about; None for a single trial.
     """
     overall = overall or result
-    obs, text = result.observation, _Texts(settings)
+    obs, text = result.observation, RecordTexts(settings)
     answer = obs.answer if obs else result.answer or Answer()
     return {
         "schema": SCHEMA,
@@ -47,20 +44,12 @@ def result_record(
         "outcome": result.outcome,
         "reason": text.reason(result),
         "question": text(result.case.question),
-        "answer": text(answer.text),
-        "references": [
-            {"chunk_id": one.chunk_id, "rel_path": one.rel_path, "heading_path": one.heading_path}
-            for one in answer.references or ()
-        ],
-        "retrieved_chunks": list(_chunks(answer, obs, text)),
-        "folder_selection": _selection(answer, text),
+        **_answered(answer, obs, text),
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
         "latency": _latency(result, answer),
         "retrieval_metrics": legacy_names(result.scores, settings.k),
-        "groundedness": _judged(obs, "groundedness", text),
-        "correctness": _judged(obs, "correctness", text),
-        "judge": _judge(obs),
+        **_judged(obs, text),
         "abstention": _abstention(obs, result.scores, text),
         "layers": _layers(result.scores, registry),
         "scores": dict(result.scores),
@@ -68,12 +57,7 @@ def result_record(
         "trace": text.trace(answer),
         "judge_input": _judge_input(obs, settings.k, text) if obs and obs.judgements else None,
         "cost": _cost(obs),
-        "verdict": {
-            "passed": not overall.failed_gates and overall.error is None,
-            "gates_held": overall.passed_gates,
-            "failed_gates": [asdict(gate) for gate in overall.failed_gates],
-            "trial_passed": not result.failed_gates and result.error is None,
-        },
+        "verdict": _verdict(result, overall),
         "error": _error(result.error, text),
         "skipped_metrics": dict(result.skipped_metrics),
         "flags": list(obs.matching.flags) if obs else [],
@@ -84,27 +68,74 @@ def result_record(
     }
 
 
+def _answered(answer: Answer, obs: Observation | None, text: RecordTexts) -> dict[str, Any]:
+    """What the system answered and on what grounds."""
+    return {
+        "answer": text(answer.text),
+        "references": [
+            {
+                "chunk_id": reference.chunk_id,
+                "rel_path": reference.rel_path,
+                "heading_path": reference.heading_path,
+            }
+            for reference in answer.references or ()
+        ],
+        "retrieved_chunks": list(_chunks(answer, obs, text)),
+        "folder_selection": _selection(answer, text),
+    }
+
+
+def _chunks(answer: Answer, obs: Observation | None, text: RecordTexts) -> Iterator[dict[str, Any]]:
+    for rank, chunk in enumerate(answer.chunks or (), start=1):
+        yield {
+            "chunk_id": chunk.chunk_id,
+            "rel_path": chunk.rel_path,
+            "heading_path": chunk.heading_path,
+            "rank": rank,
+            "score_vector": chunk.score_vector,
+            "score_lexical": chunk.score_lexical,
+            "score_final": chunk.score_final,
+            "text": text(chunk.text),
+            "token_count": chunk.token_count,
+            "matches": sorted(obs.hits[rank - 1]) if obs and rank <= len(obs.hits) else [],
+        }
+
+
+def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
+    selection = answer.folder_selection
+    if selection is None:
+        return None
+    return {
+        "folders": selection.folders,
+        "reasoning": text(selection.reasoning),
+        "fallback": selection.fallback,
+        "extra": text.tree(selection.extra) or {},
+    }
+
+
 def _reported(answer: Answer) -> Iterator[str]:
     """What the system told beside its answer. Which folders it searched follows from a setting, and is left out."""
     for name in ("references", "chunks"):
         if getattr(answer, name) is not None:
             yield name
     if answer.trace is not None:
-        parts = (one.name for one in fields(answer.trace) if one.name != "extra")
+        parts = (field.name for field in fields(answer.trace) if field.name != "extra")
         yield from (f"trace.{name}" for name in parts if getattr(answer.trace, name) is not None)
 
 
-def _error(problem: Problem | None, text: _Texts) -> dict[str, Any] | None:
+def _verdict(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
+    return {
+        "passed": not overall.failed_gates and overall.error is None,
+        "gates_held": overall.passed_gates,
+        "failed_gates": [asdict(gate) for gate in overall.failed_gates],
+        "trial_passed": not result.failed_gates and result.error is None,
+    }
+
+
+def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
     if problem is None:
         return None
     return {"kind": problem.kind, "message": text.message(problem.message), "raw": text(problem.raw)}
-
-
-def _selection(answer: Answer, text: _Texts) -> dict[str, Any] | None:
-    if answer.folder_selection is None:
-        return None
-    selection = asdict(answer.folder_selection)
-    return selection | {"reasoning": text(selection["reasoning"]), "extra": text.tree(selection["extra"]) or {}}
 
 
 def case_fields(case: EvalCase) -> dict[str, Any]:
@@ -123,22 +154,6 @@ def case_fields(case: EvalCase) -> dict[str, Any]:
     }
 
 
-def _chunks(answer: Answer, obs: Observation | None, text: _Texts) -> Iterator[dict[str, Any]]:
-    for rank, chunk in enumerate(answer.chunks or (), start=1):
-        yield {
-            "chunk_id": chunk.chunk_id,
-            "rel_path": chunk.rel_path,
-            "heading_path": chunk.heading_path,
-            "rank": rank,
-            "score_vector": chunk.score_vector,
-            "score_lexical": chunk.score_lexical,
-            "score_final": chunk.score_final,
-            "text": text(chunk.text),
-            "token_count": chunk.token_count,
-            "matches": sorted(obs.hits[rank - 1]) if obs and rank <= len(obs.hits) else [],
-        }
-
-
 def observation_record(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
     """One line of observations.jsonl: all that scoring and judging need to be done again."""
     obs = observed if isinstance(observed, Observation) else None
@@ -152,7 +167,7 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
         "trial": trial.number,
         "case": case_to_mapping(trial.case) | {"source": list(trial.case.source)},
         "answer": answer_to_response(answer) if answer else None,
-        "judgements": {name: _judgement(one) for name, one in obs.judgements.items()} if obs else {},
+        "judgements": {name: _judgement(judgement) for name, judgement in obs.judgements.items()} if obs else {},
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
         "params": public_params(obs.params) if obs else {},
@@ -172,55 +187,6 @@ def to_line(record: Mapping[str, Any]) -> str:
     return line
 
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """What of a text may be written: all of it, its beginning, or nothing."""
-
-    settings: Settings
-
-    def __call__(self, text: str | None) -> str | None:
-        if text is None or self.settings.redact:
-            return None
-        if self.settings.store_full_text or len(text) <= CUT:
-            return text
-        return text[:CUT] + "…"
-
-    def detail(self, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """What a metric says of its score; where no text may be written, its counts and claims only."""
-        return {
-            name: self.tree(value) if not self.settings.redact else value
-            for name, value in detail.items()
-            if not self.settings.redact or isinstance(value, bool | int | float)
-        }
-
-    def message(self, message: str) -> str | None:
-        """An error's message: it may quote what the system sent."""
-        return None if self.settings.redact else message[:LONGEST_MESSAGE]
-
-    def reason(self, result: CaseResult) -> str | None:
-        """Why a case was skipped, is known to fail, failed or broke: the last two may quote what an exception said."""
-        is_quotable = result.outcome in ("skipped", "xfailed") and result.error is None
-        if result.reason is None or (self.settings.redact and not is_quotable):
-            return None
-        return result.reason[:LONGEST_MESSAGE]
-
-    def tree(self, value: Any) -> Any:
-        """A value of any shape with each text in it as it may be written; None where none may."""
-        if self.settings.redact:
-            return None
-        if isinstance(value, str):
-            return self(value)
-        if isinstance(value, Mapping):
-            return {name: self.tree(one) for name, one in value.items()}
-        return [self.tree(one) for one in value] if isinstance(value, list | tuple) else value
-
-    def trace(self, answer: Answer) -> dict[str, Any] | None:
-        if answer.trace is None or self.settings.redact or not self.settings.save_traces:
-            return None
-        trace: dict[str, Any] = self.tree(answer_to_response(Answer(trace=answer.trace))["debug"]["trace"])
-        return trace
-
-
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
     """Milliseconds. `total_ms` is what asking took as we measured it; phases are the system's own."""
     return {
@@ -238,16 +204,25 @@ LEGACY = {"recall_any": "recall_at_k", "recall_all": "recall_all_at_k", "precisi
 
 def legacy_names(scores: Mapping[str, Any], k: int) -> dict[str, Any]:
     """The values of `scores` that have a flat legacy name, by that name."""
-    found = {}
+    values = {}
     for name, legacy in LEGACY.items():
         for measure in (f"{name}@{k}", name):
             if measure in scores:
-                found[legacy] = scores[measure]
+                values[legacy] = scores[measure]
                 break
-    return found
+    return values
 
 
-def _judged(obs: Observation | None, metric: str, text: _Texts) -> dict[str, Any] | None:
+def _judged(obs: Observation | None, text: RecordTexts) -> dict[str, Any]:
+    """What the judges said of groundedness and correctness, and which judges these were."""
+    return {
+        "groundedness": _judgement_of(obs, "groundedness", text),
+        "correctness": _judgement_of(obs, "correctness", text),
+        "judge": _judge(obs),
+    }
+
+
+def _judgement_of(obs: Observation | None, metric: str, text: RecordTexts) -> dict[str, Any] | None:
     judgement = obs.judged(metric) if obs else None
     if judgement is None:
         return None
@@ -268,32 +243,32 @@ def _judge(obs: Observation | None) -> dict[str, Any] | None:
     return {
         "model": judgements[0].model,
         "heuristic": judgements[0].heuristic,
-        "prompt_versions": {one.rubric: one.prompt_version for one in judgements},
-        "flags": {one.rubric: list(one.flags) for one in judgements if one.flags},
+        "prompt_versions": {judgement.rubric: judgement.prompt_version for judgement in judgements},
+        "flags": {judgement.rubric: list(judgement.flags) for judgement in judgements if judgement.flags},
     }
 
 
-def _abstention(obs: Observation | None, scores: Mapping[str, float], text: _Texts) -> dict[str, Any] | None:
+def _abstention(obs: Observation | None, scores: Mapping[str, float], text: RecordTexts) -> dict[str, Any] | None:
     if obs is None or obs.answer.text is None:
         return None
-    found = abstention(obs)
+    abstained = abstention(obs)
     hallucinated = scores.get("hallucinated")
     return {
-        "abstained": found.value,
+        "abstained": abstained.value,
         "hallucinated": None if hallucinated is None else hallucinated > 0,
-        "decided_by": found.decided_by,
+        "decided_by": abstained.decided_by,
         "reason": text(obs.answer.abstain_reason),
     }
 
 
 def _layers(scores: Mapping[str, float], registry: Registry) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
+    by_layer: dict[str, dict[str, float]] = {}
     for name, value in scores.items():
-        found.setdefault(registry[name.partition("@")[0]].layer, {})[name] = value
-    return {layer: found[layer] for layer in LAYERS if layer in found}
+        by_layer.setdefault(registry[name.partition("@")[0]].layer, {})[name] = value
+    return {layer: by_layer[layer] for layer in LAYERS if layer in by_layer}
 
 
-def _judge_input(obs: Observation, k: int, text: _Texts) -> dict[str, Any]:
+def _judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
     top = (obs.answer.chunks or ())[:k]
     return {
         "question": text(obs.case.question),
@@ -306,13 +281,13 @@ def _judge_input(obs: Observation, k: int, text: _Texts) -> dict[str, Any]:
 def _cost(obs: Observation | None) -> dict[str, Any]:
     """What judging took now, and what the cache saved: a judgement that was kept costs nothing again."""
     judgements = list(obs.judgements.values()) if obs else []
-    paid = [one for one in judgements if not one.cached]
-    kept = [one for one in judgements if one.cached]
+    paid = [judgement for judgement in judgements if not judgement.cached]
+    kept = [judgement for judgement in judgements if judgement.cached]
     is_free = bool(kept) and not paid
     return {
         "judge_tokens": 0 if is_free else _tokens(paid),
-        "judge_cost_usd": 0.0 if is_free else _sum(one.cost_usd for one in paid),
-        "judge_saved_usd": _sum(one.cost_usd for one in kept),
+        "judge_cost_usd": 0.0 if is_free else _sum(judgement.cost_usd for judgement in paid),
+        "judge_saved_usd": _sum(judgement.cost_usd for judgement in kept),
         "judgements": len(judgements),
         "judgements_cached": len(kept),
         "target_usage": dict(obs.answer.usage) or None if obs else None,
@@ -320,15 +295,20 @@ def _cost(obs: Observation | None) -> dict[str, Any]:
 
 
 def _tokens(judgements: Iterable[Judgement]) -> int | None:
-    total = _sum(tokens for one in judgements for tokens in (one.tokens_in, one.tokens_out))
+    total = _sum(tokens for judgement in judgements for tokens in (judgement.tokens_in, judgement.tokens_out))
     return None if total is None else int(total)
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum of what is known; None where nothing is: an unknown cost is not a cost of 0."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) if known else None
+    """The sum of the amounts that are stated; None where none is: an unknown cost is not a cost of 0."""
+    amounts = [value for value in values if value is not None]
+    return math.fsum(amounts) if amounts else None
 
 
 def _judgement(judgement: Judgement) -> dict[str, Any]:
-    return {name: value for name, value in asdict(judgement).items() if value not in (None, "", (), {})}
+    # Not `asdict`: it copies every text and list, 40 µs a judgement.
+    members = ((name, getattr(judgement, name)) for name in _JUDGEMENT)
+    return {name: value for name, value in members if value not in (None, "", (), {})}
+
+
+_JUDGEMENT = tuple(field.name for field in fields(Judgement))

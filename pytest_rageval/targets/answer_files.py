@@ -1,30 +1,27 @@
-"""What does a file of uploaded answers hold? CSV or JSONL, `id` and an answer record a line.
+"""Files of uploaded answers: CSV or JSONL, `id` and an answer record a line.
 
-All that is wrong with a file is said together, each problem with `file:line`.
+All that is wrong with a file is said together, each problem with `file:line:column`.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.errors import CaseError, TargetError
-from pytest_rageval.model import Answer, Json
-from pytest_rageval.targets.answer_lines import MAX_LINE_BYTES, read_json_lines, strict_json
-from pytest_rageval.targets.native_contract import RECORD_FIELDS, answer_from_record
-from pytest_rageval.targets.values import Reader, Wrong, free, object_of, plain_json, shown_value, text
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.json_lines import JsonRow, json_rows
+from pytest_rageval.io.lines import Line, read_lines
+from pytest_rageval.io.messages import Report, Unsound, bad, quoted
+from pytest_rageval.io.records import Name, RecordReader
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import NOTHING, Answer, Json
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, read_record
 
-_ABOUT: dict[str, Reader[Any]] = {
-    "model_name": text,
-    "timestamp": lambda value, _: plain_json(value),
-    "meta": object_of(free),
-}
-_TEXT_CELLS = {"id", "answer", "abstain_reason", "system", "model_name", "timestamp"}
-_CLAIMS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+LONGEST_LINE = 16 * 2**20
+"""Bytes: as much as one response over the network may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,115 +50,114 @@ def load_answers(path: Path, system: str | None = None, *, shown_as: str | None 
     name = shown_as or path.name
     if path.suffix not in (".csv", ".jsonl"):
         raise CaseError(f"{name}: an answers file is .jsonl or .csv")
-    reading = _Reading(name)
-    try:
-        for line, data, problem in _jsonl_rows(path) if path.suffix == ".jsonl" else _csv_rows(path):
-            reading.take(line, data, problem)
-    except OSError as error:
-        raise CaseError(f"{name}: cannot be read: {error.strerror or type(error).__name__}") from None
+    report = Report(name)
+    reading = _Reading(report)
+    lines = read_lines(path, report, LONGEST_LINE)
+    for row in json_rows(lines, report) if path.suffix == ".jsonl" else _csv_rows(lines, report):
+        reading.take(row)
     return reading.finished(system)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What a line says beside the answer: whose it is."""
+
+    id: Name
+    system: str | None = None
+    model_name: str | None = None
+    timestamp: Json = None
+    meta: Mapping[str, Json] | None = None
+
+
+_ABOUT: RecordReader[_About] = RecordReader(_About)
+_OF_ABOUT = tuple(member.name for member in fields(_About))
+_KEPT = ("model_name", "timestamp", "meta")
+"""What of it stands among the extra fields of the answer."""
 
 
 class _Reading:
     """One pass over a file: records by system and id, and everything that is wrong."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, report: Report) -> None:
+        self._report = report
         self._systems: dict[str | None, dict[str, AnswerRecord]] = {}
-        self._problems: list[str] = []
 
-    def take(self, line: int, data: dict[str, Json] | None, problem: str) -> None:
-        """Add one row, or its problem."""
-        where = f"{self._name}:{line}"
-        if data is None:
-            self._problems.append(f"{where}: {problem}")
-            return
+    def take(self, row: JsonRow) -> None:
+        """Add one row, or report its problems."""
         try:
-            system, record = _record(data, line, where)
-        except Wrong as wrong:
-            self._problems.append(f"{where}: {wrong}")
-        except TargetError as error:
-            self._problems.append(str(error))
-        else:
-            known = self._systems.setdefault(system, {})
-            if record.id in known:
-                first = known[record.id].line
-                self._problems.append(f"{where}: id {shown_value(record.id)} already has an answer at line {first}")
-            else:
-                known[record.id] = record
+            system, record = _record(row)
+        except Unsound as unsound:
+            case_id = row.record.get("id")
+            named = case_id if isinstance(case_id, str) else None
+            self._report.add_findings(row.line, unsound.findings, named, row.column_finder().column)
+            return
+        records = self._systems.setdefault(system, {})
+        first = records.setdefault(record.id, record)
+        if first is not record:
+            message = f"id {quoted(record.id)} already has an answer at line {first.line}"
+            self._report.add(row.line, row.column_finder().column(("id",), False), message)
 
     def finished(self, system: str | None) -> AnswersFile:
         """The answers of the system that is meant; CaseError if there are problems, or no such system."""
+        report = self._report
         named = sorted(name for name in self._systems if name is not None)
         if named and None in self._systems:
             first = min(record.line for record in self._systems[None].values())
-            self._problems.append(f"{self._name}:{first}: has no system, though other lines do; give it one")
-        if not self._systems and not self._problems:
-            self._problems.append(f"{self._name}: holds no answers")
+            report.add(first, 1, "has no system, though other lines do; give it one")
+        if not self._systems and not len(report):
+            report.add_whole("holds no answers")
         listed = ", ".join(named)
         if system is not None and system not in named and self._systems:
             there = f"it has {listed}" if named else "its lines have no field 'system'"
-            self._problems.append(f"{self._name}: no system {shown_value(system)}; {there}")
+            report.add_whole(f"no system {quoted(system)}; {there}")
         if system is None and len(named) > 1:
-            one = f"answers:{self._name}#{named[0]}"
-            self._problems.append(f"{self._name}: holds several systems ({listed}); choose one, as in {one}")
-        if self._problems:
-            raise CaseError(*self._problems)
+            example = f"answers:{report.file}#{named[0]}"
+            report.add_whole(f"holds several systems ({listed}); choose one, as in {example}")
+        if len(report):
+            raise CaseError(*report.problems)
         chosen = system if system is not None else next(iter(self._systems))
-        return AnswersFile(self._name, chosen, self._systems[chosen])
+        return AnswersFile(report.file, chosen, self._systems[chosen])
 
 
-def _record(data: dict[str, Json], line: int, where: str) -> tuple[str | None, AnswerRecord]:
+def _record(row: JsonRow) -> tuple[str | None, AnswerRecord]:
     """The system and the record of one line; what the fields of a record do not cover goes to `meta`."""
-    given = {name: value for name, value in data.items() if value is not None}
-    case_id = text(given.pop("id", None), "id")
-    if not case_id.strip():
-        raise Wrong("id", case_id, "the id of a case")
-    system = text(given.pop("system"), "system") if "system" in given else None
-    about: dict[str, Any] = {name: read(given.pop(name), name) for name, read in _ABOUT.items() if name in given}
-    if not {"answer", "retrieved_chunks"} & data.keys() and "retrieved_chunks" not in (data.get("debug") or {}):
-        raise Wrong("answer", None, "'answer' or 'retrieved_chunks'")
-    unknown = free({name: given.pop(name) for name in list(given) if name not in RECORD_FIELDS})
-    if unknown:
-        about["meta"] = {**about.get("meta", {}), **unknown}
-    answer = answer_from_record({**about, **given}, where)
-    return system, AnswerRecord(case_id, line, answer)
-
-
-def _jsonl_rows(path: Path) -> Iterator[tuple[int, dict[str, Json] | None, str]]:
-    for line in read_json_lines(path):
-        yield line.number, line.data, line.problem
+    data = row.record
+    about = _ABOUT.read({name: data[name] for name in _OF_ABOUT if name in data})
+    debug = data.get("debug")
+    if not {"answer", "retrieved_chunks"} & {*data, *(debug if isinstance(debug, dict) else NOTHING)}:
+        raise bad("holds neither 'answer' nor 'retrieved_chunks'")
+    extra = {name: value for name in _KEPT if (value := getattr(about, name)) is not None}
+    members = {name: value for name, value in data.items() if name not in _OF_ABOUT and value is not None}
+    if others := {name: value for name, value in members.items() if name not in RECORD_FIELDS}:
+        extra["meta"] = {**(about.meta or NOTHING), **others}
+    record = {name: value for name, value in members.items() if name in RECORD_FIELDS}
+    return about.system, AnswerRecord(about.id, row.line, read_record(extra | record))
 
 
 # ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_TEXT_CELLS = {"id", "answer", "abstain_reason", "system", "model_name", "timestamp"}
+_CLAIMS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Json] | None, str]]:
+
+def _csv_rows(lines: Iterator[Line], report: Report) -> Iterator[JsonRow]:
     """Rows by the names of the header, empty cells left out; structured cells hold JSON."""
-    raw = path.read_bytes()
-    try:
-        content = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        yield line, None, f"byte {raw[error.start]:#04x} at offset {error.start:,} is not UTF-8; save it as UTF-8"
-        return
     # The limit is global to the csv module; its default of 128 kB is less than the chunks of one answer may take.
-    before = csv.field_size_limit(MAX_LINE_BYTES)
+    before = csv.field_size_limit(LONGEST_LINE)
     try:
-        rows = csv.reader(io.StringIO(content, newline=""), strict=True)
-        yield from _cells(rows)
+        yield from _cells(csv.reader((text for _, text, _ in lines), strict=True), report)
     finally:
         csv.field_size_limit(before)
 
 
-def _cells(rows: Any) -> Iterator[tuple[int, dict[str, Json] | None, str]]:
+def _cells(rows: Any, report: Report) -> Iterator[JsonRow]:
     header: list[str] | None = None
     while True:
         start = rows.line_num + 1
         try:
             row = next(rows, None)
         except csv.Error as error:
-            yield start, None, f"not valid CSV: {error}"
+            report.add(start, 1, f"not valid CSV: {error}")
             return
         if row is None:
             return
@@ -170,39 +166,43 @@ def _cells(rows: Any) -> Iterator[tuple[int, dict[str, Json] | None, str]]:
         if header is None:
             header = [name.strip() for name in row]
             if problem := _header_problem(header):
-                yield start, None, problem
+                report.add(start, 1, problem)
                 return
         elif len(row) != len(header):
-            yield start, None, f"has {len(row)} cells, the header has {len(header)}"
+            report.add(start, 1, f"has {len(row)} cells, the header has {len(header)}")
         else:
-            yield start, *_row(dict(zip(header, row, strict=True)))
+            try:
+                yield JsonRow(start, _typed(dict(zip(header, row, strict=True))), text="")
+            except Unsound as unsound:
+                report.add_findings(start, unsound.findings, None, JsonRow(start, {}, text="").column_finder().column)
 
 
 def _header_problem(header: list[str]) -> str:
     if "id" not in header or not {"answer", "retrieved_chunks"} & set(header):
-        return f"the header is {shown_value(','.join(header))}, expected at least id and answer (or retrieved_chunks)"
-    twice = {name for name in header if header.count(name) > 1}
-    return f"the header names {shown_value(min(twice))} twice" if twice else ""
+        return f"the header is {quoted(','.join(header))}, expected at least id and answer (or retrieved_chunks)"
+    repeated = {name for name in header if header.count(name) > 1}
+    return f"the header names {quoted(min(repeated))} twice" if repeated else ""
 
 
-def _row(cells: dict[str, str]) -> tuple[dict[str, Json] | None, str]:
+def _typed(cells: dict[str, str]) -> dict[str, Json]:
+    """The values that the cells of a row stand for."""
     data: dict[str, Json] = {}
     for name, cell in cells.items():
         if name == "answer" or not cell.strip():
             continue
         if name == "abstained":
             if cell.strip().lower() not in _CLAIMS:
-                return None, f"abstained is {shown_value(cell)}, expected true or false"
+                raise bad(f"abstained is {quoted(cell)}, expected true or false")
             data[name] = _CLAIMS[cell.strip().lower()]
         elif name in _TEXT_CELLS or name not in RECORD_FIELDS | {"meta"}:
             data[name] = cell
         else:
             try:
-                data[name] = strict_json(cell.strip())
-            except ValueError as error:
-                return None, f"{name}: {error}"
+                data[name] = parse(cell.strip())
+            except StrictJsonError as error:
+                raise bad(f"{name}: {error}") from None
     if "answer" in cells:
         if not cells["answer"].strip() and not data.get("abstained"):
-            return None, "answer is empty; where the system declined, say so with abstained = true"
+            raise bad("answer is empty; where the system declined, say so with abstained = true")
         data["answer"] = cells["answer"]
-    return data, ""
+    return data

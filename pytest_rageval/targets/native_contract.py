@@ -1,4 +1,4 @@
-"""What does a response say, and is it what the contract allows? The native response to and from `Answer`.
+"""The native response: read into an `Answer` by the types of the model, and written from one.
 
 Types are strict, null is absent, unknown fields are kept, and nothing gets in that a record could not hold: no NaN, no
 lone surrogates, no endless nesting. Anything else is a `TargetError` that names path, value and what was expected.
@@ -7,27 +7,21 @@ lone surrogates, no endless nesting. Anything else is a `TargetError` that names
 from __future__ import annotations
 
 import json
-from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+from pydantic_core import core_schema
+
 from pytest_rageval.errors import TargetError
+from pytest_rageval.io.expected import EXTRA
+from pytest_rageval.io.json_limits import limits_broken
+from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, bad, found, wrong
+from pytest_rageval.io.records import RecordReader
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
-from pytest_rageval.targets.values import (
-    Reader,
-    Wrong,
-    an_object,
-    claim,
-    fields,
-    free,
-    list_of,
-    number,
-    object_of,
-    plain_json,
-    shown_value,
-    text,
-    whole,
-)
+from pytest_rageval.targets.values import Wrong, plain_json, shown_value
 
 T = TypeVar("T")
 
@@ -36,38 +30,188 @@ def answer_from_body(body: bytes, where: str) -> Answer:
     """The answer in the body of a native response. Kinds: empty, invalid_json, invalid_response."""
     if not body or body.isspace():
         raise TargetError("empty", f"{where}: the response has no body")
-    return answer_from_response(data_from_body(body, where), where)
+    try:
+        data = parse(body)
+    except StrictJsonError:
+        return answer_from_response(data_from_body(body, where), where)
+    return _or_target_error(lambda: read_response(data), where)
 
 
 def data_from_body(body: bytes, where: str) -> Json:
-    """A body as JSON, in UTF-8 whatever its headers claim."""
+    """A body as JSON, in UTF-8 whatever its headers claim. Kinds: invalid_json, invalid_response.
+
+    NaN and halves of surrogate pairs are left in: not every part of a response is read, and who reads one names it.
+    """
     try:
-        return json.loads(body.removeprefix(BOM_UTF8).decode())
-    except UnicodeDecodeError as error:
-        raise TargetError("invalid_json", f"{where}: the response is not UTF-8 at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        message = f"{where}: invalid JSON at {place}: {error.msg}; the response begins with {shown_value(error.doc)}"
-        raise TargetError("invalid_json", message) from None
-    except RecursionError:
-        raise TargetError("invalid_response", f"{where}: the response is nested too deep") from None
-    except ValueError:
-        raise TargetError("invalid_json", f"{where}: invalid JSON: it holds a number of thousands of digits") from None
+        return parse(body)
+    except StrictJsonError as error:
+        oddity = error.oddities[0]
+        if error.kind == "encoding":
+            raise TargetError("invalid_json", f"{where}: {error}") from None
+        if error.kind == "syntax":
+            line, column = error.place(oddity.offset)
+            begin = f"the response begins with {shown_value(error.text)}"
+            message = f"{where}: invalid JSON at line {line}, column {column}: {oddity.message}; {begin}"
+            raise TargetError("invalid_json", message) from None
+        if error.kind == "size":
+            kind = "invalid_response" if "deep" in oddity.message else "invalid_json"
+            raise TargetError(kind, f"{where}: the response {oddity.message}") from None
+        data = json.loads(error.text)
+        try:
+            plain_json(data)
+        except Wrong:
+            return data
+        raise TargetError("invalid_json", f"{where}: invalid JSON: {oddity.message}") from None
 
 
 def answer_from_response(data: Json, where: str) -> Answer:
     """A native response as an Answer: what the system found stands under `debug`."""
-    return _checked(lambda: _answer(data, _RESPONSE), where)
+    return _or_target_error(lambda: read_response(plain_json(data)), where)
 
 
 def answer_from_record(data: Json, where: str) -> Answer:
     """An answer record: the native response, where the fields of `debug` may also stand at the top level."""
-    return _checked(lambda: _answer(data, _RECORD), where)
+    return _or_target_error(lambda: read_record(plain_json(data)), where)
 
 
 def answer_from_text(written: str, where: str) -> Answer:
     """An answer of which nothing but its text is known."""
-    return _checked(lambda: Answer(text=text(written, "answer")), where)
+    return answer_from_response({"answer": written}, where)
+
+
+def read_response(data: Json) -> Answer:
+    """A native response, of strict JSON, as an Answer; Unsound says all that is wrong with it."""
+    return _read(data, _RESPONSE)
+
+
+def read_record(data: Json) -> Answer:
+    """An answer record, of strict JSON, as an Answer; Unsound says all that is wrong with it."""
+    return _read(data, _RECORD)
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _or_target_error(read: Callable[[], Answer], where: str) -> Answer:
+    try:
+        return read()
+    except Wrong as error:
+        raise TargetError("invalid_response", f"{where}: {error}") from None
+    except Unsound as unsound:
+        first, *others = unsound.findings.kept
+        subject = "" if first.path else "the response "
+        more = f" (and {len(others) + unsound.findings.more} more)" if others else ""
+        raise TargetError("invalid_response", f"{where}: {subject}{first}{more}") from None
+
+
+def _whole(value: Json) -> int:
+    if type(value) is float and value.is_integer() and -(2**63) <= value < 2**63:
+        return int(value)
+    raise ValueError("no whole number")
+
+
+def _edge(value: Json) -> Edge:
+    try:
+        return Edge.parse(value)
+    except ValueError:
+        message = f"is {found(value)}, expected an edge: 's -p-> o' or {{subject, predicate, object}}"
+        raise ValueError(message) from None
+
+
+WHOLE_NUMBER = core_schema.union_schema(
+    [
+        core_schema.int_schema(strict=True, ge=-(2**63), lt=2**63),
+        core_schema.no_info_plain_validator_function(_whole),
+    ],
+    mode="left_to_right",
+    custom_error_type="whole_type",
+    custom_error_message="Input should be a whole number",
+)
+"""A whole number of at most 64 bits; 3.0 is one."""
+_EDGE = core_schema.no_info_plain_validator_function(_edge)
+_ANSWERS: RecordReader[Answer] = RecordReader(Answer, parts={int: WHOLE_NUMBER, Edge: _EDGE}, keeps_unknown=True)
+
+_RESPONSE = {"answer": "text", "references": "references", "abstained": "abstained", "abstain_reason": "abstain_reason"}
+_DEBUG = {"retrieved_chunks": "chunks"} | {
+    name: name for name in ("folder_selection", "latency", "trace", "indexing_coverage", "usage", "versions")
+}
+_RECORD = _RESPONSE | _DEBUG
+"""Fields of an answer by the names that they have at the top level of a response, under `debug`, and of a record."""
+RECORD_FIELDS = frozenset({*_RECORD, "debug"})
+"""What an answer record may hold at its top level."""
+
+
+def _read(data: Json, top: Mapping[str, str]) -> Answer:
+    members, extra = _members(data, top)
+    try:
+        answer = _ANSWERS.validate(members)
+    except ValidationError as error:
+        raise Unsound(_as_written(_ANSWERS.findings(error, members), data, top)) from None
+    problems = Findings()
+    for name, value in _free_parts(answer, members, extra):
+        if message := limits_broken(value):
+            problems.add((name,), message)
+    if problems:
+        raise Unsound(_as_written(problems, data, top))
+    if answer.text is None and answer.chunks is None and not answer.abstained:
+        raise bad("holds neither 'answer' nor 'retrieved_chunks'")
+    return replace(answer, extra=extra) if extra else answer
+
+
+def _free_parts(answer: Answer, members: Mapping[str, Json], extra: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    """What no type describes, by the names of the fields that it stands in."""
+    yield from extra.items()
+    for name in ("folder_selection", "trace", "indexing_coverage", "usage", "versions"):
+        if name in members:
+            yield name, members[name]
+    # Chunks are many and mostly plain: a look into all of them costs as much as reading half of them.
+    yield "chunks", [chunk.extra for chunk in answer.chunks or () if chunk.extra]
+    yield "references", [reference.extra for reference in answer.references or () if reference.extra]
+
+
+def _members(data: Json, top: Mapping[str, str]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """The fields of an answer, from the top level and from `debug`, by their names in the model; and all others."""
+    if not isinstance(data, dict):
+        raise wrong(data, "an object")
+    debug = data.get("debug")
+    if not (debug is None or isinstance(debug, dict)):
+        raise Unsound(Findings(Finding(("debug",), f"is {found(debug)}, expected an object")))
+    members = {top[name]: value for name, value in data.items() if value is not None and name in top}
+    extra = {name: value for name, value in data.items() if name not in top and name != "debug"}
+    others = {}
+    for name, value in (debug or NOTHING).items():
+        if name not in _DEBUG:
+            others[name] = value
+        elif value is not None and _DEBUG[name] in members:
+            message = f"is {found(members[_DEBUG[name]])}, expected one of {name} and debug.{name}, not both"
+            raise Unsound(Findings(Finding((name,), message)))
+        elif value is not None:
+            members[_DEBUG[name]] = value
+    if others:
+        extra["debug"] = others
+    latency = members.get("latency")
+    if isinstance(latency, dict) and None in latency.values():
+        members["latency"] = {phase: duration for phase, duration in latency.items() if duration is not None}
+    return members, extra
+
+
+def _as_written(findings: Findings, data: Mapping[str, Json], top: Mapping[str, str]) -> Findings:
+    """Findings about members, at the places where these stand in a response."""
+    relocated = Findings(*(finding._replace(path=_place(finding.path, data, top)) for finding in findings.kept))
+    relocated.more = findings.more
+    return relocated
+
+
+def _place(path: Path, data: Mapping[str, Json], top: Mapping[str, str]) -> Path:
+    name = _NAMES.get(str(path[0]), path[0])
+    is_in_debug = name in _DEBUG and (name not in top or data.get(name) is None)
+    return ("debug", name, *path[1:]) if is_in_debug else (name, *path[1:])
+
+
+_NAMES = {ours: theirs for theirs, ours in _RECORD.items()}
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def answer_to_response(answer: Answer) -> dict[str, Json]:
@@ -76,7 +220,7 @@ def answer_to_response(answer: Answer) -> dict[str, Json]:
     trace, selection = answer.trace, answer.folder_selection
     debug = {
         "retrieved_chunks": _listed(answer.chunks, _from_chunk),
-        "folder_selection": None if selection is None else _present(selection, _FOLDERS, selection.extra),
+        "folder_selection": None if selection is None else _present(selection, FolderSelection),
         "latency": dict(answer.latency) or None,
         "trace": None if trace is None else _from_trace(trace),
         "indexing_coverage": answer.indexing_coverage,
@@ -85,7 +229,7 @@ def answer_to_response(answer: Answer) -> dict[str, Json]:
     }
     response = {
         "answer": answer.text,
-        "references": _listed(answer.references, lambda one: _present(one, _REFERENCE, one.extra)),
+        "references": _listed(answer.references, lambda reference: _present(reference, Reference)),
         "abstained": answer.abstained,
         "abstain_reason": answer.abstain_reason,
         "debug": _without_none(debug) | dict(extra.pop("debug", NOTHING)) or None,
@@ -93,106 +237,24 @@ def answer_to_response(answer: Answer) -> dict[str, Json]:
     return _without_none(response) | extra
 
 
-# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+def _without_none(members: dict[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in members.items() if value is not None}
 
 
-def _checked(read: Callable[[], Answer], where: str) -> Answer:
-    try:
-        answer = read()
-    except Wrong as wrong:
-        raise TargetError("invalid_response", f"{where}: {wrong}") from None
-    if answer.text is None and answer.chunks is None and not answer.abstained:
-        raise TargetError("invalid_response", f"{where}: holds neither 'answer' nor 'retrieved_chunks'")
-    return answer
+def _present(value: Any, kind: type) -> dict[str, Json]:
+    """The fields of one value of the model that are there, and its extra ones."""
+    members: dict[str, Json] = {}
+    for name in _FIELDS[kind]:
+        member = getattr(value, name)
+        if member is not None:
+            members[name] = list(member) if type(member) is tuple else member
+    return members | dict(value.extra) if value.extra else members
 
 
-def _answer(data: Json, readers: Mapping[str, Reader[Any]]) -> Answer:
-    found = fields(data, readers)
-    debug: dict[str, Any] = found.pop("debug", {})
-    if twice := [name for name in debug if name in found and name != "extra"]:
-        name = twice[0]
-        raise Wrong(name, data[name], f"one of {name} and debug.{name}, not both")
-    if more := debug.pop("extra", NOTHING):
-        found["extra"] = {**found["extra"], "debug": more}
-    found |= debug
-    for ours, theirs in _RENAMED.items():
-        if theirs in found:
-            found[ours] = found.pop(theirs)
-    return Answer(**({"latency": NOTHING, "usage": NOTHING, "versions": NOTHING} | found))
-
-
-def _edge(data: Json) -> Edge:
-    try:
-        edge = Edge.parse(data)
-    except ValueError:
-        raise Wrong("", data, "an edge: 's -p-> o' or {subject, predicate, object}") from None
-    return Edge(*map(text, edge))
-
-
-def _entity(data: Json) -> Entity:
-    found = fields(data, _ENTITY)
-    if "id" not in found:
-        raise Wrong("id", None, "a string")
-    return Entity(**found)
-
-
-def _latency(data: dict[str, Json]) -> dict[str, float]:
-    return {text(name): number(value, name) for name, value in data.items() if value is not None}
-
-
-_RENAMED = {"text": "answer", "chunks": "retrieved_chunks"}
-
-_CHUNK: dict[str, Reader[Any]] = {
-    "chunk_id": text, "doc_id": text, "rel_path": text, "heading_path": text, "text": text, "text_truncated": claim,
-    "rank": whole, "score_vector": number, "score_lexical": number, "score_final": number,
-    "start_line": whole, "end_line": whole, "token_count": whole,
-}  # fmt: skip
-_REFERENCE: dict[str, Reader[Any]] = {
-    "chunk_id": text, "rel_path": text, "heading_path": text, "doc_id": text, "text": text,
-}  # fmt: skip
-_ENTITY: dict[str, Reader[Any]] = {"id": text, "type": text, "text": text}
-_FOLDERS: dict[str, Reader[Any]] = {"folders": list_of(text), "reasoning": text, "fallback": claim}
-_TRACE: dict[str, Reader[Any]] = {
-    "entities": list_of(_entity),
-    "concepts": list_of(text),
-    "constraints": list_of(text),
-    "kg_entities": list_of(text),
-    "kg_edges": list_of(_edge),
-    "inferences": list_of(lambda one: free(an_object(one))),
-    "entity_types": object_of(free),
-    "violations": list_of(plain_json),
+_FIELDS: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind) if field.name != EXTRA)
+    for kind in (Chunk, Reference, Entity, FolderSelection, Trace)
 }
-_DEBUG: dict[str, Reader[Any]] = {
-    "retrieved_chunks": list_of(lambda one: Chunk(**fields(one, _CHUNK))),
-    "folder_selection": object_of(lambda one: FolderSelection(**fields(one, _FOLDERS))),
-    "latency": object_of(_latency),
-    "trace": object_of(lambda one: Trace(**fields(one, _TRACE))),
-    "indexing_coverage": object_of(free),
-    "usage": object_of(free),
-    "versions": object_of(free),
-}
-_RESPONSE: dict[str, Reader[Any]] = {
-    "answer": text,
-    "references": list_of(lambda one: Reference(**fields(one, _REFERENCE))),
-    "abstained": claim,
-    "abstain_reason": text,
-    "debug": object_of(lambda one: fields(one, _DEBUG)),
-}
-_RECORD = _RESPONSE | _DEBUG
-RECORD_FIELDS = frozenset(_RECORD)
-"""What an answer record may hold at its top level."""
-
-
-# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _without_none(fields: dict[str, Json]) -> dict[str, Json]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _present(value: object, names: Iterable[str], extra: Mapping[str, Json]) -> dict[str, Json]:
-    found = _without_none({name: getattr(value, name) for name in names})
-    return {name: list(part) if isinstance(part, tuple) else part for name, part in found.items()} | dict(extra)
 
 
 def _listed(values: tuple[T, ...] | None, write: Callable[[T], Json]) -> list[Json] | None:
@@ -200,16 +262,16 @@ def _listed(values: tuple[T, ...] | None, write: Callable[[T], Json]) -> list[Js
 
 
 def _from_chunk(chunk: Chunk) -> dict[str, Json]:
-    written = _present(chunk, _CHUNK, chunk.extra)
+    written = _present(chunk, Chunk)
     if not chunk.text_truncated:
         del written["text_truncated"]
     return written
 
 
 def _from_trace(trace: Trace) -> dict[str, Json]:
-    written = _present(trace, _TRACE, trace.extra)
+    written = _present(trace, Trace)
     if trace.entities is not None:
-        written["entities"] = [_present(one, _ENTITY, one.extra) for one in trace.entities]
+        written["entities"] = [_present(entity, Entity) for entity in trace.entities]
     if trace.kg_edges is not None:
         written["kg_edges"] = [edge._asdict() for edge in trace.kg_edges]
     return written

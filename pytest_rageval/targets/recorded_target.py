@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
+from pytest_rageval.io.json_lines import JsonRow, json_rows
+from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.messages import Findings, Report, Unsound
+from pytest_rageval.io.records import RecordReader
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Answer, AskRequest
-from pytest_rageval.targets.answer_lines import AnswerLine, read_json_lines
-from pytest_rageval.targets.native_contract import answer_from_response
-from pytest_rageval.targets.values import Wrong, text, whole
+from pytest_rageval.targets.answer_files import LONGEST_LINE
+from pytest_rageval.targets.native_contract import WHOLE_NUMBER, read_response
 
 OBSERVATIONS = "observations.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Whose answer a line of observations holds."""
+
+    case_key: str
+    trial: int = 0
+
+
+_PLACES: RecordReader[_Place] = RecordReader(_Place, parts={int: WHOLE_NUMBER})
 
 
 class RecordedTarget:
@@ -28,16 +44,23 @@ class RecordedTarget:
         self.notes: list[str] = []
         self._answers: dict[tuple[str, int], Answer] = {}
         path = run / OBSERVATIONS
-        place = f"{run.name}/{OBSERVATIONS}"
-        try:
-            taken = [self._take(line, f"{place}:{line.number}") for line in read_json_lines(path)]
-        except FileNotFoundError:
+        if not path.is_file():
             remedy = "answers are kept there unless the run was redacted, or its folder moved"
-            raise SettingsError(f"run {run.name}: there is no {path}; {remedy}") from None
-        except OSError as error:
-            raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-        if problems := [problem for problem in taken if problem]:
-            raise CaseError(*problems)
+            raise SettingsError(f"run {run.name}: there is no {path}; {remedy}")
+        report = Report(f"{run.name}/{OBSERVATIONS}")
+
+        def is_torn(number: int, line: bytes) -> bool:
+            try:
+                parse(line)
+            except StrictJsonError:
+                self.notes.append(f"{report.file}:{number}: dropped, the line was cut off while it was written")
+                return True
+            return False
+
+        for row in json_rows(read_lines(path, report, LONGEST_LINE, is_torn), report):
+            self._take(row, report)
+        if len(report):
+            raise CaseError(*report.problems)
 
     async def ask(self, request: AskRequest) -> Answer:
         """The recorded answer; TargetError `missing` if that case or trial has none."""
@@ -54,20 +77,20 @@ class RecordedTarget:
         """Is an answer to that case recorded?"""
         return (case_key, trial) in self._answers
 
-    def _take(self, line: AnswerLine, where: str) -> str:
-        """Keep one record; what is wrong with it, or nothing."""
-        if line.data is None:
-            if not line.is_torn:
-                return f"{where}: {line.problem}"
-            self.notes.append(f"{where}: dropped, the line was cut off while it was written")
-            return ""
+    def _take(self, row: JsonRow, report: Report) -> None:
+        """Keep one record, or report what is wrong with it."""
+        problems = Findings()
         try:
-            key = text(line.data.get("case_key"), "case_key")
-            trial = whole(line.data.get("trial", 0), "trial")
-            if line.data.get("answer") is not None:  # null where asking failed
-                self._answers[key, trial] = answer_from_response(line.data["answer"], where)
-        except Wrong as wrong:
-            return f"{where}: {wrong}"
-        except TargetError as error:
-            return str(error)
-        return ""
+            place = _PLACES.read({name: row.record[name] for name in ("case_key", "trial") if name in row.record})
+        except Unsound as unsound:
+            problems.include((), unsound.findings)
+        if row.record.get("answer") is not None:  # null where asking failed
+            try:
+                answer = read_response(row.record["answer"])
+            except Unsound as unsound:
+                problems.include(("answer",), unsound.findings)
+            else:
+                if not problems:
+                    self._answers[place.case_key, place.trial] = answer
+        if problems:
+            report.add_findings(row.line, problems, None, row.column_finder().column)

@@ -1,21 +1,24 @@
-"""What did people say? Labels of answers, read from JSONL or CSV; whatever is wrong with them is said all at once."""
+"""Labels that people gave to answers, read from JSONL or CSV; whatever is wrong with them is said all at once."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, cast
+
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
-from pytest_rageval.cases.fields import Field
-from pytest_rageval.cases.jsonl import JsonRow, json_rows
-from pytest_rageval.cases.shapes import Shape
+from pytest_rageval.cases.keys import Cell
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.expected import Expects, known_keys
+from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
-from pytest_rageval.io.messages import Findings, Report, Unsound, bad, quoted, wrong
+from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, quoted
+from pytest_rageval.io.records import Name, RecordReader
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json, Source
 
 MOST_LABELS = 100_000
@@ -77,36 +80,27 @@ def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> 
 def _label(row: JsonRow | CsvRow, path: Path, scale: tuple[float, float], report: Report) -> Label | None:
     """The label of one record; None where it has problems, which are reported."""
     record = {key: value for key, value in row.record.items() if value is not None}
-    findings, found = _read(record)
-    for key in ("human_score", "judge_score"):
-        score = found.get(key)
-        if isinstance(score, float) and not scale[0] <= score <= scale[1]:
-            findings.add((key,), f"is {score:g}, outside the rubric's scale {scale[0]:g} to {scale[1]:g}")
-    if not findings:
-        for message in _lacking(record):
-            findings.add((), message)
-    named = found.get("id", found.get("case_key"))
+    named = next((record[key] for key in ("id", "case_key") if isinstance(record.get(key), str)), None)
+    try:
+        line = _LINES.read(record, context=scale)
+        findings = Findings(*(Finding((), message) for message in _lacking(record)))
+    except Unsound as unsound:
+        findings = unsound.findings
     if findings:
-        finder = row.column_finder()
-        report.add_findings(row.line, findings, named if isinstance(named, str) else None, finder.column)
+        report.add_findings(row.line, findings, named, row.column_finder().column)
         return None
-    of_run = f"{found['run']} {named}" if "run" in found and "id" not in found else named
-    values = {field: found[key] for key, field in _FIELDS.items() if key in found}
-    return Label(**{**values, "id": of_run, "source": Source(str(path), row.line)})
-
-
-def _read(record: Mapping[str, Json]) -> tuple[Findings, dict[str, Any]]:
-    """The values of a record as far as they can be read, and what is wrong with the others."""
-    findings, found = Findings(), dict[str, Any]()
-    for key, value in record.items():
-        if key not in _READERS:
-            findings.unknown((key,), _READERS)
-            continue
-        try:
-            found[key] = _READERS[key](value)
-        except Unsound as unsound:
-            findings.include((key,), unsound.findings)
-    return findings, found
+    return Label(
+        id=line.id or (f"{line.run} {line.case_key}" if line.run else str(line.case_key)),
+        source=Source(str(path), row.line),
+        passes=line.human_pass,
+        score=line.human_score,
+        judge_score=line.judge_score,
+        run=line.run,
+        case_key=line.case_key,
+        question=line.question,
+        answer=line.answer,
+        contexts=line.contexts,
+    )
 
 
 def _lacking(record: Mapping[str, Json]) -> list[str]:
@@ -128,77 +122,60 @@ def _lacking(record: Mapping[str, Json]) -> list[str]:
     return said
 
 
-# ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── one line ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _name(value: Json) -> str:
-    if not isinstance(value, str):
-        raise wrong(value, "a string")
-    if not value.strip():
-        raise bad("is blank")
-    return value
-
-
-def _text(value: Json) -> str:
-    if not isinstance(value, str):
-        raise wrong(value, "a string")
-    return value
-
-
-def _number(value: Json) -> float:
+def _number(value: Json) -> Json:
+    """A text that is a number, as in a CSV cell, is one."""
     try:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise wrong(value, "a number") from None
-    if not math.isfinite(number):
-        raise wrong(value, "a finite number")
-    return number
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _within(score: float, info: ValidationInfo) -> float:
+    low, high = cast("tuple[float, float]", info.context)
+    if low <= score <= high:
+        return score
+    raise ValueError(f"is {score:g}, outside the rubric's scale {low:g} to {high:g}")
 
 
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def _flag(value: Json) -> bool:
-    if isinstance(value, bool):
+def _flag(value: Json) -> Json:
+    return _FLAGS.get(str(value).strip().lower(), value) if isinstance(value, int | str) else value
+
+
+def _texts(value: Json) -> Json:
+    """A text is a list of texts written as JSON, or else one passage."""
+    if not isinstance(value, str):
         return value
-    word = str(value).strip().lower() if isinstance(value, int | str) else ""
-    if word not in _FLAGS:
-        raise wrong(value, "true or false (or yes, no, 1, 0)")
-    return _FLAGS[word]
+    with suppress(StrictJsonError):  # a passage may begin with a bracket: [1] …
+        written = parse(value) if value.lstrip().startswith("[") else None
+        if isinstance(written, list) and all(isinstance(text, str) for text in written):
+            return written
+    return [value]
 
 
-def _texts(value: Json) -> tuple[str, ...]:
-    """A list of texts; a text is such a list written as JSON, or else one passage."""
-    if isinstance(value, str):
-        try:
-            written = json.loads(value) if value.lstrip().startswith("[") else None
-        except (ValueError, RecursionError):  # a passage may begin with a bracket: [1] …
-            written = None
-        is_list = isinstance(written, list) and all(isinstance(text, str) for text in written)
-        value = written if is_list else [value]
-    if not isinstance(value, list):
-        raise wrong(value, "a list of texts")
-    findings = Findings()
-    for position, text in enumerate(value):
-        findings.include_from(position, text, _text)
-    if findings:
-        raise Unsound(findings)
-    return tuple(value)
+_Score = Annotated[float, BeforeValidator(_number), AfterValidator(_within)]
 
 
-_READERS: Mapping[str, Callable[[Json], object]] = {
-    "id": _name,
-    "question": _text,
-    "answer": _text,
-    "contexts": _texts,
-    "human_score": _number,
-    "human_pass": _flag,
-    "judge_score": _number,
-    "run": _name,
-    "case_key": _name,
-}
-_FIELDS = {key: key for key in _READERS} | {"human_score": "score", "human_pass": "passes"}
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A label as it is written."""
+
+    id: Name | None = None
+    question: str | None = None
+    answer: str | None = None
+    contexts: Annotated[tuple[str, ...], BeforeValidator(_texts), Expects("a list of texts")] = ()
+    human_score: _Score | None = None
+    human_pass: Annotated[bool, BeforeValidator(_flag), Expects("true or false (or yes, no, 1, 0)")] | None = None
+    judge_score: _Score | None = None
+    run: Name | None = None
+    case_key: Name | None = None
+
+
+_LINES = RecordReader[_Line](_Line)
 _LABELS = ("human_score", "human_pass")
-_COLUMNS = {key: Field(key, Shape(reader, {}, "text"), "") for key, reader in _READERS.items()}
+_COLUMNS: Mapping[str, Cell] = dict.fromkeys(known_keys(_Line), "text")

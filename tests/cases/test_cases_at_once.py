@@ -1,10 +1,9 @@
-"""Sound records are taken at once, others with care: both make the same of a record, and nothing slips through."""
+"""Sound records are read at once, others key by key: both make the same of a record."""
 
 from __future__ import annotations
 
 import gc
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,12 @@ import pytest
 from case_files import a_line, loaded
 from hypothesis import given
 from hypothesis import strategies as st
-from test_cases_malformed import malformed_lines
 
-from pytest_rageval.cases.conversion import draft_at_once, draft_with_care
-from pytest_rageval.cases.fields import CaseDraft
-from pytest_rageval.cases.shapes import read_edges
-from pytest_rageval.cases.spellings.spelling import FIELDS
+from pytest_rageval.cases import conversion
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.keys import IN_GOLD, KEYS
 from pytest_rageval.io.messages import Unsound
-from pytest_rageval.io.strict_json import RefusedJson, parse
-from pytest_rageval.model import Edge, EvalCase, Gold
+from pytest_rageval.model import Edge, EvalCase, Source
 
 ANCHORS = {
     "question": "Why?",
@@ -42,47 +38,45 @@ SOUND: list[dict[str, Any]] = [
     {"question": "Why?", "reference": "a", "tag": "t", "tags": ["s"], "contexts": ["c"]},
     {"query": "Why?", "relevant_ids": ["t01", "t01"], "irrelevant_ids": [], "reference_answer": "a"},
     {"query": "Why?", "relevant_ids": [], "category": "negative"},
-    {**ANCHORS, "gold": {"answer": "a"}, "expected_answers": ["a", "b"], "history": [{"role": "user", "text": ""}]},
+    {**ANCHORS, "gold": {"answer": "a"}, "history": [{"role": "user", "text": ""}]},
     {**LAYERS, "id": "q1", "category": " ", "gold_supports": [], "required_support_groups": None, "vaults": None},
     {"question": "Why?", "gold": {"supports": [], "key_facts": ["f"], "chunk_ids": None, "concepts": []}},
 ]
 
 
-def made(draft: CaseDraft) -> tuple[EvalCase, tuple[str, ...], set[str]]:
-    """All that a draft decides."""
-    return EvalCase(**{"id": "", **draft.case}, gold=Gold(**draft.gold)), draft.spelling, set(draft.given)
-
-
-def both_agree(record: dict[str, Any]) -> bool:
-    """Was the record taken at once? Then it must have become what it becomes with care, and be left as it was."""
+def outcome(record: dict[str, Any]) -> EvalCase | list[str]:
+    """The case that a record becomes, or what is wrong with it; the record is left as it was."""
     before = json.dumps(record)
     try:
-        at_once = made(draft_at_once(record))
-    except Unsound:
-        return False
+        return case_from_record(record, Source("a.jsonl", 1))[0]
+    except Unsound as unsound:
+        return [str(finding) for finding in unsound.findings.kept]
     finally:
         assert json.dumps(record) == before
-    assert at_once == made(draft_with_care(record))
-    return True
+
+
+def read_both_ways(record: dict[str, Any]) -> tuple[EvalCase | list[str], EvalCase | list[str]]:
+    """The outcome of a record, and of one that says its domain twice, so that its keys are read one by one."""
+    plain = {**record, "domain": "lab"}
+    metadata = plain.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        plain["metadata"] = metadata = {}
+    plain["metadata"] = {key: value for key, value in (metadata or {}).items() if key != "domain"}
+    return outcome(plain), outcome({**plain, "metadata": {**plain["metadata"], "domain": "lab"}})
+
+
+@pytest.mark.parametrize("record", [*SOUND, {**ANCHORS, "gold": {"answer": "a"}, "expected_answers": ["a", "b"]}])
+def test_a_sound_record_becomes_the_same_case_at_once_and_key_by_key(record: dict[str, Any]):
+    at_once, by_key = read_both_ways(record)
+    assert isinstance(at_once, EvalCase)
+    assert at_once == by_key
 
 
 @pytest.mark.parametrize("record", SOUND)
-def test_what_files_usually_hold_is_taken_at_once(record: dict[str, Any]):
-    assert both_agree(record)
-
-
-def malformed_records() -> list[dict[str, Any]]:
-    """The records of the malformed lines that are strict JSON."""
-    records = []
-    for line, _ in (row.values for row in malformed_lines()):
-        with suppress(ValueError, RefusedJson):
-            records.append(parse(line))
-    return [record for record in records if isinstance(record, dict)]
-
-
-@pytest.mark.parametrize("record", malformed_records())
-def test_a_malformed_record_is_never_taken_at_once(record: dict[str, Any]):
-    assert not both_agree(record)
+def test_a_sound_record_is_read_at_once(record: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    case = outcome(record)
+    monkeypatch.setattr(conversion, "_parts_with_care", None)
+    assert outcome(record) == case
 
 
 blank = st.sampled_from(["", " ", "\x1f", "\u3000"])
@@ -110,7 +104,16 @@ MEANT: dict[str, st.SearchStrategy[Any]] = {
     "kg_edges": st.lists(st.sampled_from(["a -b-> c", "a|b|c", "a b"]), max_size=2),
     "recency_conflict_rule": st.just("cite_newer"),
 }
-IN_GOLD = ("answer", "doc_chunk_ids", "relevance", "concepts", "kg_edges", "supports", "support_groups", "chunk_ids")
+PARTS_OF_GOLD = (
+    "answer",
+    "doc_chunk_ids",
+    "relevance",
+    "concepts",
+    "kg_edges",
+    "supports",
+    "support_groups",
+    "chunk_ids",
+)
 
 
 def objects(keys: tuple[str, ...], needed: dict[str, Any] | None = None) -> st.SearchStrategy[dict[str, Any]]:
@@ -121,25 +124,27 @@ def objects(keys: tuple[str, ...], needed: dict[str, Any] | None = None) -> st.S
 
 records = st.builds(
     lambda record, gold, metadata: record | {key: value for key, value in (gold, metadata) if value is not None},
-    objects((*(FIELDS.keys() - {"gold", "metadata", "question"}), "unknown"), {"question": st.just("Why?")}),
-    st.tuples(st.just("gold"), st.none() | odd | objects((*IN_GOLD, "unknown"))),
+    objects((*(KEYS.keys() - {"gold", "metadata", "question"}), "unknown"), {"question": st.just("Why?")}),
+    st.tuples(st.just("gold"), st.none() | odd | objects((*PARTS_OF_GOLD, "unknown"))),
     st.tuples(st.just("metadata"), st.none() | odd | objects(("domain", "difficulty", "requires_kg", "author"))),
 )
 
 
 @given(records)
-def test_both_ways_make_the_same_of_any_record(record: dict[str, Any]):
-    both_agree(record)
+def test_any_record_comes_out_the_same_both_ways(record: dict[str, Any]):
+    at_once, by_key = read_both_ways(record)
+    assert at_once == by_key
 
 
 @given(st.data())
-def test_both_ways_make_the_same_of_records_that_are_nearly_sound(data: st.DataObject):
+def test_a_nearly_sound_record_comes_out_the_same_both_ways(data: st.DataObject):
     record: dict[str, Any] = {}
     for part in data.draw(st.lists(st.sampled_from(SOUND), min_size=1, max_size=2)):
         record |= part
-    for key in data.draw(st.lists(st.sampled_from(sorted(FIELDS)), max_size=2)):
+    for key in data.draw(st.lists(st.sampled_from(sorted(KEYS)), max_size=2)):
         record[key] = data.draw(MEANT.get(key, texts) | values)
-    both_agree(record)
+    at_once, by_key = read_both_ways(record)
+    assert at_once == by_key
 
 
 @given(st.text(alphabet="ab -->|\t\u3000", max_size=12))
@@ -149,17 +154,15 @@ def test_an_edge_reads_the_same_by_every_way(written: str):
     except ValueError:
         expected = None
     try:
-        assert read_edges([written]) == expected
+        assert IN_GOLD["kg_edges"].read([written]) == expected
     except Unsound:
         assert expected is None
 
 
 def test_keys_that_nobody_knows_are_not_kept_in_memory(tmp_path: Path):
-    from pytest_rageval.cases.conversion import _plan
-
-    before = _plan.cache_info().currsize
+    before = conversion._plan.cache_info().currsize
     assert loaded(tmp_path, "\n".join(a_line(**{f"k{number}": 1}) for number in range(50))).cases == ()
-    assert _plan.cache_info().currsize == before
+    assert conversion._plan.cache_info().currsize == before
 
 
 def test_what_others_froze_stays_frozen(tmp_path: Path):

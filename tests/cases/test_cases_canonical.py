@@ -143,6 +143,10 @@ def test_a_loaded_case_written_as_a_line_loads_as_the_same_case(tmp_path: Any, l
             {"id": "q1", "question": "Why?", "gold": {"kg_edges": ["a -b-> c"]}},
             "recorded case: gold.kg_edges[0] is 'a -b-> c' (a string), expected {subject, predicate, object}",
         ),
+        (
+            {"id": "q1", "question": "Why?", "gold": {"answer": ["a", 1]}},
+            "recorded case: gold.answer[1] is 1 (a number), expected a string",
+        ),
         ([], "recorded case: is a list, expected {id, question"),
     ],
 )

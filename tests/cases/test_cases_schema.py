@@ -18,7 +18,7 @@ MALFORMED = Path(__file__).parent.parent / "data" / "cases" / "malformed.txt"
 def allows(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool:
     """The few keywords that our schema uses, and a refusal of any other."""
     known = {"$schema", "title", "description", "$defs", "type", "properties", "additionalProperties", "required"}
-    assert schema.keys() <= known | {"anyOf", "$ref", "items", "enum", "pattern", "minimum", "minItems"}
+    assert schema.keys() <= known | {"anyOf", "$ref", "items", "enum", "pattern", "minimum", "maximum", "minItems"}
     if "$ref" in schema:
         return allows(root["$defs"][schema["$ref"].removeprefix("#/$defs/")], value, root)
     checks = [
@@ -38,7 +38,7 @@ def allows(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool:
             rule = schema.get("properties", {}).get(key, rest)
             checks.append(allows(rule, inner, root) if isinstance(rule, dict) else rule)
     elif isinstance(value, int | float):
-        checks.append(value >= schema.get("minimum", value))
+        checks.append(schema.get("minimum", value) <= value <= schema.get("maximum", value))
     return all(checks)
 
 

@@ -173,7 +173,7 @@ def test_all_bad_lines_are_named_with_their_place_and_nothing_is_imported():
     Path("bad.jsonl").write_text(f"{good}\n{{\n\n{other.replace('m/1', 'm/2')}\n{good}\n")
     DEFAULT.unlink()
     found = problems(judge_cache("import", "bad.jsonl"))
-    assert found[0] == "bad.jsonl:2: not valid JSON at column 2: expecting property name enclosed in double quotes"
+    assert found[0] == "bad.jsonl:2: not valid JSON: expecting property name enclosed in double quotes at column 2"
     assert found[1].startswith("bad.jsonl:4: key ")
     assert "is not that of its parts" in found[1]
     assert "bad.jsonl:5: key " in found[2]

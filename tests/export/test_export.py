@@ -22,7 +22,7 @@ from pytest_rageval.export.parquet import write_parquet
 from pytest_rageval.export.sqlite import write_sqlite
 from pytest_rageval.model import GateFailed
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
-from pytest_rageval.runs.records import CUT
+from pytest_rageval.runs.record_texts import CUT
 
 LONG = "Water boils at 100 degrees. " * 30
 

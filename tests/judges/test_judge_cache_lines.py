@@ -127,21 +127,25 @@ def test_blank_lines_crlf_and_a_byte_order_mark_do_no_harm():
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("{", "not valid JSON at column 2: expecting property name enclosed in double quotes"),
-        ("[]", "is not an object"),
-        ("null", "is not an object"),
-        (b"{\xff}", "not UTF-8: byte 2 of the line is 0xff"),
-        ("[" * 100_000, "nested too deeply"),
+        ("{", "not valid JSON: expecting property name enclosed in double quotes at column 2"),
+        ("[]", "is a list, expected {key, created, judgement, parts}"),
+        ("null", "is null, expected {key, created, judgement, parts}"),
+        (b"{\xff}", "byte 0xff at offset 1 is not UTF-8"),
+        ("[" * 100_000, "is nested too deep"),
         ('{"key": ' + "1" * 5000 + "}", "holds a number of thousands of digits"),
-        ('{"key": "a", "key": "b"}', "'key' stands twice in one object; keep one of them"),
-        (a_line(more=1), "'more' is not a known key"),
+        ('{"key": "a", "key": "b"}', "key stands twice in one object, first at column 2; keep one"),
+        (a_line(more=1), "more is not a known key; known here: created, judgement, key, parts"),
         (a_line(**{"\x1b[31m": 1}), "'\\x1b[31m' is not a known key"),
-        ('{"key": "a"}', "'created' is missing"),
-        (a_line(key=7), "key is 7, expected a string of 1 to 128 characters"),
+        ('{"key": "a"}', "has no parts; write null"),
+        ('{"key": "a", "parts": null}', "has no created (and 1 more)"),
+        (a_line(key=7), "key is 7 (a number), expected a string of 1 to 128 characters"),
         (a_line(key="a" * 129), "expected a string of 1 to 128 characters"),
         (a_line(key="", parts=None), "expected a string of 1 to 128 characters"),
         (a_line(key="a" * 64), f"key aaaaaaaaaaaa… is not that of its parts, {an_entry().key[:12]}…"),
-        (a_line(created="yesterday"), "created is 'yesterday', expected a time such as 2026-11-21T10:48:19Z"),
+        (
+            a_line(created="yesterday"),
+            "created is 'yesterday' (a string), expected a time such as 2026-11-21T10:48:19Z",
+        ),
         (a_line(created="2026-13-41T10:48:19Z"), "expected a time such as"),
         (a_line(created="2026-11-21T10:48:19Z\n"), "expected a time such as"),
         (a_line(parts=[]), "parts: is not an object"),
@@ -176,18 +180,26 @@ def test_parts_that_are_wrong_or_do_not_make_the_key_are_refused(name, value, pr
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"rubrik": "g"}, "judgement: 'rubrik' is not a known key"),
-        ({"cached": True}, "judgement: 'cached' is not a known key"),
-        ({"scores": {"groundedness": "4"}}, "judgement: scores.groundedness: Input should be a valid number"),
-        ({"scores": {"groundedness": True}}, "judgement: scores.groundedness: Input should be a valid number"),
+        ({"rubrik": "g"}, "judgement.rubrik is not a known key; did you mean 'rubric'?"),
+        ({"cached": True}, "judgement.cached is not a known key"),
+        ({"scores": {"groundedness": "4"}}, "judgement.scores.groundedness is '4' (a string), expected a number"),
+        ({"scores": {"groundedness": True}}, "judgement.scores.groundedness is true, expected a number"),
         ({"scores": {"groundedness": 6}}, "judgement: groundedness is 6, outside its scale 0 to 5"),
-        ({"scores": {"groundedness": float("nan")}}, "holds NaN, which is not a JSON number"),
-        ({"cost_usd": float("inf")}, "holds Infinity, which is not a JSON number"),
+        (
+            {"scores": {"groundedness": float("nan")}},
+            "judgement.scores.groundedness is NaN, which is not a JSON number",
+        ),
+        ({"cost_usd": float("inf")}, "judgement.cost_usd is Infinity, which is not a JSON number"),
         ({"cost_usd": -1}, "judgement: cost_usd is -1.0, expected a number of at least 0, or None"),
         ({"tokens_in": 10**400}, "tokens_in"),
-        ({"reasoning": None}, "judgement: reasoning: Input should be a valid string"),
-        ({"reasoning": "\ud83d"}, "holds half of a surrogate pair, which is no character"),
-        ({"extra": {"\udc00": 1}}, "holds half of a surrogate pair, which is no character"),
+        ({"scale": [0]}, "judgement.scale is too short"),
+        ({"scale": []}, "judgement.scale is too short"),
+        ({"reasoning": 7}, "judgement.reasoning is 7 (a number), expected a string"),
+        (
+            {"reasoning": "\ud83d"},
+            "judgement.reasoning holds half of a surrogate pair (\\ud83d), which is no character",
+        ),
+        ({"extra": {"\udc00": 1}}, "judgement.extra holds half of a surrogate pair (\\udc00), which is no character"),
         ({"reasoning": "x" * LARGEST}, "cannot be kept: it is longer than 1,048,576 characters"),
     ],
 )
@@ -196,11 +208,11 @@ def test_a_judgement_that_is_none_is_refused(changed, problem):
 
 
 def test_a_number_too_large_for_a_float_is_refused():
-    assert "holds 1e999, which is too large a number" in problem_of(a_line(more=0).replace(": 0}", ": 1e999}"))
+    assert "more is 1e999, which is not a JSON number" in problem_of(a_line(more=0).replace(": 0}", ": 1e999}"))
 
 
 def test_a_judgement_that_is_no_object_is_refused():
-    assert "judgement: Input should be" in problem_of(a_line(judgement=[1]))
+    assert "judgement is a list, expected an object" in problem_of(a_line(judgement=[1]))
 
 
 def test_a_key_that_stands_twice_is_refused_the_second_time():
@@ -220,4 +232,4 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_read(monkeypatc
 
 def test_one_object_with_a_great_many_names_is_refused_at_once():
     names = ", ".join(f'"n{number}": 0' for number in range(100_000))
-    assert "'n99999' stands twice" in problem_of(f'{{{names}, "n99999": 0}}')
+    assert "n99999 stands twice" in problem_of(f'{{{names}, "n99999": 0}}')

@@ -162,7 +162,7 @@ def test_a_plan_reports_what_is_wrong_with_rubrics_along_with_the_rest(tmp_path)
     with pytest.raises(SettingsError) as caught:
         make_plan(Settings(rubrics="rubrics", enabled=("mrrr",)), load_registry(), tmp_path)
     assert caught.value.problems[0] == "unknown metric 'mrrr'; did you mean 'mrr'?"
-    assert "rubrics/groundedness.toml:1: version is missing" in caught.value.problems
+    assert "rubrics/groundedness.toml:1: has no version" in caught.value.problems
 
 
 @pytest.mark.parametrize("judge", ["none", "lexical"])
@@ -179,26 +179,30 @@ INTEGER = 'type = "integer"'
 @pytest.mark.parametrize(
     ("old", "new", "at", "problem"),
     [
-        ('version = "1"', "version = 1", "version", 'version is 1, expected a short text, as in "1"'),
-        ('version = "1"\n', "", "#", "version is missing"),
-        ("[0, 5]", "5", "scale", "scale is 5, expected lowest and highest score, as in [0, 5]"),
+        ('version = "1"', "version = 1", "version", 'version is 1 (a number), expected a short text, as in "1"'),
+        ('version = "1"\n', "", "#", "has no version"),
+        ("[0, 5]", "5", "scale", "scale is 5 (a number), expected lowest and highest score, as in [0, 5]"),
         ("[0, 5]", "[5, 0]", "scale", "scale is [5, 0], expected lowest and highest score, as in [0, 5]"),
-        ("[0, 5]", "[0, nan]", "scale", "scale is [0, nan], expected lowest and highest score, as in [0, 5]"),
+        ("[0, 5]", "[0, nan]", "scale", "scale[1] is nan (a number), expected a finite number"),
         ("scale", "scal", "scal", "scal is not a known key; did you mean 'scale'?"),
         ("{answer}", "{answr}", "{answr}", "prompt has an unknown placeholder {answr}; did you mean 'answer'?"),
         ("{marker}", "#", "prompt", "prompt has no {marker}: without it, what is judged"),
-        ('= "score"', "= 3", "[scores]", "scores is {'groundedness': 3}, expected a table"),
+        ('= "score"', "= 3", "groundedness =", "scores.groundedness is 3 (a number), expected a string"),
         ('= "score"', '= "skore"', "groundedness =", "scores.groundedness is 'skore', no field of the schema"),
         ('", "score"]', '"]', "required", "schema.required lacks 'score', which holds the score of groundedness"),
-        ("required =", "required = 1 #", "required", "schema.required is 1, expected a list of the reply's fields"),
-        ('"object"', '"array"', "type", "schema.type is 'array', expected \"object\": replies are JSON objects"),
+        ("required =", "required = 1 #", "required", "schema.required is 1 (a number), expected a list of"),
+        ('"object"', '"array"', "type", "schema.type is 'array' (a string), expected \"object\""),
         (INTEGER, 'type = "string" #', 'type = "string" #', f"{SCORE}.type is 'string', expected boolean, integer"),
-        (INTEGER, 'type = "int"', 'type = "int"', f"{SCORE}.type is 'int', expected one of string, boolean, integer"),
+        (INTEGER, 'type = "int"', 'type = "int"', f"{SCORE}.type is 'int' (a string), expected one of string, boolean"),
         ("maximum = 5", "maximum = 10", "maximum", f"{SCORE}.maximum is 10, beyond the scale [0, 5]"),
-        ("maximum = 5", "maximum = true", "maximum", f"{SCORE}.maximum is True, expected a number"),
-        ("maximum = 5", "enum = 5", "enum", f"{SCORE}.enum is 5, expected a list of values"),
-        ("{ type", "1 #", "items", f"{CLAIMS}.items is 1, expected a table, as in {{ type ="),
+        ("maximum = 5", "maximum = true", "maximum", f"{SCORE}.maximum is true, expected a number"),
+        ("maximum = 5", "enum = 5", "enum", f"{SCORE}.enum is 5 (a number), expected a list of values"),
+        ("{ type", "1 #", "items", f"{CLAIMS}.items is 1 (a number), expected a table, as in {{ type ="),
         ("maximum", "max = 2024-01-01 #", "[schema]", "schema cannot be written as JSON: Object of type date"),
+        ("[0, 5]", "[0]", "scale", "scale is [0], expected lowest and highest score, as in [0, 5]"),
+        ("[0, 5]", '[0, "5"]', "scale", "scale[1] is '5' (a string), expected a number"),
+        ("maximum = 5", "enum = []", "enum", f"{SCORE}.enum is empty, expected a list of values"),
+        ('", "score"]', '", "skore"]', "required", "schema.required names 'skore', no field of the reply"),
         ("[schema", "[shema", "[shema]", "shema is not a known key; did you mean 'schema'?"),
     ],
 )  # fmt: skip
@@ -257,8 +261,9 @@ def test_all_that_is_wrong_with_a_folder_is_said_together(tmp_path):
     )
     found = problems(folder)
     assert found[0] == "rubrics/groundednes.toml: unknown rubric 'groundednes'; did you mean 'groundedness'?"
-    assert [problem.partition(": ")[2].split(" is ")[0] for problem in found[1:]] == [
-        "scale", "prompt", "scores", "schema", "version",
+    assert [problem.partition(": ")[2] for problem in found[1:]] == [
+        'version is 1 (a number), expected a short text, as in "1"',
+        "has no scale", "has no prompt", "has no scores", "has no schema",
     ]  # fmt: skip
 
 

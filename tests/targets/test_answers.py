@@ -112,22 +112,23 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path):
         b'{"id": "q13", "answer": "x", "meta": "y"}',
     ]
     assert problems_of(write(tmp_path, b"\n".join(lines))) == [
-        "given.jsonl:2: id 'q1' already has an answer at line 1",
-        "given.jsonl:3: id is 7, expected a string",
-        "given.jsonl:4: id is missing, expected a string",
-        "given.jsonl:5: answer is missing, expected 'answer' or 'retrieved_chunks'",
-        "given.jsonl:6: holds neither 'answer' nor 'retrieved_chunks'",
-        "given.jsonl:7: answer is ['x'], expected a string",
-        "given.jsonl:8: the key 'answer' stands twice in one object",
-        "given.jsonl:9: invalid JSON: NaN is not a number that JSON knows",
-        "given.jsonl:10: answer is 'a\\ud800', expected text without lone surrogates",
-        "given.jsonl:11: byte 0xff at position 25 is not UTF-8",
-        "given.jsonl:12: the line holds a JSON list, expected an object",
-        "given.jsonl:13: invalid JSON at character 29: Expecting property name enclosed in double quotes",
-        "given.jsonl:14: id is ' ', expected the id of a case",
-        "given.jsonl:15: invalid JSON: nested too deep",
-        "given.jsonl:16: retrieved_chunks[0].rank is 'x', expected a whole number",
-        "given.jsonl:17: meta is 'y', expected an object",
+        "given.jsonl:2:8: id 'q1' already has an answer at line 1",
+        "given.jsonl:3:8: id is 7 (a number), expected a string",
+        "given.jsonl:4:1: has no id",
+        "given.jsonl:5:1: case 'q2': holds neither 'answer' nor 'retrieved_chunks'",
+        "given.jsonl:6:1: case 'q3': holds neither 'answer' nor 'retrieved_chunks'",
+        "given.jsonl:7:24: case 'q4': answer is a list, expected a string",
+        "given.jsonl:8:29: case 'q5': answer stands twice in one object, first at column 14; keep one",
+        "given.jsonl:9:44: case 'q6': usage.n is NaN, which is not a JSON number; write null, or leave it out",
+        "given.jsonl:10:24: case 'q7': answer holds half of a surrogate pair (\\ud800), which is no character; "
+        "remove it",
+        "given.jsonl:11:25: byte 0xff at offset 319 is not UTF-8; save the file as UTF-8",
+        "given.jsonl:12:1: is a list, expected an object; write one object a line (JSONL)",
+        "given.jsonl:13:29: not valid JSON: expecting property name enclosed in double quotes",
+        "given.jsonl:14:8: case ' ': id is blank",
+        "given.jsonl:15:1: is nested too deep",
+        "given.jsonl:16:45: case 'q12': retrieved_chunks[0].rank is 'x' (a string), expected a whole number",
+        "given.jsonl:17:38: case 'q13': meta is 'y' (a string), expected an object",
     ]
 
 
@@ -135,16 +136,28 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path):
     ("content", "said"),
     [
         ("", "given.jsonl: holds no answers"),
-        ('{"id": "q1", "answer": "x"}'.encode("utf-16"), "given.jsonl:1: this is UTF-16; save it as UTF-8"),
+        (
+            '{"id": "q1", "answer": "x"}'.encode("utf-16"),
+            "given.jsonl:1:1: byte 0xff at offset 0: UTF-16, UTF-32 or no text; save it as UTF-8",
+        ),
     ],
 )
 def test_a_file_without_readable_answers_says_so(tmp_path: Path, content: str | bytes, said: str):
     assert problems_of(write(tmp_path, content)) == [said]
 
 
+def test_all_that_is_wrong_with_one_answer_is_said(tmp_path: Path):
+    rows = [{"id": "q1", "answer": 7, "abstained": "no", "debug": {"trace": {"entities": [{"type": "Brand"}]}}}]
+    assert problems_of(write(tmp_path, rows)) == [
+        "given.jsonl:1:24: case 'q1': answer is 7 (a number), expected a string",
+        "given.jsonl:1:40: case 'q1': abstained is 'no' (a string), expected true or false",
+        "given.jsonl:1:79: case 'q1': debug.trace.entities[0] has no id",
+    ]
+
+
 def test_only_two_formats_are_read(tmp_path: Path):
     assert problems_of(write(tmp_path, "", "given.xlsx")) == ["given.xlsx: an answers file is .jsonl or .csv"]
-    assert problems_of(tmp_path / "none.csv") == ["none.csv: cannot be read: No such file or directory"]
+    assert problems_of(tmp_path / "none.csv") == ["none.csv: does not exist"]
 
 
 # ── systems ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,7 +179,7 @@ def test_the_only_system_of_a_file_need_not_be_named(tmp_path: Path):
 
 def test_lines_with_and_without_a_system_do_not_mix(tmp_path: Path):
     path = write(tmp_path, [{"id": "q1", "system": "new", "answer": "x"}, {"id": "q1", "answer": "y"}])
-    assert problems_of(path, "new") == ["given.jsonl:2: has no system, though other lines do; give it one"]
+    assert problems_of(path, "new") == ["given.jsonl:2:1: has no system, though other lines do; give it one"]
 
 
 # ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -212,14 +225,14 @@ def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path):
         'q7,"x\n'
     )
     assert problems_of(write(tmp_path, content, "given.csv")) == [
-        "given.csv:4: answer is empty; where the system declined, say so with abstained = true",
-        "given.csv:5: abstained is 'maybe', expected true or false",
-        "given.csv:6: latency: invalid JSON at character 2: Expecting property name enclosed in double quotes",
-        "given.csv:7: has 2 cells, the header has 4",
-        "given.csv:8: id is missing, expected a string",
-        "given.csv:9: id 'q1' already has an answer at line 2",
-        "given.csv:10: latency is [1], expected an object",
-        "given.csv:11: not valid CSV: unexpected end of data",
+        "given.csv:4:1: answer is empty; where the system declined, say so with abstained = true",
+        "given.csv:5:1: abstained is 'maybe', expected true or false",
+        "given.csv:6:1: latency: not valid JSON: expecting property name enclosed in double quotes at column 2",
+        "given.csv:7:1: has 2 cells, the header has 4",
+        "given.csv:8:1: has no id",
+        "given.csv:9:1: id 'q1' already has an answer at line 2",
+        "given.csv:10:1: case 'q6': latency is a list, expected an object",
+        "given.csv:11:1: not valid CSV: unexpected end of data",
     ]
 
 
@@ -228,10 +241,10 @@ def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path):
     [
         (
             "question,reference\n",
-            "given.csv:1: the header is 'question,reference', expected at least id and answer (or retrieved_chunks)",
+            "given.csv:1:1: the header is 'question,reference', expected at least id and answer (or retrieved_chunks)",
         ),
-        ("id,answer,id\nq,x,q\n", "given.csv:1: the header names 'id' twice"),
-        (b"id,answer\nq1,\xff\n", "given.csv:2: byte 0xff at offset 13 is not UTF-8; save it as UTF-8"),
+        ("id,answer,id\nq,x,q\n", "given.csv:1:1: the header names 'id' twice"),
+        (b"id,answer\nq1,\xff\n", "given.csv:2:4: byte 0xff at offset 13 is not UTF-8; save the file as UTF-8"),
         ("id,answer\n", "given.csv: holds no answers"),
     ],
 )

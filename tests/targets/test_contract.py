@@ -119,29 +119,33 @@ def test_absent_null_and_empty_are_told_apart():
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("answer", 7, "answer is 7, expected a string"),
-        ("references", "none", "references is 'none', expected a list"),
-        ("references[0]", "x", "references[0] is 'x', expected an object"),
-        ("abstained", "false", "abstained is 'false', expected true or false"),
-        ("abstained", 0, "abstained is 0, expected true or false"),
-        ("debug", [], "debug is [], expected an object"),
-        ("debug.retrieved_chunks", {}, "debug.retrieved_chunks is {}, expected a list"),
-        ("debug.retrieved_chunks[0].rank", "one", "debug.retrieved_chunks[0].rank is 'one', expected a whole number"),
-        ("debug.retrieved_chunks[0].rank", 1.5, "debug.retrieved_chunks[0].rank is 1.5, expected a whole number"),
-        ("debug.retrieved_chunks[0].rank", True, "debug.retrieved_chunks[0].rank is True, expected a whole number"),
-        ("debug.retrieved_chunks[0].chunk_id", 7, "debug.retrieved_chunks[0].chunk_id is 7, expected a string"),
-        ("debug.retrieved_chunks[0].score_final", "1", "debug.retrieved_chunks[0].score_final is '1', expected a "),
-        ("debug.latency.retrieval_ms", "5 ms", "debug.latency.retrieval_ms is '5 ms', expected a number"),
-        ("debug.trace.entities[0].id", None, "debug.trace.entities[0].id is missing, expected a string"),
-        ("debug.trace.concepts[0]", None, "debug.trace.concepts[0] is missing, expected a string"),
-        ("debug.trace.inferences[0]", "x", "debug.trace.inferences[0] is 'x', expected an object"),
-        ("debug.trace.kg_edges[1]", "a b", "debug.trace.kg_edges[1] is 'a b', expected an edge: 's -p-> o' or"),
-        ("debug.usage", 5, "debug.usage is 5, expected an object"),
-        ("debug.folder_selection.folders", "a", "debug.folder_selection.folders is 'a', expected a list"),
+        ("answer", 7, "is 7 (a number), expected a string"),
+        ("references", "none", "is 'none' (a string), expected a list of objects"),
+        ("references[0]", "x", "is 'x' (a string), expected an object"),
+        ("abstained", "false", "is 'false' (a string), expected true or false"),
+        ("abstained", 0, "is 0 (a number), expected true or false"),
+        ("debug", [], "is a list, expected an object"),
+        ("debug.retrieved_chunks", {}, "is an object, expected a list of objects"),
+        ("debug.retrieved_chunks[0].rank", "one", "is 'one' (a string), expected a whole number"),
+        ("debug.retrieved_chunks[0].rank", 1.5, "is 1.5 (a number), expected a whole number"),
+        ("debug.retrieved_chunks[0].rank", True, "is true, expected a whole number"),
+        ("debug.retrieved_chunks[0].chunk_id", 7, "is 7 (a number), expected a string"),
+        ("debug.retrieved_chunks[0].score_final", "1", "is '1' (a string), expected a number"),
+        ("debug.latency.retrieval_ms", "5 ms", "is '5 ms' (a string), expected a number"),
+        ("debug.trace.entities[0]", {}, "has no id"),
+        ("debug.trace.concepts[0]", None, "is null, expected a string"),
+        ("debug.trace.inferences[0]", "x", "is 'x' (a string), expected an object"),
+        (
+            "debug.trace.kg_edges[1]",
+            "a b",
+            "is 'a b' (a string), expected an edge: 's -p-> o' or {subject, predicate, object}",
+        ),
+        ("debug.usage", 5, "is 5 (a number), expected an object"),
+        ("debug.folder_selection.folders", "a", "is 'a' (a string), expected a list of strings"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_type_is_named_by_its_path_and_value(path: str, value: Json, message: str):
-    assert wrong(response_with(path, value)).startswith(message)
+    assert wrong(response_with(path, value)) == f"{path} {message}"
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), 10**400])
@@ -186,8 +190,8 @@ def test_what_was_found_is_quoted_short_however_large_it_is():
 
 
 def test_an_answer_needs_a_text_or_chunks_or_to_say_that_it_abstained():
-    assert wrong({"foo": 1}) == "holds neither 'answer' nor 'retrieved_chunks'"
-    assert wrong([]) == "the response is [], expected an object"
+    assert wrong({"foo": 1}) == "the response holds neither 'answer' nor 'retrieved_chunks'"
+    assert wrong([]) == "the response is a list, expected an object"
     assert answer_from_response({"answer": None, "abstained": True}, "").text is None
     assert answer_from_response({"debug": {"retrieved_chunks": []}}, "").chunks == ()
 
@@ -197,11 +201,18 @@ def test_an_answer_needs_a_text_or_chunks_or_to_say_that_it_abstained():
     [
         (b"", "empty", "no body"),
         (b" \r\n", "empty", "no body"),
-        (b"<html>502</html>", "invalid_json", "line 1, column 1: Expecting value; the response begins with '<html>502"),
+        (b"<html>502</html>", "invalid_json", "line 1, column 1: expecting value; the response begins with '<html>502"),
         (b'{"answer":\n "x"', "invalid_json", "line 2, column 5"),
-        (b'{"answer": "\xff"}', "invalid_json", "not UTF-8 at byte 12"),
+        (b'{"answer": "\xff"}', "invalid_json", "byte 0xff at offset 12 is not UTF-8"),
         (b'{"answer": "x", "n": ' + b"9" * 5000 + b"}", "invalid_json", "thousands of digits"),
-        (b"null", "invalid_response", "the response is missing"),
+        (b'{"answer": "x", "answer": "y"}', "invalid_json", "answer stands twice in one object, first at column 2"),
+        (b'{"answer": "x", "debug": {"n": 1, "n": 1}}', "invalid_json", "debug.n stands twice in one object"),
+        (
+            b'{"answer": "x", "n": "\\ud800"}',
+            "invalid_response",
+            "n is '\\ud800', expected text without lone surrogates",
+        ),
+        (b"null", "invalid_response", "the response is null, expected an object"),
         (b'{"answer": "x", "debug": {"usage": {"n": NaN}}}', "invalid_response", "debug.usage.n is nan"),
         (b'{"answer": "x", "debug": {"usage": {"n": 1e999}}}', "invalid_response", "debug.usage.n is inf"),
     ],
@@ -228,6 +239,18 @@ def test_a_flat_record_names_places_as_they_are_written():
         answer_from_record({"retrieved_chunks": [{"rank": "x"}]}, "a:1")
     with pytest.raises(TargetError, match=r"one of retrieved_chunks and debug\.retrieved_chunks, not both"):
         answer_from_record({"retrieved_chunks": [], "debug": {"retrieved_chunks": []}}, "a:1")
+
+
+def test_the_first_problem_is_named_and_the_others_are_counted():
+    data = response_with("debug.retrieved_chunks[0].rank", "one") | {"answer": 7}
+    assert wrong(data) == "answer is 7 (a number), expected a string (and 1 more)"
+
+
+def test_names_of_our_own_mean_nothing_in_a_response():
+    answer = answer_from_response({"answer": "x", "text": 1, "chunks": 2, "extra": {"extra": 3}}, "")
+    assert answer == Answer(text="x", extra={"text": 1, "chunks": 2, "extra": {"extra": 3}})
+    chunk = answer_from_response({"debug": {"retrieved_chunks": [{"extra": {"a": 1}}]}}, "").chunks
+    assert chunk == (Chunk(extra={"extra": {"a": 1}}),)
 
 
 def test_fields_of_debug_mean_nothing_at_the_top_of_a_response():

@@ -233,7 +233,7 @@ def test_an_answer_that_is_not_found_is_invalid_unless_the_system_abstained():
 @pytest.mark.parametrize(
     ("reply", "response", "said"),
     [
-        ({"a": 7}, {"answer": "a"}, "mapped: answer is 7, expected a string"),
+        ({"a": 7}, {"answer": "a"}, "mapped: answer is 7 (a number), expected a string"),
         ({"a": "\ud800"}, {"answer": "a"}, "mapped: answer is '\\ud800', expected text without lone surrogates"),
         ({"a": "x", "h": {}}, {"answer": "a", "retrieved_chunks": {"each": "h", "text": "t"}}, "expected a list"),
         (REPLY, {"retrieved_chunks": {"each": "hits", "chunk_id": "id"}}, "mapped: retrieved_chunks[0].chunk_id is 7"),

@@ -74,10 +74,10 @@ def test_a_damaged_file_is_said_line_by_line(tmp_path: Path):
         RecordedTarget(run)
     place = "20251218_063617/observations.jsonl"
     assert list(caught.value.problems) == [
-        f"{place}:1: invalid JSON at character 2: Expecting property name enclosed in double quotes",
-        f"{place}:2: case_key is missing, expected a string",
-        f"{place}:3: answer is 7, expected a string",
-        f"{place}:4: trial is 'x', expected a whole number",
+        f"{place}:1:2: not valid JSON: expecting property name enclosed in double quotes",
+        f"{place}:2:1: has no case_key",
+        f"{place}:3:40: answer.answer is 7 (a number), expected a string",
+        f"{place}:4:28: trial is 'x' (a string), expected a whole number",
     ]
 
 

@@ -1,27 +1,34 @@
-"""A judge cache as text that can be committed and compared: one judgement a line, sorted by key, equal bytes for equal
-content."""
+"""A judge cache as text to be committed and compared: one judgement a line, by key, equal bytes for equal content."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, BinaryIO
+from typing import Annotated, BinaryIO
 
+from pydantic import AfterValidator, Field
+
+from pytest_rageval.io.expected import Expects
+from pytest_rageval.io.json_limits import limits_broken
+from pytest_rageval.io.messages import Unsound, found
+from pytest_rageval.io.records import RecordReader
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.judges.cache.cache_entries import Entry
 from pytest_rageval.judges.cache.cache_key import KeyParts
 from pytest_rageval.judges.cache.cached_judge import unfit
-from pytest_rageval.judges.cache.judgement_json import judgement_from_json, judgement_to_json
+from pytest_rageval.judges.cache.judgement_json import judgement_to_json
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, row_of
 from pytest_rageval.model import Json, Judgement
-from pytest_rageval.text import printable
 
 LONGEST_LINE = 8 * LARGEST
 """Bytes: a character of an entry takes up to six where it is escaped, and blanks stand between members."""
 
 LONGEST_KEY = 128
+DEEPEST = 150
+"""Levels of what a judgement holds beside its fields: the reader of the cache goes no deeper than 200."""
 KEYS = ("key", "created", "parts", "judgement")
 
 
@@ -52,8 +59,6 @@ def read_cache_lines(file: BinaryIO) -> Iterator[tuple[int, Entry | BadLine]]:
             yield number, entry
         except BadLine as problem:
             yield number, problem
-        except RecursionError:
-            yield number, BadLine("nested too deeply")
 
 
 def _bounded_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
@@ -70,21 +75,61 @@ def _bounded_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 def _entry(line: bytes) -> Entry:
-    value = _parsed(line)
-    if not isinstance(value, dict):
-        raise BadLine("is not an object")
-    if odd := sorted(value.keys() ^ set(KEYS)):
-        raise BadLine(f"{_short(odd[0])} is {'not a known key' if odd[0] in value else 'missing'}")
-    if not isinstance(value["key"], str) or not 0 < len(value["key"]) <= LONGEST_KEY:
-        raise BadLine(f"key is {_short(value['key'])}, expected a string of 1 to {LONGEST_KEY} characters")
-    if not _is_time(value["created"]):
-        raise BadLine(f"created is {_short(value['created'])}, expected a time such as 2026-11-21T10:48:19Z")
-    entry = Entry(value["key"], value["created"], _parts(value["key"], value["parts"]), _judgement(value["judgement"]))
+    record = _record(line)
+    judgement = record.judgement
+    if (problem := unfit(judgement)) is not None:
+        raise BadLine(f"judgement: {problem}")
+    if problem := limits_broken(judgement.extra, DEEPEST):
+        raise BadLine(f"judgement.extra {problem}")
+    entry = Entry(record.key, record.created, _parts(record.key, record.parts), judgement)
     try:
         row_of(*entry)
     except ValueError as error:
         raise BadLine(f"cannot be kept: {error}") from None
     return entry
+
+
+def _record(line: bytes) -> _Record:
+    try:
+        value = parse(line.rstrip(b"\r\n"))
+        if isinstance(value, dict) and "parts" not in value:
+            raise BadLine("has no parts; write null where the key was not made of any")
+        if isinstance(value, dict) and isinstance(value.get("judgement"), dict) and "cached" in value["judgement"]:
+            raise BadLine("judgement.cached is not a known key; whether it was cached is a fact of one run")
+        return _RECORDS.read(value)
+    except StrictJsonError as error:
+        raise BadLine(str(error)) from None
+    except Unsound as unsound:
+        first, *others = unsound.findings.kept
+        raise BadLine(f"{first} (and {len(others)} more)" if others else str(first)) from None
+
+
+def _time(value: str) -> str:
+    message = f"is {found(value)}, expected a time such as 2026-11-21T10:48:19Z"
+    if not _TIME.fullmatch(value):
+        raise ValueError(message)
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(message) from None
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What a line holds."""
+
+    key: Annotated[
+        str,
+        Field(min_length=1, max_length=LONGEST_KEY),
+        Expects(f"a string of 1 to {LONGEST_KEY} characters"),
+    ]
+    created: Annotated[str, AfterValidator(_time), Expects("a time such as 2026-11-21T10:48:19Z")]
+    judgement: Judgement
+    parts: Json = None
+
+
+_RECORDS: RecordReader[_Record] = RecordReader(_Record)
 
 
 def _parts(key: str, value: Json) -> KeyParts | None:
@@ -99,77 +144,11 @@ def _parts(key: str, value: Json) -> KeyParts | None:
     return parts
 
 
-def _judgement(value: Json) -> Judgement:
-    if isinstance(value, dict) and (unknown := sorted(value.keys() - _FIELDS)):
-        raise BadLine(f"judgement: {_short(unknown[0])} is not a known key")
-    try:
-        found = judgement_from_json(json.dumps(value), strict=True)
-    except ValueError as error:
-        raise BadLine(f"judgement: {error}") from None
-    if (problem := unfit(found)) is not None:
-        raise BadLine(f"judgement: {problem}")
-    return found
-
-
-def _parsed(line: bytes) -> Json:
-    try:
-        text = line.decode().rstrip("\r\n")
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused, parse_float=_finite)
-        if _ESCAPED_SURROGATE.search(text):
-            json.dumps(value, ensure_ascii=False).encode()
-    except BadLine:
-        raise
-    except UnicodeDecodeError as error:
-        raise BadLine(f"not UTF-8: byte {error.start + 1} of the line is 0x{line[error.start]:02x}") from None
-    except UnicodeEncodeError:
-        raise BadLine("holds half of a surrogate pair, which is no character") from None
-    except json.JSONDecodeError as error:
-        raise BadLine(f"not valid JSON at column {error.colno}: {error.msg.lower()}") from None
-    except ValueError:
-        raise BadLine("holds a number of thousands of digits") from None
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        raise BadLine(f"{_short(counts.most_common(1)[0][0])} stands twice in one object; keep one of them")
-    return members
-
-
-def _refused(word: str) -> Any:
-    raise BadLine(f"holds {word}, which is not a JSON number")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if number in (float("inf"), float("-inf")):
-        raise BadLine(f"holds {digits[:40]}, which is too large a number")
-    return number
-
-
-def _is_time(value: Json) -> bool:
-    if not isinstance(value, str) or not _TIME.fullmatch(value):
-        return False
-    try:
-        datetime.fromisoformat(value)
-    except ValueError:
-        return False
-    return True
-
-
 def _canonical(value: Json) -> str:
     written = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
-
-
-def _short(value: Json) -> str:
-    return printable(repr(value)[:60])
+    return _STEERING.sub(lambda mark: f"\\u{ord(mark[0]):04x}", written)
 
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
-_FIELDS = frozenset(Judgement.__slots__) - {"cached"}
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _STEERING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Those of `printable` that JSON leaves as they are; in JSON they can stand in strings only."""

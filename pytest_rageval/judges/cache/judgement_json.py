@@ -1,4 +1,4 @@
-"""How is a judgement written as JSON, and read back? By its fields; `cached` is a fact of one run and left out."""
+"""A judgement as JSON, written and read back by its fields; `cached` is a fact of one run and left out."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def judgement_to_json(judgement: Judgement) -> str:
     return _adapter().dump_json(judgement, exclude={"cached"}, warnings="error").decode()
 
 
-def judgement_from_json(text: bytes | str, *, strict: bool = False) -> Judgement:
-    """A ValueError says in one line where it is no judgement; `strict` takes no "4" for a 4."""
+def judgement_from_json(text: bytes | str) -> Judgement:
+    """A ValueError says in one line where it is no judgement."""
     from pydantic import ValidationError
 
     try:
-        return _adapter().validate_json(text, strict=strict)
+        return _adapter().validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

@@ -1,4 +1,4 @@
-"""Where does a mapped API's response hold what? JMESPath expressions by field of an answer, checked before use.
+"""JMESPath expressions that find the fields of an answer in a mapped API's response, checked before use.
 
 Source: jmespath.org/specification.html. Expressions are the user's, responses are not: they are searched, never run.
 """
@@ -45,10 +45,9 @@ class Expression:
         """What stands there, None if nothing does; Wrong where the response has a type that the expression cannot."""
         try:
             return self._compiled.search(data)
-        # A library's interpreter over data of any shape: what it raises is of this response, and of this case alone.
-        except Exception as error:  # noqa: BLE001 because of the line above
-            said = str(error).splitlines() or [type(error).__name__]
-            raise Wrong(path, self.written, f"an expression that fits the response: {said[0][:200]}") from None
+        except Exception as error:  # noqa: BLE001 - a library's interpreter over any data: it concerns this case alone
+            reason = str(error).splitlines() or [type(error).__name__]
+            raise Wrong(path, self.written, f"an expression that fits the response: {reason[0][:200]}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +64,19 @@ class Table:
         items = self.each.find(data, path)
         if not isinstance(items, list):
             return items
-        found = []
+        objects = []
         for position, item in enumerate(items):
             place = f"{path}[{position}]"
-            one = self._object(item, place)
-            if one is None:
+            members = self._object(item, place)
+            if members is None:
                 raise Wrong(place, item, f"an item in which one of {', '.join(self.fields)} is found as mapped")
-            found.append(one)
-        return found
+            objects.append(members)
+        return objects
 
     def _object(self, data: Json, path: str) -> dict[str, Json] | None:
         inner = f"{path}." if path else ""
-        found = {name: one.find(data, inner + name) for name, one in self.fields.items()}
-        return {name: value for name, value in found.items() if value is not None} or None
+        members = {name: part.find(data, inner + name) for name, part in self.fields.items()}
+        return {name: value for name, value in members.items() if value is not None} or None
 
 
 def response_table(response: Mapping[str, Any], place: str) -> Table:
@@ -107,7 +106,7 @@ class _Shape:
 
 
 def _names(model: type[Any]) -> frozenset[str]:
-    return frozenset(one.name for one in dataclasses.fields(model)) - {"extra"}
+    return frozenset(member.name for member in dataclasses.fields(model)) - {"extra"}
 
 
 _FREE = _Shape(None)
@@ -174,10 +173,10 @@ def _reason(error: Exception) -> str:
         return "it is nested too deep"
     if isinstance(error, IncompleteExpressionError):
         return "it is incomplete"
-    said = getattr(error, "message", None) or getattr(error, "msg", None)
-    if said is None:
+    reason = getattr(error, "message", None) or getattr(error, "msg", None)
+    if reason is None:
         return "it is empty"
-    return f"{said} at column {getattr(error, 'lex_position', 0) + 1}"
+    return f"{reason} at column {getattr(error, 'lex_position', 0) + 1}"
 
 
 def _function_problems(part: Any) -> Iterator[str]:
@@ -185,13 +184,13 @@ def _function_problems(part: Any) -> Iterator[str]:
     if not isinstance(part, dict):
         return
     if part["type"] == "function_expression":
-        known, name, given = Functions.FUNCTION_TABLE, part["value"], len(part["children"])
-        if name not in known:
-            yield f"there is no function {name}(){_nearest(name, frozenset(known))}"
+        functions, name, arguments = Functions.FUNCTION_TABLE, part["value"], len(part["children"])
+        if name not in functions:
+            yield f"there is no function {name}(){_nearest(name, frozenset(functions))}"
         else:
-            wanted = known[name]["signature"]
-            is_open = bool(wanted and wanted[-1].get("variadic"))
-            if given < len(wanted) or (given > len(wanted) and not is_open):
-                yield f"{name}() takes {len(wanted)}{' or more' if is_open else ''} arguments, not {given}"
+            signature = functions[name]["signature"]
+            is_open = bool(signature and signature[-1].get("variadic"))
+            if arguments < len(signature) or (arguments > len(signature) and not is_open):
+                yield f"{name}() takes {len(signature)}{' or more' if is_open else ''} arguments, not {arguments}"
     for child in part.get("children", ()):
         yield from _function_problems(child)

@@ -1,4 +1,4 @@
-"""What does a mapped API want to be sent? A JSON template, filled with what is asked. Nothing in it is evaluated."""
+"""The JSON template of what a mapped API is sent, filled with what is asked. Nothing in it is evaluated."""
 
 from __future__ import annotations
 
@@ -60,25 +60,27 @@ def _leaves(part: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _names(part: Any) -> list[str]:
     """The placeholders of a value."""
-    return [found[2] for found in _PLACE.finditer(part) if found[2]] if isinstance(part, str) else []
+    return [match[2] for match in _PLACE.finditer(part) if match[2]] if isinstance(part, str) else []
 
 
 def _filled(part: Any, request: AskRequest) -> Any:
     if isinstance(part, str):
-        whole = _PLACE.fullmatch(part)
-        return _value(whole[2], request) if whole and whole[2] else _PLACE.sub(lambda one: _as_text(one, request), part)
+        placeholder = _PLACE.fullmatch(part)
+        if placeholder and placeholder[2]:
+            return _value(placeholder[2], request)
+        return _PLACE.sub(lambda match: _as_text(match, request), part)
     if isinstance(part, Mapping):
         values = ((key, _filled(value, request)) for key, value in part.items())
         return {key: value for key, value in values if value is not _ABSENT}
     if isinstance(part, list | tuple):
-        return [value for value in (_filled(one, request) for one in part) if value is not _ABSENT]
+        return [value for value in (_filled(item, request) for item in part) if value is not _ABSENT]
     return part
 
 
-def _as_text(found: re.Match[str], request: AskRequest) -> str:
-    if found[1]:
-        return found[1]
-    value = _value(found[2], request)
+def _as_text(match: re.Match[str], request: AskRequest) -> str:
+    if match[1]:
+        return match[1]
+    value = _value(match[2], request)
     if value is _ABSENT:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

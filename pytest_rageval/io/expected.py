@@ -1,0 +1,130 @@
+"""Types in words, for the end of "is 3 (a number), expected …": by what an annotation says itself, else by its kind."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+_MOST_KEYS = 6
+"""An object of more keys is called an object."""
+EXTRA = "extra"
+"""The field that keeps the members of an object that its type does not know; such an object may have any keys."""
+
+
+class Expects(NamedTuple):
+    """Stands in `Annotated`: what messages say of the type.
+
+    what    the end of "is 3 (a number), expected …"; left empty, it follows from the type
+    broken  the whole message for a value of the right kind that breaks a rule: "is blank"
+    """
+
+    what: str = ""
+    broken: str = ""
+
+
+def expects(of: Any) -> Expects:
+    """What a type says of itself, the outermost first."""
+    while get_origin(of) in (Annotated, Required, NotRequired):
+        mark = next((each for each in reversed(getattr(of, "__metadata__", ())) if isinstance(each, Expects)), None)
+        if mark is not None:
+            return mark
+        of = get_args(of)[0]
+    alternatives = [each for each in _alternatives(of) if each is not of]
+    return expects(alternatives[0]) if len(alternatives) == 1 else Expects()
+
+
+def described(of: Any) -> str:
+    """`a string`, `a list of strings`, `{role, text}`, `one of a, b`."""
+    if what := expects(of).what:
+        return what
+    alternatives = _alternatives(of)
+    if len(alternatives) > 1:
+        return " or ".join(map(described, alternatives))
+    of = _bare(alternatives[0]) if alternatives else of
+    if choices(of):
+        return f"one of {', '.join(map(str, choices(of)))}"
+    if items := _items(of):
+        return f"a list of {_plural(described(items))}" if items is not Any else "a list"
+    keys = known_keys(of)
+    is_listed = 0 < len(keys) <= _MOST_KEYS and EXTRA not in keys
+    return f"{{{', '.join(keys)}}}" if is_listed else _WORDS.get(get_origin(of) or of, "an object")
+
+
+def inner_type(of: Any, step: str | int) -> Any:
+    """The type of what stands at a key or a position in a value of this type; Any where that is open."""
+    for alternative in map(_bare, _alternatives(of)):
+        if isinstance(step, int):
+            if items := _items(alternative):
+                return items
+        elif step in (fields := _fields(alternative)):
+            return fields[step]
+        elif get_origin(alternative) in (dict, Mapping):
+            return get_args(alternative)[1]
+    return Any
+
+
+def known_keys(of: Any) -> tuple[str, ...]:
+    """The keys that an object of this type may have; none where any may stand there."""
+    return next((tuple(fields) for each in _alternatives(of) if (fields := _fields(_bare(each)))), ())
+
+
+def choices(of: Any) -> tuple[Any, ...]:
+    """The values of a Literal, whatever is wrapped around it; none of any other type."""
+    return next((get_args(each) for each in map(_bare, _alternatives(of)) if get_origin(each) is Literal), ())
+
+
+# ── of types ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_WORDS = {str: "a string", bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def _plural(word: str) -> str:
+    is_plain = word in ("a string", "a number", "a whole number", "an object")
+    return f"{word.removeprefix('an ').removeprefix('a ')}s" if is_plain else word
+
+
+def _bare(of: Any) -> Any:
+    while get_origin(of) in (Annotated, Required, NotRequired):
+        of = get_args(of)[0]
+    return of
+
+
+def _alternatives(of: Any) -> list[Any]:
+    """The members of a union but None, which equals absent; the type itself where it is no union."""
+    bare = _bare(of)
+    if get_origin(bare) in (Union, types.UnionType):
+        return [inner for each in get_args(bare) if each is not type(None) for inner in _alternatives(each)]
+    return [of]
+
+
+def _items(of: Any) -> Any:
+    """The type of the items of a list or of a tuple of any length; None of any other type."""
+    is_list = get_origin(of) in (list, tuple, Sequence)
+    return get_args(of)[0] if is_list else Any if of in (list, tuple) else None
+
+
+@cache
+def _hints(of: type) -> Mapping[str, Any]:
+    return get_type_hints(of, include_extras=True)
+
+
+def _fields(of: Any) -> Mapping[str, Any]:
+    is_object = isinstance(of, type) and any(hasattr(of, mark) for mark in _MARKS_OF_OBJECTS)
+    return _hints(of) if is_object else {}
+
+
+_MARKS_OF_OBJECTS = ("__dataclass_fields__", "_fields", "__total__")
+"""Of dataclasses, named tuples and typed dictionaries."""

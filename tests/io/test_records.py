@@ -1,0 +1,264 @@
+"""Records read by pydantic: strictly, and with all that is wrong in our words, in the order of the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple
+
+import pytest
+from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic_core import core_schema
+
+from pytest_rageval.io.expected import Expects
+from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.records import Name, RecordReader, becomes
+
+
+class Turn(NamedTuple):
+    role: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    path: Name
+    heading: str = ""
+
+
+def lower_case(value: str) -> str:
+    if value != value.lower():
+        raise ValueError("is not in lower case")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    id: Name = "a"
+    word: Annotated[str, AfterValidator(lower_case)] = ""
+    flag: bool = False
+    count: int = 0
+    least: Annotated[int, Field(ge=1)] = 1
+    score: Annotated[float, Field(ge=0, le=4), Expects("a number from 0 to 4")] | None = None
+    weights: dict[str, float] | None = None
+    tags: tuple[Name, ...] = ()
+    answer: str | tuple[Name, ...] | None = None
+    kind: Literal["first", "second"] | None = None
+    group: Annotated[tuple[int, ...], Field(min_length=1), Expects(broken="is empty; leave it out")] = (0,)
+    places: tuple[Place, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    anything: dict[str, Any] | None = None
+
+
+RECORDS = RecordReader[Record](Record)
+
+
+def wrong(value: Any, reader: RecordReader[Any] = RECORDS) -> list[str]:
+    with pytest.raises(Unsound) as caught:
+        reader.read(value)
+    return [str(finding) for finding in caught.value.findings.kept]
+
+
+def test_a_sound_record_becomes_the_dataclass():
+    record = RECORDS.read(
+        {"tags": ["x"], "score": 3, "places": [{"path": "a.md"}], "turns": [{"role": "user", "text": "b"}]}
+    )
+    assert record == Record(tags=("x",), score=3.0, places=(Place("a.md"),), turns=(Turn("user", "b"),))
+
+
+def test_null_equals_absent_everywhere_but_in_what_is_free():
+    record = RECORDS.read({"id": None, "places": [{"path": "a.md", "heading": None}], "anything": {"n": None}})
+    assert record == Record(places=(Place("a.md"),), anything={"n": None})
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"id": 3}, "id is 3 (a number), expected a string"),
+    ({"id": "\x1f\u3000"}, "id is blank"),
+    ({"word": "A"}, "word is not in lower case"),
+    ({"flag": 1}, "flag is 1 (a number), expected true or false"),
+    ({"flag": "true"}, "flag is 'true' (a string), expected true or false"),
+    ({"count": True}, "count is true, expected a whole number"),
+    ({"count": "1"}, "count is '1' (a string), expected a whole number"),
+    ({"count": 1.0}, "count is 1.0 (a number), expected a whole number"),
+    ({"least": 0}, "least is 0 (a number), expected greater than or equal to 1"),
+    ({"score": 7}, "score is 7 (a number), expected a number from 0 to 4"),
+    ({"score": True}, "score is true, expected a number from 0 to 4"),
+    ({"weights": {"a": float("nan")}}, "weights.a is nan (a number), expected a finite number"),
+    ({"weights": {"a": 10**400}}, f"weights.a is 1{'0' * 39}… (a number), expected a number"),
+    ({"weights": ["a"]}, "weights is a list, expected an object"),
+    ({"tags": "x"}, "tags is 'x' (a string), expected a list of strings"),
+    ({"tags": ["a", None]}, "tags[1] is null, expected a string"),
+    ({"answer": 42}, "answer is 42 (a number), expected a string or a list of strings"),
+    ({"answer": ["a", ""]}, "answer[1] is blank"),
+    ({"kind": "frist"}, "kind is 'frist' (a string), expected one of first, second; did you mean 'first'?"),
+    ({"kind": 1}, "kind is 1 (a number), expected one of first, second"),
+    ({"group": []}, "group is empty; leave it out"),
+    ({"group": 0}, "group is 0 (a number), expected a list of whole numbers"),
+    ({"places": [{"heading": "a"}]}, "places[0] has no path"),
+    ({"places": [{"path": None}]}, "places[0] has no path"),
+    ({"places": ["a.md"]}, "places[0] is 'a.md' (a string), expected {path, heading}"),
+    ({"places": [{"pth": "a.md"}]}, "places[0].pth is not a known key; did you mean 'path'?"),
+    ({"turns": [["user", "b"]]}, "turns[0] is a list, expected {role, text}"),
+    ({"turns": [{"role": "user", "content": "b"}]}, "turns[0].content is not a known key; known here: role, text"),
+    ({"tgas": None}, "tgas is not a known key; did you mean 'tags'?"),
+]
+
+
+@pytest.mark.parametrize(("record", "message"), WRONG)
+def test_what_is_wrong_is_said_with_place_value_and_remedy(record: dict[str, Any], message: str):
+    assert wrong(record) == [message]
+
+
+def test_everything_is_said_at_once_in_the_order_of_the_record():
+    record = {"turns": [{"text": 1}, 2], "x": 1, "flag": 0, "places": [{"heading": 1, "path": ""}], "count": "1"}
+    places = [message.split(" ")[0] for message in wrong(record)]
+    assert places == [
+        "turns[0].text",
+        "turns[0]",
+        "turns[1]",
+        "x",
+        "flag",
+        "places[0].heading",
+        "places[0].path",
+        "count",
+    ]
+
+
+def test_a_reader_may_say_what_to_do_with_unknown_keys_of_the_record_and_suggest_others():
+    reader = RecordReader[Record](Record, remedy=lambda key: f"drop {key}", elsewhere=["gold.concepts"])
+    assert wrong({"foo": 1}, reader) == ["foo is not a known key; drop foo"]
+    assert wrong({"concepts": []}, reader) == ["concepts is not a known key; did you mean 'gold.concepts'?"]
+    assert wrong({"places": [{"foo": 1, "path": "a"}]}, reader) == [
+        "places[0].foo is not a known key; known here: heading, path"
+    ]
+
+
+@pytest.mark.parametrize("value", [[], "x", None, 3])
+def test_what_is_no_object_is_no_record(value: Any):
+    (message,) = wrong(value)
+    assert message.endswith(", expected an object")
+
+
+def test_a_record_with_problems_without_end_is_read_in_time():
+    record = {f"k{number}": 1 for number in range(30_000)}
+    with pytest.raises(Unsound) as caught:
+        RECORDS.read(record)
+    assert (len(caught.value.findings.kept), caught.value.findings.more) == (20, 29_980)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    name: str
+    rank: int | None = None
+    is_cut: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    passages: tuple[Passage, ...] = ()
+
+
+PASSAGES = RecordReader[Passages](Passages, keeps_unknown=True)
+
+
+@pytest.mark.parametrize(
+    ("written", "passage"),
+    [
+        ({"name": "a", "rank": 1, "is_cut": True}, Passage("a", 1, True)),
+        ({"name": "a", "rank": None, "is_cut": None}, Passage("a")),
+        ({"name": "a", "author": "Kim", "year": None}, Passage("a", extra={"author": "Kim", "year": None})),
+        ({"name": "a", "extra": {"b": 1}}, Passage("a", extra={"extra": {"b": 1}})),
+    ],
+)
+def test_a_reader_may_keep_what_a_type_does_not_know(written: dict[str, Any], passage: Passage):
+    assert PASSAGES.read({"passages": [written]}) == Passages((passage,))
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ({"passages": [{"name": None}]}, "passages[0] has no name"),
+        ({"passages": [{"name": "a", "rank": "1"}]}, "passages[0].rank is '1' (a string), expected a whole number"),
+        ({"passages": ["a"]}, "passages[0] is 'a' (a string), expected an object"),
+        ({"passages": {}}, "passages is an object, expected a list of objects"),
+    ],
+)
+def test_what_is_wrong_with_such_a_type_is_said_as_of_any(written: dict[str, Any], problem: str):
+    with pytest.raises(Unsound) as caught:
+        PASSAGES.read(written)
+    assert [str(finding) for finding in caught.value.findings.kept] == [problem]
+
+
+def test_else_extra_is_a_field_like_any():
+    reader = RecordReader[Passages](Passages)
+    extra = {"extra": {"b": 1}}
+    assert reader.read({"passages": [{"name": "a", **extra}]}) == Passages((Passage("a", **extra),))
+    with pytest.raises(Unsound):
+        reader.read({"passages": [{"name": "a", "author": "Kim"}]})
+
+
+def test_a_type_may_be_read_by_a_schema_of_its_own():
+    def upper(value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError("is no name at all")
+        return value.upper()
+
+    reader = RecordReader[Passages](Passages, parts={str: core_schema.no_info_plain_validator_function(upper)})
+    assert reader.read({"passages": [{"name": "a"}]}) == Passages((Passage("A"),))
+    with pytest.raises(Unsound) as caught:
+        reader.read({"passages": [{"name": 1}]})
+    assert str(caught.value.findings.kept[0]) == "passages[0].name is no name at all"
+
+
+def test_long_lists_of_problems_are_counted_and_the_first_ones_shown():
+    with pytest.raises(Unsound) as caught:
+        RECORDS.read({"tags": [1] * 5000, "flag": 1})
+    findings = caught.value.findings
+    assert [finding.path for finding in findings.kept] == [("tags", position) for position in range(20)]
+    assert findings.more == 4981
+
+
+def test_long_lists_whose_end_alone_is_wrong_are_shown_too():
+    with pytest.raises(Unsound) as caught:
+        RECORDS.read({"tags": ["a"] * 2000 + [1] * 2000})
+    assert caught.value.findings.kept[0].path == ("tags", 2000)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    value: float
+    note: str | None = "none"
+
+
+@becomes(Score)
+@dataclass(frozen=True, slots=True)
+class ScoreShape:
+    value: Annotated[float, Field(ge=0)]
+    note: str | None = "none"
+
+
+def test_a_shape_becomes_the_type_that_it_declares_the_reading_of():
+    assert RecordReader[Score](ScoreShape).read({"value": 1}) == Score(1.0)
+    assert RecordReader[tuple[Score, ...]](tuple[ScoreShape, ...]).read([{"value": 1}]) == (Score(1.0),)
+    assert wrong({"value": -1}, RecordReader(ScoreShape)) == [
+        "value is -1 (a number), expected greater than or equal to 0"
+    ]
+
+
+def test_null_gives_the_default_also_where_the_field_may_be_none():
+    assert RecordReader[Score](ScoreShape).read({"value": 1, "note": None}).note == "none"
+
+
+def within(value: int, info: ValidationInfo) -> int:
+    if value > info.context:
+        raise ValueError(f"is above {info.context}")
+    return value
+
+
+def test_validators_see_the_context_of_one_reading():
+    reader = RecordReader[int](Annotated[int, AfterValidator(within)])
+    assert reader.read(3, context=3) == 3
+    with pytest.raises(Unsound) as caught:
+        reader.read(3, context=2)
+    assert str(caught.value.findings.kept[0]) == "is above 2"
