@@ -1,7 +1,8 @@
-"""How far does the lexical judge agree with people? `python benchmarks/judge_agreement.py [--data DIR]`.
+"""Agreement of the lexical judge with people: `python benchmarks/judge_agreement.py [--data DIR]`.
 
 Two questions: does it rank answers that people found hallucinated below the others, and a sound answer with one thing
-changed below the answer as it was? Printed as Markdown; the same every time. Standard library and our judge only.
+changed below the answer as it was? Beside it, plain coverage: the share of an answer's content words in the contexts.
+Printed as Markdown; the same every time. Standard library and our judge only.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from edited_answers import KINDS, edits_of
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import JudgeRequest
+from pytest_rageval.text import content_tokens
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "groundedness"
 HALVES = ("developed on", "held out")
@@ -35,12 +37,12 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="How far does the lexical judge agree with people?")
     parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="folder with a labelled.jsonl")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there as well")
-    told = parser.parse_args(arguments)
-    lines = (told.data / "labelled.jsonl").read_text(encoding="utf-8").splitlines()
-    found = "\n".join(tables([json.loads(line) for line in lines]))
-    print(found)
-    if told.markdown:
-        told.markdown.write_text(found + "\n", encoding="utf-8")
+    options = parser.parse_args(arguments)
+    lines = (options.data / "labelled.jsonl").read_text(encoding="utf-8").splitlines()
+    text = "\n".join(tables([json.loads(line) for line in lines]))
+    print(text)
+    if options.markdown:
+        options.markdown.write_text(text + "\n", encoding="utf-8")
     return 0
 
 
@@ -54,11 +56,20 @@ def tables(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def groundedness(answer: str, contexts: Sequence[str]) -> float | None:
-    """Our judge's groundedness, None where it says nothing."""
+    """Our judge's groundedness, None where it says nothing; it is not asked where no context is known."""
+    if not contexts:
+        return None
     passages = [{"chunk_id": None, "text": text} for text in contexts]
     variables = {"question": "", "answer": answer, "contexts": passages}
     request = JudgeRequest("groundedness", load_rubric("groundedness").prompt_version, variables)
     return asyncio.run(LexicalJudge().judge(request)).scores.get("groundedness")
+
+
+def plain_coverage(answer: str, contexts: Sequence[str]) -> float:
+    """The share of the answer's content words that any context has."""
+    known = {word for text in contexts for word in content_tokens(text)}
+    words = set(content_tokens(answer))
+    return len(words & known) / max(1, len(words))
 
 
 def auroc(higher: Sequence[float], lower: Sequence[float]) -> float | None:
@@ -78,6 +89,8 @@ def _agreement(rows: Sequence[Row], scores: Mapping[str, float | None]) -> Itera
         answers = [row for row in rows if row["set"] == source]
         scored = [row for row in answers if scores[row["id"]] is not None]
         yield (source, str(len(scored)), str(len(answers) - len(scored)), *_by_half(scored, scores))
+        plain = {row["id"]: plain_coverage(row["answer"], row["contexts"]) for row in scored}
+        yield (f"{source}, plain coverage", str(len(scored)), "", *_by_half(scored, plain))
         for name, title in PUBLISHED.items():
             judged = [row for row in scored if row.get("published", {}).get(name) is not None]
             if judged:

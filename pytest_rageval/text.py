@@ -154,7 +154,7 @@ def content_tokens(text: str) -> list[str]:
     """
     text = _CLITIC.sub("", _NUMBER_COMMA.sub("", text.replace("−", "-")))
     if text.isascii():
-        found = [word for word in _ASCII_CONTENT.findall(text.lower()) if word not in _STOP_WORDS]
+        found = [word for word in _ASCII_CONTENT.findall(text.lower()) if word not in STOP_WORDS]
         return found or tokens(text)
     found = []
     for script, run in _runs(_NOT_OF_A_NUMBER.sub(" ", text), _CONTENT_CHARACTERS):
@@ -164,7 +164,7 @@ def content_tokens(text: str) -> list[str]:
         elif script == "hangul":
             if run not in _LONE_PARTICLES:
                 found.append(_stem(run))
-        elif run not in _STOP_WORDS:
+        elif run not in STOP_WORDS:
             found.append(run)
     return found or tokens(text)
 
@@ -233,7 +233,7 @@ _NOT_OF_A_NUMBER = re.compile(r"(?<!\d)\.|\.(?!\d)|-(?!\d)|(?<=\S)-")
 _CLITIC = re.compile(r"['’](?:s\b)?")
 """An apostrophe joins (`don't` is `dont`); a possessive `'s` goes."""
 
-_STOP_WORDS = _words(
+STOP_WORDS = _words(
     """
     a about above after again all also am an and any are as at be because been before being below between both
     but by can could did do does doing down during each few for from further had has have having he her here
@@ -243,6 +243,8 @@ _STOP_WORDS = _words(
     would you your yours
     """
 )
+"""English words of grammar; negations are none."""
+
 _PARTICLES: dict[str, Literal["closed", "open", "any"]] = {
     **dict.fromkeys(_words("은 을 이 과 으로 이나 이라고 이라는 이며 이다 이에요 이었다 이었습니다"), "closed"),
     **dict.fromkeys(_words("는 를 가 와 예요 였다 였습니다"), "open"),

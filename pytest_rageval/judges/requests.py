@@ -32,7 +32,8 @@ def requests_for(
     synthesis             for an answer from fewer than two documents, and where the system abstained
     conflict_acknowledged unless the case's rule is `acknowledge_both`, and where the system abstained
     relevance             where the system abstained
-    all others            the same, and without any context
+    all others            the same, and without any context, unless the system says that it found no chunk: then
+                          nothing supports the answer, and the list of contexts is empty
 
     and a rubric all of whose scores another one fills as well, such as relevance beside composite. The variables are
     those that the rubric's prompt reads:
@@ -54,9 +55,8 @@ def requests_for(
     known = answer.abstained if answer.abstained is not None else abstained
     shown: dict[str, Json] = {"contexts": [passage._asdict() for passage in passages.contexts(case, answer, k)]}
     chosen = [wordings.get(name) or load_rubric(name) for name in rubrics]
-    applying = [
-        one for one in chosen if _applies(one.name, case, answer, k, known, has_context=bool(shown["contexts"]))
-    ]
+    has_context = bool(shown["contexts"]) or answer.chunks == ()
+    applying = [one for one in chosen if _applies(one.name, case, answer, k, known, has_context=has_context)]
     found = []
     for rubric in applying:
         if not _is_covered(rubric, applying):

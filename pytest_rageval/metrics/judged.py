@@ -35,8 +35,9 @@ _Judged = float | Score | NotApplicable
 def groundedness(obs: Observation) -> _Judged:
     """Judged: are all claims of the answer supported by the context that it was given?
 
-    In 0 to 5, higher is better; 5 needs citations for all major claims. Not applicable where no answer is recorded, the
-    system abstained, there is no context, or no judge scored it. Source: the rubric `groundedness`.
+    In 0 to 5, higher is better; 5 needs citations for all major claims. Where the system reports an empty list of
+    chunks, nothing supports the answer. Not applicable where no answer is recorded, the system abstained, no context is
+    known, or no judge scored it. Source: the rubric `groundedness`.
 
     A judge that scores from 0 to 1 is brought to the metric's scale: 0.7 · 5.
 

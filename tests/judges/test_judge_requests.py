@@ -122,10 +122,16 @@ def test_every_variable_of_every_rubric_has_a_value():
 
 
 def test_what_needs_a_context_is_not_asked_without_one():
-    asked_without = all_asked(a_full_case(), an_answer(chunks=()))
+    asked_without = all_asked(a_full_case(), an_answer(chunks=None))
     assert asked_without == {"abstention", "abstention_quality", "claim_split", "conflict_acknowledged", "correctness",
                              "reference_match", "relevance"}  # fmt: skip
-    assert not requests_for(a_full_case(), an_answer(chunks=()), ["composite"], 5)
+    assert not requests_for(a_full_case(), an_answer(chunks=None), ["composite"], 5)
+
+
+def test_an_answer_of_a_system_that_found_no_chunk_is_asked_about_with_an_empty_context():
+    asked = all_asked(a_full_case(), an_answer(chunks=()))
+    assert {"groundedness", "faithfulness", "claim_support", "citation_accuracy"} <= asked
+    assert the_request("groundedness", a_full_case(), an_answer(chunks=())).variables["contexts"] == []
 
 
 def test_of_an_abstention_its_quality_is_judged_and_correctness_where_there_was_an_answer():

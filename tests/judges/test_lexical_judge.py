@@ -39,7 +39,7 @@ def correctness(answer: str, **gold) -> float:
 def test_it_is_a_judge_and_says_that_it_is_a_heuristic():
     assert isinstance(LexicalJudge(), Judge)
     said = judged("groundedness", "VBO was recorded at 30 Hz.", CONTEXT)
-    assert (said.heuristic, said.model, said.prompt_version) == (True, "lexical/2", "1+0123456789ab")
+    assert (said.heuristic, said.model, said.prompt_version) == (True, "lexical/3", "1+0123456789ab")
     assert (said.tokens_in, said.tokens_out, said.cost_usd, said.scale) == (0, 0, 0.0, (0.0, 5.0))
 
 
@@ -55,16 +55,30 @@ def test_an_answer_in_the_words_of_the_context_is_grounded():
     assert groundedness("The frame timestamps of VBO are off by one [1].") > 4
 
 
-def test_the_order_of_words_counts_a_little():
-    assert 4 < groundedness("Keys corrected the join Ines.") < groundedness("Ines corrected the join keys.") == 5.0
+def test_a_word_that_is_everywhere_in_the_contexts_weighs_less_than_one_said_once():
+    context = "VBO has a camera. VBO has a laser. VBO has a wheel. VBO was built by Ines."
+    common, rare = "VBO stood unused.", "Ines stood unused."
+    assert groundedness(common, context) < groundedness(rare, context)
 
 
-def test_small_words_count_by_half_and_who_speaks_of_himself_is_no_passage():
+def test_longer_claims_weigh_more_than_short_ones():
+    told = "Ines corrected the join keys of all recorded sessions in the archive"
+    context = f"{told}."
+    assert groundedness(f"{told}. Otto slept.", context) > groundedness(
+        f"{told}. Otto slept late and drank tea.", context
+    )
+
+
+def test_what_one_sentence_holds_counts_more_than_words_from_everywhere():
+    context = "Ines corrected the join keys. Otto built the camera."
+    assert groundedness("Ines built the join camera.", context) < groundedness("Ines corrected the join keys.", context)
+
+
+def test_small_words_count_by_half():
     context = "Jazz is a music of New Orleans."
     content = groundedness("Jazz is loud music.", context)
     small = groundedness("Jazz is its music.", context)
-    speaker = groundedness("I like jazz music.", context)
-    assert speaker < content < small < 5
+    assert content < small < 5
 
 
 def test_an_answer_about_something_else_is_not():
@@ -83,6 +97,9 @@ def test_a_number_that_the_context_does_not_have_weighs_more_than_a_word():
     other_number = groundedness("VBO was recorded at 60 Hz in March 2021.")
     assert other_number < other_word < 5
     assert groundedness("The archive holds 1,300 sessions.") <= 2.5
+    assert groundedness("The archive holds 1,200 or 1,300 sessions.") > groundedness(
+        "The archive holds 1,300 sessions."
+    )
 
 
 @pytest.mark.parametrize("written", ["1200", "1,200", "1200.0", "１２００"])
@@ -104,17 +121,46 @@ def test_a_claim_may_rest_on_several_contexts():
     assert groundedness("VBO was corrected by Ines.", "VBO is a data set.", "It was corrected by Ines.") > 4.5
 
 
-def test_korean_and_chinese_claims_are_compared_by_content():
-    assert groundedness("현미경은 30Hz로 동작합니다.", "이 현미경이 30Hz로 동작합니다.") == 5.0
-    assert groundedness("实验室在北京。", "实验室在北京。今天下雨。") == 5.0
-    assert groundedness("实验室在上海。", "实验室在北京。今天下雨。") < 4
+@pytest.mark.parametrize(
+    ("answer", "context"),
+    [
+        ("현미경은 30Hz로 동작합니다.", "이 현미경이 30Hz로 동작한다."),
+        ("시료가 증가했습니다.", "시료의 수는 증가하였다."),
+        ("实验室在北京。", "实验室在北京。今天下雨。"),
+        ("カメラは120Hzで動作します。", "この研究室のカメラが120Hzで動作する。"),
+    ],
+)
+def test_claims_in_other_scripts_are_compared_by_content(answer, context):
+    assert groundedness(answer, context) == 5.0
 
 
-@pytest.mark.parametrize("contexts", [(), ("",), ("  ", "…")])
-def test_without_context_there_is_no_score_and_the_reason_is_said(contexts):
-    said = judged("groundedness", "VBO was recorded at 30 Hz.", *contexts)
-    assert said.scores == {}
-    assert said.reasoning == "there is no context to compare with"
+@pytest.mark.parametrize(
+    ("answer", "context"),
+    [
+        ("현미경은 60Hz로 동작합니다.", "이 현미경이 30Hz로 동작한다."),
+        ("시료가 감소했습니다.", "시료의 수는 증가하였다."),
+        ("实验室在上海。", "实验室在北京。今天下雨。"),
+        ("レーザーは室温で停止します。", "この研究室のカメラが120Hzで動作する。"),
+    ],
+)
+def test_what_no_context_has_is_missing_in_other_scripts_too(answer, context):
+    assert groundedness(answer, context) < 3.5
+
+
+@pytest.mark.parametrize("claim", ["VBO was recorded at 30 Hz.", "Yes.", ":", "30"])
+@pytest.mark.parametrize("rubric", ["groundedness", "faithfulness", "claim_support"])
+def test_an_answer_from_no_passage_at_all_is_unsupported(rubric, claim):
+    assert judged(rubric, claim).scores == {rubric: 0.0}
+
+
+@pytest.mark.parametrize("context", ["", "…"])
+def test_a_context_without_words_supports_nothing(context):
+    assert groundedness("VBO was recorded at 30 Hz.", context) == 0.0
+
+
+def test_it_does_not_see_what_is_said_wrongly_in_the_words_of_the_context():
+    context = "Ines built the camera. Otto did not sell the laser in 2021."
+    assert groundedness("Otto built the camera. Ines did sell the laser in 2021.", context) > 4
 
 
 @pytest.mark.parametrize("answer", [":", "…", "Yes.", "I could not find that in the notes.", ""])
@@ -164,6 +210,11 @@ def test_a_wrong_figure_makes_the_answer_wrong():
     assert correctness("It runs at 60 Hz.", references=["It runs at 30 Hz."]) <= 2.5
 
 
+@pytest.mark.parametrize(("answer", "expected"), [("No.", 5.0), ("Yes.", 0.0), ("Yes, it does.", 0.0)])
+def test_a_reference_of_one_small_word_is_compared_all_the_same(answer, expected):
+    assert correctness(answer, references=["No"]) == expected
+
+
 def test_an_answer_that_declines_is_not_correct():
     assert correctness("I could not find the 30 Hz in the notes.", references=["30 Hz"]) == 0.0
 
@@ -195,7 +246,7 @@ def test_abstention_is_1_or_0_with_a_confidence():
 
 
 def test_a_rubric_that_words_cannot_answer_is_an_error():
-    with pytest.raises(JudgeError, match="'lexical/2' has no rubric 'synthesis'") as caught:
+    with pytest.raises(JudgeError, match="'lexical/3' has no rubric 'synthesis'") as caught:
         judged("synthesis", "It is 30 Hz.")
     assert caught.value.kind == "invalid_request"
 
@@ -225,7 +276,7 @@ def test_a_single_claim_is_supported_or_is_not():
     def verdict(claim: str) -> float:
         return judged("claim_support", "anything", CONTEXT, claim=claim).scores["claim_support"]
 
-    assert (verdict("Ines corrected the join keys."), verdict("Ines sold the join keys.")) == (1.0, 0.0)
+    assert (verdict("Ines corrected the join keys."), verdict("Ines sold the camera.")) == (1.0, 0.0)
 
 
 def test_a_rubric_of_the_project_brings_its_own_scale():
@@ -248,19 +299,6 @@ def test_it_says_which_sentence_is_weakest_and_which_words_are_missing():
     )
 
 
-def test_it_says_which_figure_differs_and_what_the_context_has_instead():
-    reasoning = judged("groundedness", "The archive holds 1,300 sessions.", CONTEXT).reasoning
-    assert (
-        "said otherwise: 'archive holds 1300 sessions' where the context has 'archive holds 1200 sessions'" in reasoning
-    )
-    assert "figures not in the context: 1300" in reasoning
-
-
-def test_it_says_what_is_contradicted():
-    reasoning = judged("groundedness", "Ines never corrected the join keys.", CONTEXT).reasoning
-    assert "the opposite is said: 'Ines not corrected' where the context has 'Ines corrected'" in reasoning
-
-
 def test_what_it_says_is_bounded_whatever_it_saw():
     answer = " ".join(f"Word{at} {'x' * 300}{at} is not 7{at}." for at in range(60))
     assert len(judged("groundedness", answer, "Nothing of it.").reasoning) < 6000
@@ -269,12 +307,13 @@ def test_what_it_says_is_bounded_whatever_it_saw():
 # ── people ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("source", "least"), [("begin_wow", 0.93), ("mtrag", 0.92)])
+@pytest.mark.parametrize(("source", "least"), [("begin_wow", 0.95), ("mtrag", 0.94)])
 def test_it_agrees_with_people_on_what_is_hallucinated(source, least):
-    rows = [row for line in LABELLED.read_text().splitlines() if (row := json.loads(line))["set"] == source]
+    lines = LABELLED.read_text(encoding="utf-8").splitlines()
+    rows = [row for line in lines if (row := json.loads(line))["set"] == source and row["contexts"]]
     scored = [(judged("groundedness", row["answer"], *row["contexts"]).scores, row["hallucinated"]) for row in rows]
     grounded = [scores["groundedness"] for scores, hallucinated in scored if scores and not hallucinated]
     invented = [scores["groundedness"] for scores, hallucinated in scored if scores and hallucinated]
-    assert len(grounded) + len(invented) >= 0.9 * len(rows)
+    assert len(grounded) + len(invented) >= 0.98 * len(rows)
     ordered = sum((good > bad) + (good == bad) / 2 for good in grounded for bad in invented)
     assert ordered / (len(grounded) * len(invented)) > least

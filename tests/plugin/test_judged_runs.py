@@ -41,6 +41,16 @@ def test_default_gates_apply_to_a_models_scores(judged: Project):
     result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 720 tokens, cost unknown"])
 
 
+@pytest.mark.parametrize(("reported", "score"), [("'retrieved_chunks': []", 0.0), ("", None)])
+def test_an_answer_from_an_empty_list_of_chunks_is_unsupported_and_one_from_unknown_chunks_is_not_judged(
+    project: Project, reported: str, score: float | None
+):
+    project.write("talk.py", f"def answer(question):\n    return {{'answer': 'It boils at 90 degrees.', {reported}}}\n")
+    project.cases([{"id": "boil", "question": "When does water boil?"}])
+    project.run("--rageval-target", "talk:answer")
+    assert (project.records()["boil"]["groundedness"] or {}).get("score") == score
+
+
 @pytest.mark.parametrize("how", [[], ["-n", "4"]])
 def test_a_second_run_asks_nothing(judged: Project, how: list[str]):
     with JudgeServer() as server:

@@ -1,35 +1,34 @@
-"""The judge without a model: how far do the words of an answer agree with what it should agree with?
+"""The judge without a model: how much of what an answer says do the words of its contexts, or of the gold, hold?
 
-Offline, deterministic and quick, and a heuristic: it sees what is missing from a context, and of what is said wrongly
-in the context's own words only what swaps one figure, name, unit, opposite or sign. Every judgement of it is marked so.
+Offline, deterministic and quick, and a heuristic: it sees what is missing, not what is said wrongly in the same words.
+Every judgement of it is marked so.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.lexical.account import account, first_items
-from pytest_rageval.judges.lexical.evidence import SUPPORTED, Support, read_claims, support, weighted
+from pytest_rageval.judges.lexical.coverage import SUPPORTED, Coverage, Evidence, account, first_items, weighted
 from pytest_rageval.judges.lexical.refusals import declines, only_declines
-from pytest_rageval.judges.lexical.statements import LONGEST_TEXT, ReadPassage, read_passage, read_statement
-from pytest_rageval.judges.lexical.wordlist import words
+from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, SMALL_WORDS, claims_in, terms_in
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
 
-Scored = tuple[float | None, str, Sequence[Support]]
+Scored = tuple[float | None, str, Sequence[Coverage]]
 """Share in [0, 1] or None where nothing can be said, why, and the claims looked at."""
 
 
 class LexicalJudge:
     """Scores answers against contexts and references by words, relevance by question words, abstention by phrases.
 
-    A rubric that the words give no hold for (correctness without reference or key facts, groundedness without context)
-    gets a judgement without a score: its metric is not applicable, and `reasoning` says why.
+    A rubric that the words give no hold for (correctness without reference or key facts) gets a judgement without a
+    score: its metric is not applicable, and `reasoning` says why. Without any context, nothing is grounded.
     """
 
-    model = "lexical/2"
+    model = "lexical/3"
     heuristic = True
     rubrics = frozenset(
         {
@@ -49,14 +48,14 @@ class LexicalJudge:
                 "invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}; it has {known}"
             )
         low, high = rubric_of(request).scale
-        share, reasoning, claims = score(request.variables)
+        share, reasoning, coverages = score(request.variables)
         return Judgement(
             rubric=request.rubric,
             scores={} if share is None else {request.rubric: round(low + share * (high - low), 4)},
             scale=(low, high),
             reasoning=reasoning,
-            supported_claims=tuple(one.claim.text for one in claims if one.value >= SUPPORTED),
-            unsupported_claims=tuple(one.claim.text for one in claims if one.value < SUPPORTED),
+            supported_claims=tuple(coverage.claim.text for coverage in coverages if coverage.value >= SUPPORTED),
+            unsupported_claims=tuple(coverage.claim.text for coverage in coverages if coverage.value < SUPPORTED),
             model=self.model,
             prompt_version=request.prompt_version,
             tokens_in=0,
@@ -70,60 +69,69 @@ class LexicalJudge:
 
 
 def _groundedness(variables: Mapping[str, Any]) -> Scored:
-    """Mean support of the answer's claims by all contexts together, less where one of them is contradicted."""
-    found = _against_contexts(variables.get("answer"), variables)
-    return found if isinstance(found, tuple) else (weighted(found), account(found, "the context"), found)
+    """How far the contexts together cover the answer's claims, each weighing as much as it informs."""
+    coverages = _against_contexts(variables.get("answer"), variables)
+    if not coverages:
+        return _without_claim(variables)
+    return weighted(coverages), account(coverages, _where(variables)), coverages
 
 
 def _claim_support(variables: Mapping[str, Any]) -> Scored:
     """Share of the claim's sentences that are supported: of a single claim, 1 or 0."""
-    found = _against_contexts(variables.get("claim", variables.get("answer")), variables)
-    if isinstance(found, tuple):
-        return found
-    held = sum(one.value >= SUPPORTED for one in found)
-    return held / len(found), account(found, "the context"), found
+    coverages = _against_contexts(variables.get("claim", variables.get("answer")), variables)
+    if not coverages:
+        return _without_claim(variables)
+    held = sum(coverage.value >= SUPPORTED for coverage in coverages)
+    return held / len(coverages), account(coverages, _where(variables)), coverages
 
 
-def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> list[Support] | Scored:
-    """The support of each claim, or why there is none; sentences that decline or assent are no claims."""
-    passages = [read_passage(context["text"]) for context in variables.get("contexts") or ()]
-    if not any(passage.words for passage in passages):
-        return None, "there is no context to compare with", ()
-    claims = [c for c in read_claims(text or "") if not (only_declines(c.text) or c.content <= _ASSENT)]
-    if not claims:
+def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> list[Coverage]:
+    """The coverage of each claim; sentences that decline or assent are no claims."""
+    evidence = Evidence(context["text"] for context in variables.get("contexts") or ())
+    claims = [claim for claim in claims_in(text or "") if not (claim.is_small or only_declines(claim.text))]
+    return [evidence.coverage(claim) for claim in claims]
+
+
+def _without_claim(variables: Mapping[str, Any]) -> Scored:
+    if variables.get("contexts"):
         return None, "the answer makes no claim that words could be compared of", ()
-    return [support(claim, passages) for claim in claims]
+    return 0.0, "the system reported no passage that the answer could rest on", ()
+
+
+def _where(variables: Mapping[str, Any]) -> str:
+    return "the context" if variables.get("contexts") else "the context, which is empty"
 
 
 def _correctness(variables: Mapping[str, Any]) -> Scored:
-    """Mean of two shares, where given: key facts borne out by the answer, and the best reference borne out by it.
+    """Mean of two shares, where there are any: key facts that the answer has, and how much of the best reference.
 
     An answer that declines is worth 0. What it says beyond facts and reference costs nothing.
     """
-    answer = read_passage(variables["answer"][:LONGEST_TEXT])
-    facts = [fact for text in variables.get("key_facts") or () if (fact := _borne_out(text, answer))]
-    references = [found for text in variables.get("references") or () if (found := _borne_out(text, answer))]
+    answer = Evidence([variables["answer"][:LONGEST_TEXT]])
+    facts = [coverages for text in variables.get("key_facts") or () if (coverages := _borne_out(text, answer))]
+    references = [coverages for text in variables.get("references") or () if (coverages := _borne_out(text, answer))]
     if not facts and not references:
         return None, "the lexical judge has no reference to compare with", ()
     if declines(variables["answer"]).abstained:
         return 0.0, "the answer declines", ()
     best = max(references, key=weighted, default=[])
-    shares = [sum(map(weighted, facts)) / len(facts)] if facts else []
+    shares = [math.fsum(map(weighted, facts)) / len(facts)] if facts else []
     shares += [weighted(best)] if best else []
-    looked_at = [one for fact in facts for one in fact] + best
-    return sum(shares) / len(shares), account(looked_at, "the answer"), looked_at
+    coverages = [coverage for fact in facts for coverage in fact] + best
+    return sum(shares) / len(shares), account(coverages, "the answer"), coverages
 
 
-def _borne_out(text: str, by: ReadPassage) -> list[Support]:
-    return [support(claim, [by], to_the_word=False) for claim in read_claims(text)]
+def _borne_out(text: str, by: Evidence) -> list[Coverage]:
+    """How far an answer has what a gold text says; by content alone, since gold is worded tersely."""
+    return [by.coverage(claim, small_share=0.0) for claim in claims_in(text)]
 
 
 def _relevance(variables: Mapping[str, Any]) -> Scored:
-    """Share of the question's content words that the answer takes up."""
-    asked = read_statement(variables["question"][:LONGEST_TEXT]).content - _QUESTION_WORDS
+    """Share of the question's content terms that the answer takes up."""
+    asked = terms_in(variables["question"][:LONGEST_TEXT]) - SMALL_WORDS
     if not asked:
         return None, "the question has no word to look for", ()
-    missing = sorted(asked - read_passage(variables["answer"][:LONGEST_TEXT]).words.keys())
+    missing = sorted(asked - terms_in(variables["answer"][:LONGEST_TEXT]))
     reasoning = f"heuristic: {len(asked) - len(missing)} of {len(asked)} question words are taken up"
     return 1 - len(missing) / len(asked), reasoning + first_items("; missing", missing), ()
 
@@ -154,12 +162,3 @@ _SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {
     "reference_match": _correctness,
     "relevance": _relevance,
 }
-_ASSENT = words("yes no yeah yep nope sure okay ok right correct true false 네 예 아니요 ja nein doch oui non sí はい")
-_QUESTION_WORDS = words(
-    """
-    i me my mine myself please tell
-    무엇 무엇인가요 뭐 뭐야 어떤 어떻게 언제 어디 누구 누가 왜 몇 얼마 얼마나
-    wer wie wo wann warum welche welcher welches qui que quoi où quand comment pourquoi quel quelle
-    qué quién cuándo dónde cómo cuál 什么 什麼 何時
-    """
-)

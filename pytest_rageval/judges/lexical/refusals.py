@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from pytest_rageval.judges.lexical.refusal_phrases import COURTESY, LANGUAGES, TURN
-from pytest_rageval.judges.lexical.statements import LONGEST_TEXT
+from pytest_rageval.judges.lexical.terms import LONGEST_TEXT
 from pytest_rageval.text import content_tokens, sentences
 
 

@@ -1,0 +1,108 @@
+"""Terms of a text: what two texts are compared by, in one spelling each.
+
+One way for all scripts: content tokens (Korean without particles, Han and Katakana as pairs of characters), to which
+the small words are added; a number has one form however it is written.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_rageval.text import STOP_WORDS, content_tokens, sentences
+
+LONGEST_TEXT = 20_000
+"""Characters of an answer or of a reference that are looked at; 3,000 words are no answer any more."""
+
+LONGEST_PASSAGE = 200_000
+"""Characters of one passage that are looked at: what comes from outside is bounded."""
+
+_BESIDE_STOP_WORDS = """
+    please tell mine myself yes no yeah yep nope sure okay ok right correct true false
+    네 예 아니요 아니오 무엇 무엇인가요 뭐 뭐야 어떤 어떻게 언제 어디 누구 누가 왜 몇 얼마 얼마나
+    ja nein doch oui non sí はい wer wie wo wann warum welche welcher welches qui que quoi où quand comment pourquoi
+    quel quelle qué quién cuándo dónde cómo cuál 什么 什麼 何時
+"""
+SMALL_WORDS = STOP_WORDS | frozenset(_BESIDE_STOP_WORDS.split())
+"""Words that hold a sentence together, ask or assent: they weigh less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of a text and its terms."""
+
+    text: str
+    terms: frozenset[str]
+
+    @property
+    def content(self) -> frozenset[str]:
+        """The terms that carry meaning: those that are no small words; all where there are no others."""
+        return self.terms - SMALL_WORDS or self.terms
+
+    @property
+    def figures(self) -> frozenset[str]:
+        """The terms that are numbers."""
+        return frozenset(filter(_is_figure, self.terms))
+
+    @property
+    def is_small(self) -> bool:
+        """It holds small words alone: Yes."""
+        return self.terms <= SMALL_WORDS
+
+
+@lru_cache(maxsize=4096)
+def terms_in(text: str) -> frozenset[str]:
+    """The terms of a text, each once; the last 4,096 texts are remembered."""
+    if not any(map(str.isalnum, text)):
+        return frozenset()
+    folded = text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    small = SMALL_WORDS.intersection(_LETTERS.findall(folded))
+    return small.union(*map(_plain, content_tokens(text)))
+
+
+# Retrieval gives the same chunks for many questions, and several rubrics ask about the same ones.
+@lru_cache(maxsize=256)
+def terms_by_sentence(passage: str) -> tuple[frozenset[str], ...]:
+    """The terms of each sentence of a passage; the last 256 passages are remembered."""
+    return tuple(map(terms_in, sentences(passage[:LONGEST_PASSAGE])))
+
+
+def claims_in(text: str) -> list[Claim]:
+    """The sentences of a text as claims; citation marks are no part of them, those without a term are dropped.
+
+    So are figures alone, such as the numbers of a list, unless there is nothing else.
+    """
+    cut = (Claim(sentence, terms_in(sentence)) for sentence in sentences(_CITATION.sub(" ", text[:LONGEST_TEXT])))
+    claims = [claim for claim in cut if claim.terms]
+    return [claim for claim in claims if claim.figures != claim.content] or claims
+
+
+def _plain(token: str) -> tuple[str, ...]:
+    """A token in its one spelling: 3.50 is 3.5, three is 3, 110mW is 110 and mw, 동작합니다 is 동작."""
+    quantity = _QUANTITY.fullmatch(token)
+    if quantity:
+        return tuple(filter(None, (_figure(quantity["figure"]), quantity["unit"])))
+    verb = _KOREAN_VERB.fullmatch(token)
+    return (verb["noun"] if verb else _NUMBER_WORDS.get(token, token),)
+
+
+def _figure(figure: str) -> str:
+    return figure.rstrip("0").rstrip(".") if figure.count(".") == 1 else figure
+
+
+def _is_figure(term: str) -> bool:
+    return term.lstrip("-")[:1].isdigit()
+
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_CITATION = re.compile(r"\[\^?\d{1,3}(?:[,;\s–-]+\d{1,3})*\]|【[^】\n]{1,80}】")
+_QUANTITY = re.compile(r"(?P<figure>-?\d+(?:\.\d+)*)(?P<unit>\D.*)?")
+_UP_TO_TWELVE = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBER_WORDS = {word: str(value) for value, word in enumerate(_UP_TO_TWELVE.split())}
+_KOREAN_VERB = re.compile(
+    "(?P<noun>[가-힣]{2,8}?)(?:[하한할함합해했]|하였|[되된될됨됩돼됐])"
+    "(?:습니다|니다|는다|다|였다|였습니다|었다|었습니다|지|며|고|여|여서|서|는|던|면|게|기|기로|도록|어|야|요)?"
+)
+"""A noun made a verb, 동작합니다 or 증가했다: what counts is the noun."""
