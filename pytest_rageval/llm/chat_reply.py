@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import reprlib
-from codecs import BOM_UTF8
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from pytest_rageval.errors import ModelFailure
-from pytest_rageval.io.strict_json import Positions, RefusedJson, parse
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
@@ -74,17 +73,9 @@ def json_from_body(body: bytes, where: str) -> Json:
     """The strict JSON of a body, in UTF-8 whatever its headers claim; ModelFailure where it is none."""
     if not body or body.isspace():
         raise ModelFailure("empty", f"{where}: the response has no body")
-    text = ""
     try:
-        text = body.removeprefix(BOM_UTF8).decode()
-        return parse(text)
-    except UnicodeDecodeError as error:
-        problem = f"it is not UTF-8 at byte {error.start}"
-    except RefusedJson:
-        problem = Positions(text).oddities[0].message
-    except RecursionError:
-        problem = "it is nested too deep"
-    except ValueError as error:
+        return parse(body)
+    except StrictJsonError as error:
         problem = str(error)
     raise ModelFailure("invalid_json", f"{where}: the response is not JSON: {printable(problem)[:160]}")
 

@@ -192,8 +192,8 @@ def test_what_is_wrong_with_such_a_type_is_said_as_of_any(written: dict[str, Any
 
 def test_else_extra_is_a_field_like_any():
     reader = RecordReader[Passages](Passages)
-    extra = {"extra": {"b": 1}}
-    assert reader.read({"passages": [{"name": "a", **extra}]}) == Passages((Passage("a", **extra),))
+    passage = {"name": "a", "extra": {"b": 1}}
+    assert reader.read({"passages": [passage]}) == Passages((Passage("a", extra={"b": 1}),))
     with pytest.raises(Unsound):
         reader.read({"passages": [{"name": "a", "author": "Kim"}]})
 
@@ -251,6 +251,7 @@ def test_null_gives_the_default_also_where_the_field_may_be_none():
 
 
 def within(value: int, info: ValidationInfo) -> int:
+    assert info.context is not None
     if value > info.context:
         raise ValueError(f"is above {info.context}")
     return value
