@@ -5,7 +5,13 @@ BIN    := $(VENV)/bin
 
 TESTS  ?= tests
 
-.PHONY: demo test quick torture coverage lint bench clean
+# Where it is set, each of the processes that tests start compiles 130 modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo test quick torture coverage lint bench clean
+
+help:  ## what can be made
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
 
 # Made anew when what it holds has changed; the stamp is written last, so that a broken set-up is not taken for a whole one.
 $(VENV)/.ready: pyproject.toml
@@ -20,11 +26,11 @@ demo: $(VENV)/.ready  ## the shipped cases against the embedded demo system, off
 test: $(VENV)/.ready  ## all tests
 	$(BIN)/python -m pytest tests -q -n auto --maxprocesses 4
 
-quick: $(VENV)/.ready  ## the tests that start no process, or few
-	$(BIN)/python -m pytest tests -q -n 2 --ignore tests/plugin --ignore tests/cli --ignore tests/test_docs.py
+quick: $(VENV)/.ready  ## the tests that start no process: a minute
+	$(BIN)/python -m pytest tests -q --quick
 
-torture: $(VENV)/.ready  ## many rounds of crashes and stampedes: half an hour
-	$(BIN)/python -m pytest tests -q -m torture
+torture: $(VENV)/.ready  ## all tests with all rounds of chance, crashes, stampedes and mutants: most of an hour
+	THOROUGH=1 $(BIN)/python -m pytest tests -q -m ''
 
 coverage: $(VENV)/.ready  ## one figure; TESTS names a part of the tests
 	$(BIN)/coverage erase

@@ -1,17 +1,88 @@
-"""For all tests: generated examples take the time they take; a busy machine is no failure."""
+"""For all tests: generated examples take the time they take, and `--quick` leaves out what starts a process."""
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
+from collections.abc import Generator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
+import pytest
+from effort import rounds
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+if TYPE_CHECKING:
+    from project import Project
+
+settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=rounds(100, 25)
+)
 settings.load_profile("unhurried")
 
 
-def pytest_configure() -> None:
+_NO_PARAMETERS = SimpleNamespace(params={})
+_started: list[str] = []
+"""Processes that this test started, as far as `--quick` watches."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="only tests that start no process (make quick)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        sys.addaudithook(_watch)
+    _hear_ctrl_c()
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    # Each run asks git for the commit of its cases, in 3 ms.
+    if event == "subprocess.Popen" and Path(arguments[0]).name != "git":
+        _started.append(str(arguments[1])[:100])
+    elif event in ("os.fork", "os.forkpty", "os.posix_spawn"):
+        _started.append(event)
+
+
+def _hear_ctrl_c() -> None:
     """Started in the background, we would ignore Ctrl-C, and so would every process that a test starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        # A test that runs alone and with workers needs no mark: its arguments say which it is.
+        if "-n" in getattr(item, "callspec", _NO_PARAMETERS).params.get("how", ()):
+            item.add_marker("child_process")
+    if config.getoption("--quick"):
+        left_out = [item for item in items if item.get_closest_marker("child_process")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    _started.clear()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    yield
+    if _started:
+        pytest.fail(f"{item.nodeid} starts a process ({_started[0]}): mark it child_process", pytrace=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """An empty project with a bot that knows three facts: the current folder of a person without settings of pytest."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PY_COLORS", "0")
+    from project import Project  # here, because it loads the whole package
+
+    return Project(tmp_path)

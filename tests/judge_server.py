@@ -80,13 +80,17 @@ class JudgeServer(FaultServer):
             await self._next(connection, self._embeddings)
         elif path.endswith(("/chat/completions", "/messages")):
             self.chats.append(request)
-            refused = next((said for name, said in self.refuses.items() if _sends(request.json, name)), None)
-            if refused is not None:
-                await _send(connection, 400, {"error": {"message": refused, "type": "invalid_request_error"}})
-            else:
-                await self._next(connection, _openai if path.endswith("/chat/completions") else _anthropic)
+            await self._chat(connection, _openai if path.endswith("/chat/completions") else _anthropic)
         else:
             await _send(connection, 404, {"error": "no such address"})
+
+    async def _chat(self, connection: Connection, shape: Callable[..., Any]) -> None:
+        asked = connection.request.json
+        refusal = next((message for name, message in self.refuses.items() if _sends(asked, name)), None)
+        if refusal is not None:
+            await _send(connection, 400, {"error": {"message": refusal, "type": "invalid_request_error"}})
+        else:
+            await self._next(connection, shape)
 
     async def _next(self, connection: Connection, shape: Callable[..., Any]) -> None:
         reply = self.replies[min(self._answered, len(self.replies) - 1)] if self.replies else None

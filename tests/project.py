@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import ALONE, as_result, plain, rageval, run_pytest
 
 BOT = '''
 """Answers from a dictionary; what it does not know it refuses."""
@@ -62,11 +66,10 @@ SOME = [
 
 
 class Project:
-    """A folder with cases and a bot; every run is a real pytest process."""
+    """A folder with cases and a bot."""
 
-    def __init__(self, pytester: pytest.Pytester) -> None:
-        self.pytester = pytester
-        self.path: Path = pytester.path
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.write("bot.py", BOT)
         self.configure('target = "bot:answer"')
 
@@ -83,10 +86,32 @@ class Project:
         self.write("pyproject.toml", f"[tool.rageval]\n{table}\n{extra}")
 
     def run(self, *arguments: str) -> pytest.RunResult:
-        """Run pytest there; plugins that change the order or look of every run, or cost a second of start, stay out."""
-        left_out = ("randomly", "sugar", "cov", "hypothesispytest", "rerunfailures", "repeat", "anyio", "asyncio")
-        plain = [argument for name in left_out for argument in ("-p", f"no:{name}")]
-        return self.pytester.runpytest_subprocess(*plain, *arguments)
+        """Run pytest there, in this process; its workers, if there are to be some, are processes of their own."""
+        return as_result(run_pytest(self.path, *arguments))
+
+    def run_process(self, *arguments: str) -> pytest.RunResult:
+        """Run pytest there in a process of its own."""
+        return self.process(sys.executable, "-m", "pytest", *plain(arguments), **ALONE)
+
+    def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
+        """Start pytest there in a process, and a group of processes, of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", *plain(arguments)],
+            cwd=self.path, env=os.environ | ALONE, stdin=subprocess.DEVNULL, start_new_session=True, **streams,
+        )  # fmt: skip
+
+    def process(self, *command: str, **environment: str) -> pytest.RunResult:
+        """Run any command there."""
+        done = subprocess.run(
+            command, cwd=self.path, env=os.environ | environment, stdin=subprocess.DEVNULL, capture_output=True,
+            encoding="utf-8", check=False,
+        )  # fmt: skip
+        print(done.stdout, done.stderr)
+        return as_result(done)
+
+    def rageval(self, *arguments: str, **environment: str) -> pytest.RunResult:
+        """Run the command there, in this process."""
+        return as_result(rageval(self.path, *arguments, **environment))
 
     @property
     def runs(self) -> list[Path]:

@@ -1,17 +1,15 @@
-"""A stored run of a small project, made by a real pytest process; and the command, called in a project's folder."""
+"""A stored run of a small project, made by a real run of pytest; and the command, called in a project's folder."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
+from in_process import run_pytest
 from project import BOT
 
 from pytest_rageval.cli.main import rageval
@@ -52,21 +50,7 @@ class StoredProject:
 
     def pytest(self, *arguments: str, run_id: str = RUN) -> None:
         """Run pytest there, with no plugin but ours."""
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "pytest_rageval.plugin.hooks",
-            "--rageval-run-id",
-            run_id,
-        ]
-        environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        environment.pop("PYTEST_ADDOPTS", None)
-        done = subprocess.run(
-            [*command, *arguments], cwd=self.path, env=environment, capture_output=True, text=True, check=False
-        )
+        done = run_pytest(self.path, "-q", "--rageval-run-id", run_id, *arguments)
         assert done.returncode in (0, 1), done.stdout + done.stderr
 
     def folder(self, run_id: str = RUN) -> Path:

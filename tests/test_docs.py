@@ -12,6 +12,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import rageval, run_pytest
 from project import SOME, Project, a_case
 
 import pytest_rageval
@@ -53,21 +55,17 @@ def text_of(page: str) -> str:
 
 
 @pytest.fixture
-def folder(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def folder(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """An empty folder in which commands find this environment, pytest our plugin alone, and long lines room."""
+    for path in project.path.iterdir():
+        path.unlink()
     for variable in [*ENVIRONMENT, "RAGEVAL_TARGET_TOKEN"]:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p pytest_rageval.plugin.hooks")
     monkeypatch.setenv("COLUMNS", "160")
-    return pytester
-
-
-def write(folder: pytest.Pytester, name: str, content: str) -> None:
-    path = folder.path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
+    return project
 
 
 def check_output(result: pytest.RunResult, expected: list[str]) -> None:
@@ -76,45 +74,69 @@ def check_output(result: pytest.RunResult, expected: list[str]) -> None:
     result.stdout.fnmatch_lines([line for line in wild if line.strip("* ")])
 
 
-def check_console(folder: pytest.Pytester, content: str, last_exit: int) -> None:
+def needs_shell(command: str) -> bool:
+    """Is it more than one call of pytest or rageval?"""
+    is_ours = command.startswith(("pytest ", "rageval ")) or command in ("pytest", "rageval")
+    return not is_ours or re.search(r" (\|\||&&|\||[0-9]?> )|; ", command) is not None
+
+
+def run(folder: Project, command: str) -> pytest.RunResult:
+    """Run a command: in this process, where it needs no shell."""
+    if needs_shell(command):
+        return folder.process("bash", "-c", f"{command} 2>&1")
+    name, *arguments = shlex.split(command)
+    ended = (run_pytest if name == "pytest" else rageval)(folder.path, *arguments)
+    return pytest.RunResult(ended.returncode, (ended.stdout + ended.stderr).splitlines(), [], 0.0)
+
+
+def check_console(folder: Project, content: str, last_exit: int) -> None:
     """Run the commands of a console block; what they print and how they end must be as written."""
     _, *parts = re.split(r"^\$ ", content, flags=re.MULTILINE)
     for number, part in enumerate(parts, start=1):
         command, *expected = part.splitlines()
-        result = folder.run("bash", "-c", f"{command} 2>&1")
+        result = run(folder, command)
         assert result.ret == (last_exit if number == len(parts) else 0), command
         check_output(result, expected)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_the_examples_of_a_page_run_as_they_stand(page: Path, folder: pytest.Pytester):
+def pages() -> Iterator[Any]:
+    """Pages with examples to run; those of which some need a shell start processes."""
+    for path in PAGES:
+        commands = re.findall(r"^\$ (.*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        marks = [pytest.mark.child_process] if any(map(needs_shell, commands)) else []
+        yield pytest.param(path, id=path.stem, marks=marks)
+
+
+@pytest.mark.parametrize("page", [*pages()])
+def test_the_examples_of_a_page_run_as_they_stand(page: Path, folder: Project):
     for language, about, content in blocks(page.read_text(encoding="utf-8")):
         if title := re.search(r'title="(.+?)"', about):
-            write(folder, title[1], content)
+            folder.write(title[1], content)
         elif language == "console":
             code = re.search(r"exit=(\d+)", about)
             check_console(folder, content, int(code[1]) if code else 0)
 
 
-def test_the_examples_of_the_readme_work_together(folder: pytest.Pytester):
+@pytest.mark.child_process
+def test_the_examples_of_the_readme_work_together(folder: Project):
     found = [content for _, _, content in blocks((ROOT / "README.md").read_text(encoding="utf-8"))]
 
     def block(word: str) -> str:
         return next(content for content in found if word in content)
 
     first = block("pip install").splitlines()
-    write(folder, "evalcases/water.jsonl", "".join(f"{line}\n" for line in first if line.startswith("{")))
-    write(folder, "pyproject.toml", block("[tool.rageval]\n") + block("[tool.rageval.gates]"))
-    write(folder, "conftest.py", block("def rag_client") + block("def pytest_rageval_metrics"))
-    write(folder, "test_my_bot.py", block("def test_my_bot"))
+    folder.write("evalcases/water.jsonl", "".join(f"{line}\n" for line in first if line.startswith("{")))
+    folder.write("pyproject.toml", block("[tool.rageval]\n") + block("[tool.rageval.gates]"))
+    folder.write("conftest.py", block("def rag_client") + block("def pytest_rageval_metrics"))
+    folder.write("test_my_bot.py", block("def test_my_bot"))
     places = [{"rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling"}]
-    write(folder, "cases.jsonl", json.dumps(a_case("both", category="multi_hop", gold_supports=places)) + "\n")
+    folder.write("cases.jsonl", json.dumps(a_case("both", category="multi_hop", gold_supports=places)) + "\n")
     record = {"answer": "Water boils at 100 degrees.", "retrieved_chunks": places}
     bot = f"class Bot:\n    def __init__(self, index): ...\n    def answer(self, question): return {record!r}\n"
-    write(folder, "mybot.py", bot)
+    folder.write("mybot.py", bot)
     gates = re.search(r"pytest (--rageval-gate .*)", block("run error_rate"))
     assert gates is not None
-    result = folder.run("bash", "-c", f"pytest {gates[1]}")
+    result = folder.process("bash", "-c", f"pytest {gates[1]}")
     result.assert_outcomes(passed=4, failed=1)  # two cases, one test, the two gates of the run
     check_output(result, [first[-3].replace("[100%]", "..."), first[-1]])
 
@@ -178,8 +200,7 @@ def test_a_page_names_all_that_the_code_has(page: str, wanted: set[str]):
     assert wanted - names(page) == set()
 
 
-def test_every_field_that_a_run_writes_is_described(pytester: pytest.Pytester):
-    project = Project(pytester)
+def test_every_field_that_a_run_writes_is_described(project: Project):
     project.cases(SOME)
     project.run()
     files = [project.runs[-1] / name for name in ("config.json", "metrics.json", "results.jsonl", "observations.jsonl")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_rageval import metric
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates import applies, check, default_gates, effective_gates, parse_gate, parse_regression, resolve
 from pytest_rageval.matching import observe
@@ -38,6 +39,32 @@ def test_a_name_without_a_cut_off_takes_the_configured_one_and_aliases_are_resol
 def test_percent_is_of_the_scale():
     assert a_gate("groundedness >= 70%").threshold == pytest.approx(3.5)
     assert a_gate("token_f1 >= 50%").threshold == 0.5
+
+
+@metric(layer="L5", better="higher", scale=(1, 5))
+def stars(obs: Observation) -> float:
+    """From one to five."""
+    return 1.0
+
+
+def test_percent_counts_from_where_the_scale_begins():
+    gate = resolve(parse_gate("stars >= 50%", "here"), load_registry([stars]), 5)
+    assert gate.threshold == 3
+
+
+@pytest.mark.parametrize(("limit", "is_within"), [("0", True), ("1", True), ("1.01", False), ("-0.01", False)])
+def test_a_limit_lies_on_the_scale_its_ends_included(limit: str, is_within: bool):
+    if is_within:
+        assert a_gate(f"mrr >= {limit}").threshold == float(limit)
+    else:
+        with pytest.raises(SettingsError, match="the limit is beyond the scale of mrr, 0 to 1"):
+            a_gate(f"mrr >= {limit}")
+
+
+def test_a_gate_examines_only_cases_for_which_its_conditions_hold():
+    gates = [a_gate("mrr >= 1 when category=factual")]
+    assert check(gates, an_observation(category="reasoning"), {"mrr": 0.0}) == (0, ())
+    assert len(check(gates, an_observation(category="factual"), {"mrr": 0.0})[1]) == 1
 
 
 def test_conditions_are_alternatives_within_a_field_and_all_hold_across_fields():
@@ -101,6 +128,8 @@ def test_a_limit_that_is_met_exactly_holds_unless_it_is_strict():
     assert check([a_gate("mrr >= 0.5")], obs, {"mrr": 0.5}) == (1, ())
     _, failed = check([a_gate("mrr > 0.5 tag t")], obs, {"mrr": 0.5})
     assert [(gate.metric, gate.threshold, gate.tag) for gate in failed] == [("mrr", "> 0.5", "t")]
+    assert check([a_gate("mrr <= 0.5")], obs, {"mrr": 0.5}) == (1, ())
+    assert check([a_gate("mrr < 0.5")], obs, {"mrr": 0.5})[0] == 0
 
 
 def test_a_metric_without_a_score_is_not_examined():
@@ -122,6 +151,17 @@ def test_a_default_gate_rests_on_no_heuristic(heuristic: bool, gated: bool):
     gate = next(gate for gate in default if gate.name == "groundedness")
     assert applies(gate, obs) is gated
     assert applies(a_gate("groundedness >= 3"), obs)
+
+
+@pytest.mark.parametrize(
+    ("judged_by", "gated"), [(None, True), ({"heuristic": True}, True), ({"heuristic": False}, False)]
+)
+def test_the_default_gate_of_a_formula_stands_back_where_a_model_judged_the_same(judged_by, gated: bool):
+    scored = judged_by and Judgement("reference_match", {"reference_match": 1.0}, scale=(0, 5), **judged_by)
+    obs = observe(EvalCase("q", "Why?"), Answer("text"), judgements={"reference_match": scored} if scored else {})
+    default = [resolve(gate, REGISTRY, 5) for gate in default_gates(REGISTRY)]
+    assert applies(next(gate for gate in default if gate.name == "token_f1"), obs) is gated
+    assert applies(a_gate("token_f1 >= 0.5"), obs)
 
 
 def test_a_regression_has_the_direction_of_its_metric():

@@ -20,6 +20,7 @@ def test_the_version_is_that_of_the_installed_package():
     assert pytest_rageval.__version__ == version("pytest-rageval")
 
 
+@pytest.mark.child_process
 def test_neither_import_nor_version_of_the_package_is_paid_for_by_those_who_do_not_ask():
     loaded = python("-c", "import sys; before = {*sys.modules}; import pytest_rageval; print({*sys.modules} - before)")
     assert "importlib.metadata" not in loaded
@@ -33,6 +34,7 @@ def test_every_public_name_is_there_and_others_are_refused():
         pytest_rageval.nothing  # noqa: B018 because looking is what fails
 
 
+@pytest.mark.child_process
 def test_the_package_run_as_a_module_is_the_command():
     assert python("-m", "pytest_rageval", "--version") == f"rageval, version {version('pytest-rageval')}\n"
     assert "python -m pytest_rageval" in python("-m", "pytest_rageval", "--help")

@@ -121,6 +121,7 @@ def test_a_root_that_is_not_there_holds_nothing(tmp_path: Path):
     assert find_case_files(tmp_path / "gone", GLOBS) == []
 
 
+@pytest.mark.child_process
 def test_discovery_loads_nothing_beyond_the_standard_library_and_no_loader():
     code = (
         "import sys; from pytest_rageval.cases.discovery import is_case_file; "

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from case_files import a_line, loaded
+from effort import rounds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_rageval.cases import load_file
 
-ROOM_TO_REPEAT = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+ROOM_TO_REPEAT = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=rounds(150, 40))
 """One folder serves all examples: each writes the same file anew."""
 
 

@@ -196,8 +196,7 @@ def test_judgements_come_from_the_cache_the_second_time():
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
-    project = Project(pytester)
+def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.chdir(project.path)
     more = [a_case(f"again-{number}") for number in range(6)]
     project.cases([*SOME, *more])

@@ -140,6 +140,7 @@ def test_the_schema_is_json():
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
+@pytest.mark.child_process
 def test_the_installed_command_reaches_the_verb(here: Path):
     a_project(here, 한국어__jsonl=SOUND + "{")
     command = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "cases", "validate"]

@@ -159,6 +159,7 @@ def test_where_nothing_may_go_that_is_said(three):
     assert runs("prune", "--keep", "3").output == "nothing to remove among 3 runs\n"
 
 
+@pytest.mark.child_process
 @pytest.mark.parametrize(("reply", "kept"), [(b"y\n", ["b", "c"]), (b"n\n", ["a", "b", "c"]), (b"\n", ["a", "b", "c"])])
 def test_on_a_terminal_prune_asks_first(three, reply: bytes, kept: list[str]):
     ours, theirs = pty.openpty()
@@ -172,10 +173,10 @@ def test_on_a_terminal_prune_asks_first(three, reply: bytes, kept: list[str]):
     assert left() == kept
 
 
-def test_a_verb_in_a_sub_folder_finds_the_project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
-    (pytester.path / "pyproject.toml").write_text('[tool.rageval]\nreports = "kept"\n', encoding="utf-8")
-    below = pytester.path / "notes" / "deep"
+def test_a_verb_in_a_sub_folder_finds_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "pyproject.toml").write_text('[tool.rageval]\nreports = "kept"\n', encoding="utf-8")
+    below = tmp_path / "notes" / "deep"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
     result = CliRunner().invoke(rageval, ["runs", "list"])
-    assert f"{pytester.path / 'kept' / 'runs'} holds no runs" in result.output
+    assert f"{tmp_path / 'kept' / 'runs'} holds no runs" in result.output

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import in_process
 import pytest
 from project import Project, a_case
 from stored_pair import store
@@ -41,14 +42,11 @@ def reports(tmp_path: Path) -> Path:
 
 def rageval(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     cleared = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest_rageval.cli.main", "compare", *arguments],
-        cwd=folder, capture_output=True, text=True, check=False, encoding="utf-8", env=cleared | environment,
-    )  # fmt: skip
+    with mock.patch.dict(os.environ, cleared, clear=True):
+        return in_process.rageval(folder, "compare", *arguments, **environment)
 
 
-def test_real_runs_are_compared_with_their_cases(pytester: pytest.Pytester):
-    project = Project(pytester)
+def test_real_runs_are_compared_with_their_cases(project: Project):
     project.cases([a_case(f"물-{n}", f"boiling {'worse' if n < 3 else 'fine'} {n}") for n in range(10)])
     project.write("worse.py", WORSE)
     project.run("--rageval-update-baseline", "--rageval-run-id", "first")

@@ -5,13 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +25,6 @@ from pytest_rageval.demo.llm import LONGEST_ANSWER, LONGEST_PASSAGE, Llm
 from pytest_rageval.demo.rerank import MOST, THRESHOLD, passage_relevance
 
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
-COMMAND = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "demo", "serve", "--port", "0"]
 
 
 @pytest.fixture(autouse=True)
@@ -187,6 +182,7 @@ def test_a_request_cannot_name_a_model_a_server_or_a_key(name: str):
     assert f'unknown parameter "{name}"' in response.json()["error"]
 
 
+@pytest.mark.child_process
 def test_without_a_model_nothing_of_the_judges_is_loaded():
     script = (
         "import sys; from pytest_rageval.demo.app import create_app; create_app();"
@@ -345,98 +341,3 @@ def test_a_hostile_answer_is_escaped_and_bounded():
     assert answer["answer"].startswith("\\x1b[31m\\u202e red")
     assert len(answer["answer"]) <= LONGEST_ANSWER + 20
     assert answer["debug"]["remarks"] == ["the answer is cut off where it became too long"]
-
-
-# ── served ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@contextmanager
-def a_served_demo(spec: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`rageval demo serve --llm SPEC` and the line that it greets with."""
-    process = subprocess.Popen(
-        [*COMMAND, "--llm", spec],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    try:
-        assert process.stdout is not None
-        yield process, process.stdout.readline()
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
-
-
-def refused(spec: str, environment: Mapping[str, str]) -> str:
-    """What a demo that does not start says."""
-    done = subprocess.run(
-        [*COMMAND, "--llm", spec], capture_output=True, text=True, check=False, env={**os.environ, **environment}
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    return done.stderr
-
-
-def test_a_served_demo_asks_its_model_with_the_key_of_the_environment():
-    key = "sk-of-the-environment"
-    with (
-        JudgeServer("It sinks [1].", key=key, models=("writer-7b",)) as model,
-        a_served_demo(model.url, RAGEVAL_JUDGE_TOKEN=key) as (process, greeting),
-    ):
-        assert ", answers by writer-7b (Ctrl-C ends)" in greeting
-        url = re.findall(r"http://[^\s,]+", greeting)[0]
-        response = httpx.post(f"{url}/api/v1/ask?debug=true", json={"question": DRIFT}, timeout=30)
-        process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
-    assert response.json()["answer"] == "It sinks [1]."
-    assert response.json()["debug"]["versions"]["llm"] == "writer-7b"
-    assert key not in response.text
-    assert (process.returncode, stdout, stderr) == (0, "", "")
-
-
-def test_ctrl_c_ends_a_served_demo_quietly_while_its_model_thinks():
-    with (
-        JudgeServer("Never.") as model,
-        a_served_demo(f"openai:writer-7b@{model.url}") as (process, greeting),
-    ):
-        model.delay = 60
-        url = re.findall(r"http://[^\s,]+", greeting)[0]
-        with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{url}/api/v1/ask", json={"question": DRIFT}, timeout=1)
-        process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
-    assert (process.returncode, stdout, stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        (
-            "openai:gpt-4o",
-            "ERROR: --llm openai:gpt-4o: the environment variable OPENAI_API_KEY is not set; api.openai.com needs it\n",
-        ),
-        ("gpt-4o", "ERROR: --llm gpt-4o: no server; write it as openai:MODEL or openai:MODEL@URL\n"),
-        ("openai:a@b@c", "ERROR: --llm openai:a@b@c: a model is spelt openai:MODEL or openai:MODEL@URL, the URL with "),
-        (
-            "openai:m@http://127.0.0.1:1",
-            "ERROR: --llm openai:m@http://127.0.0.1:1: the server cannot be asked: GET http://127.0.0.1:1/v1/models: ",
-        ),
-        (
-            "http://127.0.0.1:1",
-            "ERROR: --llm http://127.0.0.1:1: the model cannot be asked for: GET http://127.0.0.1:1/v1/models: ",
-        ),
-    ],
-)
-def test_a_model_that_cannot_be_asked_is_said_in_one_line_before_anything_is_served(spec: str, said: str):
-    stderr = refused(spec, {})
-    assert stderr.startswith(said)
-    assert stderr.count("\n") == 1
-
-
-def test_a_key_that_the_server_refuses_is_said_without_the_key():
-    with JudgeServer(key="another", models=("writer-7b",)) as model:
-        stderr = refused(f"openai:writer-7b@{model.url}", {"RAGEVAL_JUDGE_TOKEN": "sk-a-wrong-key"})
-    assert "status 401" in stderr
-    assert "environment variable RAGEVAL_JUDGE_TOKEN" in stderr
-    assert "sk-a-wrong-key" not in stderr

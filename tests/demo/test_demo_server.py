@@ -10,9 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
+from in_process import rageval
+
+pytestmark = pytest.mark.child_process
 
 COMMAND = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "demo", "serve"]
 
@@ -124,20 +128,20 @@ def test_ctrl_c_ends_it_quietly_even_with_a_client_connected():
     assert (process.returncode, stdout, stderr) == (0, "", "")
 
 
-def test_a_port_in_use_is_said_in_one_line():
+def test_a_port_in_use_is_said_in_one_line(tmp_path: Path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = subprocess.run([*COMMAND, "--port", str(port)], capture_output=True, text=True, timeout=30, check=False)
+        done = rageval(tmp_path, "demo", "serve", "--port", str(port))
     assert done.returncode == 2
     assert done.stderr == (
         f"ERROR: cannot listen on 127.0.0.1:{port}: Address already in use; choose another --host or --port\n"
     )
 
 
-def test_an_unknown_host_is_said_in_one_line():
-    done = subprocess.run([*COMMAND, "--host", "no-such-host.invalid"], capture_output=True, text=True, check=False)
+def test_an_unknown_host_is_said_in_one_line(tmp_path: Path):
+    done = rageval(tmp_path, "demo", "serve", "--host", "no-such-host.invalid")
     assert done.returncode == 2
     assert done.stderr.startswith("ERROR: cannot listen on no-such-host.invalid:8080: ")
     assert done.stderr.count("\n") == 1

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from effort import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,7 +99,7 @@ def test_the_order_in_which_judgements_came_does_not_show(tmp_path):
     assert exported(tmp_path / "a") == exported(tmp_path / "b")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=rounds(50, 20), deadline=None)
 @given(
     text=st.text(max_size=40),
     number=st.floats(0, 5),

@@ -58,6 +58,7 @@ def test_an_estimate_grows_with_the_prompts():
     assert Tariff("gpt-unheard-of", OPENAI).estimate(["x"], 5, 1) is None
 
 
+@pytest.mark.child_process
 def test_without_the_extra_and_without_a_network_prices_are_unknown():
     script = f"""
 import sys, socket
@@ -71,6 +72,7 @@ print(cost_of("gpt-4o-mini", {OPENAI!r}, 1000, 1000))
     assert ran.stdout == "None\n"
 
 
+@pytest.mark.child_process
 def test_prices_come_without_any_connection():
     script = f"""
 import socket

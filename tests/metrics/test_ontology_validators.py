@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import pytest
+from effort import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ontologies import DEMO, claims, validator, verdict
@@ -89,7 +90,7 @@ CLAIMS = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=rounds(40, 10), deadline=None)
 @given(CLAIMS)
 def test_both_forms_give_the_same_verdict_on_any_claims(about):
     assert verdict("shop toml", about) == verdict("shop shacl", about)

@@ -9,6 +9,7 @@ from random import Random
 
 import ir_measures
 import pytest
+from effort import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from observations import REGISTRY, judged_ranking, retrieved, score
@@ -46,7 +47,7 @@ def test_figures_are_those_of_trec_eval_in_all_its_digits(name, gold_by):
     assert compared >= 3 * 26
 
 
-BATCHES, BATCH = 20, 500
+BATCHES, BATCH = rounds(20, 4), 500
 
 
 @settings(deadline=None, max_examples=BATCHES)

@@ -7,7 +7,7 @@ import socket
 import pytest
 from project import SOME, Project, a_case, lines_with
 
-EVERYWHERE = pytest.mark.parametrize("how", [[], ["-n", "2"]])
+EVERYWHERE = pytest.mark.parametrize("how", [[], ["-n", "1"]])
 
 
 def nothing_happened(project: Project, result: pytest.RunResult) -> None:

@@ -48,6 +48,7 @@ def test_a_chat_endpoint_is_asked_with_the_contexts_and_its_keys_are_written_now
     assert not [text for text in written if KEY in text or "hunter2" in text]
 
 
+@pytest.mark.child_process
 def test_an_api_is_asked_by_its_mapping_on_every_worker(project: Project):
     project.configure(
         "k = 3",

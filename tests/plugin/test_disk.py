@@ -16,11 +16,12 @@ def pytest_runtest_setup(item):
 """
 
 
+@pytest.mark.child_process
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
 def test_a_full_disk_ends_the_run_in_one_line(project: Project, how: list[str]):
     project.cases([a_case(f"q{n}", f"boiling {n}") for n in range(60)])
     project.write("conftest.py", LIMITED if not how else LIMITED.replace("runtest_setup(item)", "configure(config)"))
-    result = project.run("-p", "no:cacheprovider", *how)
+    result = project.run_process("-p", "no:cacheprovider", *how)  # the limit is of the process
     assert result.ret == pytest.ExitCode.INTERNAL_ERROR
     output = "\n".join([*result.outlines, *result.errlines])
     assert "cannot be written to: File too large; resume the run when it can" in output

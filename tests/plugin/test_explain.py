@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from project import Project, a_case
 
@@ -24,7 +22,7 @@ def explained(project: Project):
     project.run()
 
     def ask(*arguments: str) -> pytest.RunResult:
-        return project.pytester.run(sys.executable, "-m", "pytest_rageval.cli.main", "explain", *arguments)
+        return project.rageval("explain", *arguments)
 
     return ask
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from in_process import rageval
 from judge_server import JudgeServer
 from project import SOME, Project, a_case
-
-
-def rageval(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest_rageval.cli.main", *arguments],
-        cwd=project.path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
 
 
 def test_the_latest_run_is_the_one_begun_last_whatever_its_name(project: Project):
     project.cases(SOME[:1])
     for name in ("zebra", "apple"):
         project.run("--rageval-run-id", name).assert_outcomes(passed=1)
-    assert "apple" in rageval(project, "runs", "show", "latest").stdout.splitlines()[0]
-    assert "zebra" in rageval(project, "runs", "show", "latest~1").stdout.splitlines()[0]
+    assert "apple" in rageval(project.path, "runs", "show", "latest").stdout.splitlines()[0]
+    assert "zebra" in rageval(project.path, "runs", "show", "latest~1").stdout.splitlines()[0]
 
 
 @pytest.mark.parametrize(("gate", "advice"), [("token_f1 >= 60", "did you mean 60%?"), ("mrr >= 2", "0 to 1")])
@@ -58,7 +49,7 @@ def test_an_explained_judge_error_still_shows_what_was_asked_and_came(project: P
     project.cases([a_case("boil")])
     with JudgeServer("5 out of 5!") as server:
         project.run("--rageval-judge", f"openai:judge@{server.url}").assert_outcomes(errors=1)
-    shown = rageval(project, "explain", "latest", "boil").stdout
+    shown = rageval(project.path, "explain", "latest", "boil").stdout
     assert "What is the boiling point of water?" in shown
     assert "Water boils at 100 degrees at sea level." in shown
     assert "notes/water.md > # Water > ## Boiling" in shown
@@ -69,7 +60,7 @@ def test_a_judge_that_fails_throughout_leaves_a_run_as_it_was_beside_an_abstenti
     project.run("--rageval-run-id", "good").assert_outcomes(passed=4)
     before = (project.path / "reports/runs/good/metrics.json").read_bytes()
     with JudgeServer("5 out of 5!") as server:
-        done = rageval(project, "judge", "good", "--judge", f"openai:judge@{server.url}")
+        done = rageval(project.path, "judge", "good", "--judge", f"openai:judge@{server.url}")
     assert done.returncode == 2
     assert "none of 3 answers could be judged, run good stays" in done.stderr
     assert (project.path / "reports/runs/good/metrics.json").read_bytes() == before

@@ -17,6 +17,12 @@ class Target:
 def rag_client():
     return Target()
 """
+NOTING_BOT = """
+def answer(question):
+    with open("asked", "a") as file:
+        file.write(".")
+    return "x"
+"""
 
 
 @pytest.mark.parametrize(
@@ -48,11 +54,12 @@ def test_a_target_that_never_answers_is_a_time_out(project: Project):
     assert lines_with(result, "timeout: no answer within 10.2 s")
 
 
+@pytest.mark.child_process
 def test_an_async_target_that_blocks_the_loop_is_said_and_the_run_ends(project: Project):
     project.cases(SOME[:1])
     project.write("conftest.py", OWN_TARGET.format(body="import time; time.sleep(3600)"))
     project.configure("timeout = 0.2\nretries = 0")
-    result = project.run("--timeout", "90")
+    result = project.run_process("--timeout", "90")  # its thread sleeps on
     result.assert_outcomes(errors=1)
     assert lines_with(result, "blocks the event loop")
 
@@ -82,7 +89,7 @@ def test_a_hook_that_raises_makes_the_record_an_error_too(project: Project):
 @pytest.mark.parametrize("mode", ["--setup-only", "--setup-plan", "--collect-only"])
 def test_modes_that_run_no_test_ask_nothing_and_end_green(project: Project, mode: str):
     project.cases(SOME)
-    project.write("bot.py", "def answer(question):\n    open('asked', 'a').write(question)\n    return 'x'\n")
+    project.write("bot.py", NOTING_BOT)
     assert project.run(mode).ret == 0
     assert not (project.path / "asked").exists()
     assert not project.runs
@@ -96,6 +103,6 @@ def test_a_skipped_case_is_not_asked(project: Project):
         "    for item in items:\n        if item.name == 'left-out':\n"
         "            item.add_marker(pytest.mark.skip('later'))\n",
     )
-    project.write("bot.py", "def answer(question):\n    open('asked', 'a').write('.')\n    return 'x'\n")
+    project.write("bot.py", NOTING_BOT)
     project.run().assert_outcomes(failed=1, skipped=1)
     assert (project.path / "asked").read_text() == "."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from project import Project, lines_with
 
@@ -9,8 +11,7 @@ HEAVY = ("pydantic", "httpx", "rich", "click", "stamina", "sqlite3", "asyncio", 
 
 
 @pytest.fixture
-def guest(pytester: pytest.Pytester) -> Project:
-    project = Project(pytester)
+def guest(project: Project) -> Project:
     (project.path / "pyproject.toml").unlink()
     (project.path / "bot.py").unlink()
     project.write("test_theirs.py", "def test_one():\n    pass\ndef test_two():\n    assert 1 == 2\n")
@@ -19,7 +20,7 @@ def guest(pytester: pytest.Pytester) -> Project:
     return project
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.parametrize("how", [[], ["-n", "1"]])
 def test_no_line_and_no_file_of_ours(guest: Project, how: list[str]):
     result = guest.run(*how)
     result.assert_outcomes(passed=1, failed=1)
@@ -27,6 +28,7 @@ def test_no_line_and_no_file_of_ours(guest: Project, how: list[str]):
     assert not (guest.path / "reports").exists()
 
 
+@pytest.mark.child_process
 def test_nothing_heavy_is_imported(guest: Project, monkeypatch: pytest.MonkeyPatch):
     guest.write(
         "conftest.py",
@@ -35,7 +37,7 @@ def test_nothing_heavy_is_imported(guest: Project, monkeypatch: pytest.MonkeyPat
     )
     # Other plugins of this environment import what they like, so only ours is loaded.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    result = guest.pytester.runpytest_subprocess("-p", "pytest_rageval.plugin.hooks", "-s")
+    result = guest.process(sys.executable, "-m", "pytest", "-p", "pytest_rageval.plugin.hooks", "-s")
     assert lines_with(result, "HEAVY []")
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 from project import Project, a_case
+
+pytestmark = pytest.mark.child_process
 
 SLOW = """
 import asyncio, bot
@@ -30,9 +31,7 @@ def test_ctrl_c_keeps_finished_cases_and_leaves_at_once(project: Project, how: l
     project.write("slow.py", SLOW)
     project.configure('target = "slow:answer"')
     project.cases([a_case(f"q{n}", "boiling" if n < 4 else "boiling slow") for n in range(12)])
-    left_out = [argument for name in ("randomly", "cov", "hypothesispytest") for argument in ("-p", f"no:{name}")]
-    command = [sys.executable, "-m", "pytest", *left_out, *how]
-    process = subprocess.Popen(command, cwd=project.path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    process = project.start(*how, stdout=subprocess.PIPE)
     finished = 4 if not how else 2
     wait_for(lambda: project.runs and len(_lines(project)) >= finished)
     process.send_signal(signal.SIGINT)

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from project import Project, a_case, a_missed_case
+
+pytestmark = pytest.mark.child_process
 
 COUNTING_BOT = """
 import asyncio, bot, os
@@ -40,12 +41,7 @@ def counting(project: Project) -> Project:
 
 
 def start(project: Project, *how: str) -> subprocess.Popen[bytes]:
-    plain = [argument for name in ("randomly", "cov", "hypothesispytest") for argument in ("-p", f"no:{name}")]
-    return subprocess.Popen(
-        [sys.executable, "-m", "pytest", *plain, "-q", *how],
-        cwd=project.path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )  # fmt: skip
+    return project.start("-q", *how, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def kept(folder: Path) -> set[str]:

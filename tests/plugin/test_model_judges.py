@@ -35,10 +35,8 @@ def test_what_the_provider_is_told_stands_in_the_configuration_and_its_headers_n
     project: Project, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("GATEWAY_KEY", KEY)
-    project.configure(
-        'target = "bot:answer"\n[tool.rageval.judge_options]\nmax_tokens = 700\n'
-        'headers = { "X-Gateway-Key" = "env:GATEWAY_KEY" }\n'
-    )
+    options = 'max_tokens = 700\nheaders = { "X-Gateway-Key" = "env:GATEWAY_KEY" }'
+    project.configure('target = "bot:answer"', f"[tool.rageval.judge_options]\n{options}\n")
     project.cases(SOME)
     with JudgeServer() as server:
         project.run("--rageval-judge", f"openai:judge@{server.url}")
@@ -60,6 +58,7 @@ def test_a_name_for_the_server_lets_two_addresses_share_a_cache(project: Project
     assert config["judge"]["identity"] == "openai:judge@ours"
 
 
+@pytest.mark.child_process
 def test_workers_ask_the_same_model_with_a_base_url_as_well(project: Project):
     project.cases(SOME)
     with JudgeServer() as server:

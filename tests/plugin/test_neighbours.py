@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 import pytest
+from in_process import as_result, run_pytest_with_neighbours
 from project import SOME, Project, a_case, lines_with
 
 FLAKY = """
@@ -14,11 +18,16 @@ def answer(question):
         raise ConnectionError("just this once")
     return bot.answer(question)
 """
+OF_THE_PROCESS = {"--timeout", "--cov", "no:terminal", "--force-sugar"}
+"""These act on the process, or are in the way of the session around them."""
 
 
 def run_with(project: Project, *arguments: str) -> pytest.RunResult:
     """Run with all plugins of this environment but those that cost start-up time and mean nothing here."""
-    return project.pytester.runpytest_subprocess("-p", "no:hypothesispytest", *arguments)
+    if OF_THE_PROCESS & {argument.partition("=")[0] for argument in arguments}:
+        return project.process(sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", *arguments)
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # theirs, of settings
+        return as_result(run_pytest_with_neighbours(project.path, "-p", "no:hypothesispytest", *arguments))
 
 
 def test_a_rerun_asks_again_and_the_last_attempt_counts(project: Project):
@@ -35,15 +44,15 @@ def test_a_rerun_asks_again_and_the_last_attempt_counts(project: Project):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--timeout=60"],
-        ["--cov=bot"],
+        pytest.param(["--timeout=60"], marks=pytest.mark.child_process),
+        pytest.param(["--cov=bot"], marks=pytest.mark.child_process),
         ["-p", "randomly"],
         ["--asyncio-mode=auto"],
         ["--doctest-modules"],
         ["--import-mode=importlib"],
         ["-p", "no:cacheprovider"],
         ["--count=1"],
-        ["-p", "no:terminal"],
+        pytest.param(["-p", "no:terminal"], marks=pytest.mark.child_process),
     ],
 )
 def test_a_neighbour_changes_nothing(project: Project, arguments: list[str]):
@@ -56,6 +65,7 @@ def test_a_neighbour_changes_nothing(project: Project, arguments: list[str]):
     assert len(project.outcomes()) == 4
 
 
+@pytest.mark.child_process
 def test_sugar_shows_cases(project: Project):
     pytest.importorskip("pytest_sugar")
     project.cases(SOME)

@@ -70,7 +70,7 @@ def test_a_trial_that_breaks_is_an_error_of_its_case(wavering: Project):
     assert metrics["repeats"]["cases"] == 2
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.parametrize("how", [[], ["-n", "1"]])
 def test_a_test_of_the_users_own_repeats_too(wavering: Project, how: list[str]):
     wavering.write(
         "test_own.py",
@@ -83,6 +83,7 @@ def test_a_test_of_the_users_own_repeats_too(wavering: Project, how: list[str]):
     assert [one["trial"] for one in records(wavering)] == [0, 1]
 
 
+@pytest.mark.child_process
 def test_workers_and_resuming_make_no_difference_to_repeats(wavering: Project):
     wavering.write("wavering.py", "from bot import answer\n")
     wavering.run("--rageval-repeat", "3")

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -45,12 +44,7 @@ def asked(project: Project) -> list[str]:
 
 
 def start(project: Project, *how: str) -> subprocess.Popen[bytes]:
-    plain = [argument for name in ("randomly", "cov", "hypothesispytest") for argument in ("-p", f"no:{name}")]
-    return subprocess.Popen(
-        [sys.executable, "-m", "pytest", *plain, *how],
-        cwd=project.path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )  # fmt: skip
+    return project.start(*how, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def wait_for_results(project: Project, count: int) -> None:
@@ -70,6 +64,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.communicate()
 
 
+@pytest.mark.child_process
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
 def test_a_killed_run_is_finished_without_asking_again(counting: Project, how: list[str]):
     process = start(counting, *how)
@@ -89,6 +84,7 @@ def test_a_killed_run_is_finished_without_asking_again(counting: Project, how: l
     assert not list(killed.glob("*-gw*"))
 
 
+@pytest.mark.child_process
 def test_what_was_observed_ahead_is_not_asked_again(counting: Project):
     """The bot answered questions that pytest had not come to when the process died."""
     counting.cases([CASES[-1], *CASES[:8]])
@@ -146,7 +142,7 @@ def test_another_configuration_is_another_run(counting: Project):
     result.stderr.fnmatch_lines(["*was begun with another configuration: dataset was *"])
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.parametrize("how", [[], ["-n", "1"]])
 def test_a_run_that_does_not_exist_cannot_be_resumed(counting: Project, how: list[str]):
     result = counting.run("--rageval-resume", "yesterday", *how)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -154,6 +150,7 @@ def test_a_run_that_does_not_exist_cannot_be_resumed(counting: Project, how: lis
     assert not (counting.path / "asked.txt").exists()
 
 
+@pytest.mark.child_process
 def test_a_run_that_is_being_written_cannot_be_resumed(counting: Project):
     process = start(counting)
     wait_for_results(counting, 8)
@@ -163,6 +160,7 @@ def test_a_run_that_is_being_written_cannot_be_resumed(counting: Project):
     result.stderr.fnmatch_lines(["*is being written by another process; wait for it to end"])
 
 
+@pytest.mark.child_process
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
 def test_sigterm_ends_a_run_as_ctrl_c_does(counting: Project, how: list[str]):
     process = start(counting, *how)
@@ -175,6 +173,7 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(counting: Project, how: list[str]):
     assert not list(counting.runs[-1].glob("*-gw*"))
 
 
+@pytest.mark.child_process
 def test_pressed_twice_ctrl_c_leaves_at_once(counting: Project):
     process = start(counting)
     wait_for_results(counting, 8)
@@ -189,7 +188,8 @@ def test_pressed_twice_ctrl_c_leaves_at_once(counting: Project):
     counting.run("--rageval-resume", "latest").assert_outcomes(passed=16, failed=1, errors=1)
 
 
+@pytest.mark.child_process
 def test_a_session_without_a_chosen_case_leaves_no_run(counting: Project):
     counting.write("test_own.py", "def test_own(): pass\n")
-    counting.run("-n", "2", "-k", "test_own").assert_outcomes(passed=1)
+    counting.run("-n", "1", "-k", "test_own").assert_outcomes(passed=1)
     assert not counting.runs

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
+from in_process import rageval
 from project import SOME, Project, a_case, a_missed_case
 
 from pytest_rageval.runs.shards import Shard
@@ -22,13 +21,6 @@ def sharded(project: Project) -> Project:
     return project
 
 
-def rageval(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest_rageval.cli.main", *arguments],
-        cwd=project.path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
 def test_every_case_is_in_one_shard_and_a_new_case_moves_none():
     keys = [f"evalcases/a.jsonl::{n}" for n in range(200)]
     shards = [[key for key in keys if Shard(number, 3).takes(key)] for number in (1, 2, 3)]
@@ -37,14 +29,14 @@ def test_every_case_is_in_one_shard_and_a_new_case_moves_none():
     assert Shard.parse("2/3") == Shard(2, 3)
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.parametrize("how", [[], ["-n", "1"]])
 def test_merged_shards_equal_the_whole(sharded: Project, how: list[str]):
     sharded.run("--rageval-run-id", "whole")
     whole = sharded.stable_metrics()
     for number in (1, 2, 3):
         sharded.run("--rageval-shard", f"{number}/3", "--rageval-run-id", f"part{number}", *how)
         assert sharded.metrics()["partial"] is True
-    merged = rageval(sharded, "merge", "part1", "part3", "part2", "--run-id", "merged")
+    merged = rageval(sharded.path, "merge", "part1", "part3", "part2", "--run-id", "merged")
     assert merged.returncode == 1, merged.stdout + merged.stderr  # one case failed, as in its shard
     assert sharded.stable_metrics() == whole
     before = (sharded.path / "reports/runs/whole/results.jsonl").read_text(encoding="utf-8").splitlines()
@@ -59,7 +51,7 @@ def test_a_shards_gates_of_the_run_do_not_fail(sharded: Project):
     assert sharded.run("--rageval-run-id", "whole").ret == pytest.ExitCode.TESTS_FAILED
     for number in (1, 2):
         assert sharded.run("--rageval-shard", f"{number}/2", "--rageval-run-id", f"part{number}").ret == 0
-    merged = rageval(sharded, "merge", "part1", "part2")
+    merged = rageval(sharded.path, "merge", "part1", "part2")
     assert merged.returncode == 1
     assert "recall_any@5" in merged.stdout
 
@@ -69,13 +61,13 @@ def test_gaps_overlaps_and_other_configurations_are_errors(sharded: Project):
         sharded.run("--rageval-shard", f"{number}/3", "--rageval-run-id", f"part{number}")
     sharded.run("--rageval-shard", "2/3", "--rageval-run-id", "again")
     sharded.run("--rageval-shard", "3/3", "--rageval-k", "3", "--rageval-run-id", "other")
-    gap = rageval(sharded, "merge", "part1", "part3")
+    gap = rageval(sharded.path, "merge", "part1", "part3")
     assert gap.returncode == 2
     assert "merge: shards are missing: 2/3" in gap.stderr
-    overlap = rageval(sharded, "merge", "part1", "part2", "again", "part3")
+    overlap = rageval(sharded.path, "merge", "part1", "part2", "again", "part3")
     assert overlap.returncode == 2
     assert "merge: part2 and again overlap in" in overlap.stderr
-    other = rageval(sharded, "merge", "part1", "part2", "other")
+    other = rageval(sharded.path, "merge", "part1", "part2", "other")
     assert other.returncode == 2
     assert "other was run with another configuration than part1: " in other.stderr
     assert "k was 5 and is 3" in other.stderr
@@ -85,7 +77,7 @@ def test_a_shard_that_was_cut_short_is_a_gap_with_names(sharded: Project):
     left_out = next(f"more-{n}" for n in range(4, 10) if Shard(2, 2).takes(f"evalcases/b.jsonl::more-{n}"))
     sharded.run("--rageval-shard", "1/2", "--rageval-run-id", "part1")
     sharded.run("--rageval-shard", "2/2", "--rageval-run-id", "part2", "-k", f"not {left_out}")
-    gap = rageval(sharded, "merge", "part1", "part2")
+    gap = rageval(sharded.path, "merge", "part1", "part2")
     assert gap.returncode == 2
     assert f"merge: the runs do not cover all cases: evalcases/b.jsonl::{left_out}" in gap.stderr
 

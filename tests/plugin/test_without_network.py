@@ -11,6 +11,8 @@ import pytest
 from judge_server import JudgeServer
 from project import SOME, Project, lines_with
 
+pytestmark = pytest.mark.child_process
+
 UNSHARE = ("unshare", "--net", "--map-root-user")
 SHIPPED = Path(__file__).parents[2] / "evalcases" / "notes_anchors.jsonl"
 
@@ -27,20 +29,20 @@ def offline(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def run_offline(project: Project, *arguments: str) -> pytest.RunResult:
-    return project.pytester.run(*UNSHARE, sys.executable, "-m", "pytest", *arguments)
+    return project.process(*UNSHARE, sys.executable, "-m", "pytest", *arguments)
 
 
 def test_there_is_no_network_in_these_tests(offline: Project):
     with JudgeServer() as server:
         port = server.url.rpartition(":")[2]
         connect = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)"
-        assert offline.pytester.run(sys.executable, "-c", connect).ret == 0
-        result = offline.pytester.run(*UNSHARE, sys.executable, "-c", connect)
+        assert offline.process(sys.executable, "-c", connect).ret == 0
+        result = offline.process(*UNSHARE, sys.executable, "-c", connect)
     assert result.ret == 1
     assert "OSError" in result.stderr.str()
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.parametrize("how", [[], ["-n", "1"]])
 def test_a_bot_of_the_project_is_judged_by_its_words(offline: Project, how: list[str]):
     run_offline(offline, "--rageval-judge", "lexical", *how).assert_outcomes(passed=len(SOME))
 

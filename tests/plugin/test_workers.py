@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from project import SOME, Project, a_case, a_missed_case, lines_with
@@ -41,13 +42,16 @@ def test_workers_make_no_difference(mixed: Project, how: list[str]):
     assert mixed.outcomes() == outcomes
 
 
+@pytest.mark.child_process
 def test_order_makes_no_difference(mixed: Project):
     mixed.run()
     metrics = mixed.stable_metrics()
     mixed.write("conftest.py", "def pytest_collection_modifyitems(items):\n    items.reverse()\n")
     mixed.run()
     assert mixed.stable_metrics() == metrics
-    mixed.pytester.runpytest_subprocess("-p", "randomly", "-p", "no:cov").assert_outcomes(passed=16, failed=2, errors=1)
+    mixed.process(sys.executable, "-m", "pytest", "-p", "randomly", "-p", "no:cov").assert_outcomes(
+        passed=16, failed=2, errors=1
+    )
     assert mixed.stable_metrics() == metrics
 
 
@@ -60,6 +64,7 @@ def test_a_failing_bot_is_an_error_of_its_case_in_one_line(mixed: Project):
     assert mixed.metrics()["metrics"]["recall_any@5"]["n_error"] == 1
 
 
+@pytest.mark.child_process
 def test_a_crashed_worker_costs_one_case_and_is_said(project: Project):
     project.cases([a_case(f"q{n}") for n in range(19)] + [a_case("crash", "boiling crash")])
     project.write(
@@ -77,6 +82,7 @@ def test_a_crashed_worker_costs_one_case_and_is_said(project: Project):
     assert project.records()["crash"]["error"]["kind"] == "crash"
 
 
+@pytest.mark.child_process
 def test_a_users_test_that_ends_the_process_loses_no_case(project: Project):
     project.cases([a_case(f"q{n}") for n in range(10)])
     project.write("test_exit.py", "import os\ndef test_exit():\n    os._exit(3)\n")
@@ -85,7 +91,7 @@ def test_a_users_test_that_ends_the_process_loses_no_case(project: Project):
     assert len(project.outcomes()) == 10
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.parametrize("how", [[], ["-n", "1"]])
 def test_a_lone_surrogate_in_an_answer_fails_the_run(project: Project, how: list[str]):
     project.cases([a_case("boil"), a_case("odd")])
     project.write("odd.py", "def answer(question):\n    return 'water \\ud800 boils'\n")
@@ -96,7 +102,7 @@ def test_a_lone_surrogate_in_an_answer_fails_the_run(project: Project, how: list
     assert project.records()["odd"]["error"]["kind"] == "invalid_response"
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.parametrize("how", [[], ["-n", "1"]])
 def test_a_lone_surrogate_in_a_message_of_the_users_own_is_not_lost(project: Project, how: list[str]):
     project.cases([a_case("boil")])
     project.write(
@@ -109,6 +115,7 @@ def test_a_lone_surrogate_in_a_message_of_the_users_own_is_not_lost(project: Pro
     assert project.outcomes() == {"boil": "error"}
 
 
+@pytest.mark.child_process
 def test_every_line_on_disk_is_strict_json(mixed: Project):
     mixed.run("-n", "2")
     for name in ("results.jsonl", "observations.jsonl"):

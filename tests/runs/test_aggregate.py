@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings import Gates, Settings
 from pytest_rageval.engine import Unobserved, score_case
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Problem, Source, Trial
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.runs.aggregate import RunInfo, aggregate
+from pytest_rageval.runs.aggregate import RunInfo, aggregate, normalised
 from pytest_rageval.runs.records import observation_record, result_record, to_line
 from pytest_rageval.runs.row import Row
 
@@ -53,6 +54,50 @@ def test_a_mean_says_what_it_was_taken_over():
     assert recall["mean"] == 0.5
     counts = {name: recall[name] for name in ("n_scored", "n_not_applicable", "n_error", "n_expected")}
     assert counts == {"n_scored": 2, "n_not_applicable": 1, "n_error": 1, "n_expected": 4}
+
+
+def test_what_does_not_apply_to_a_case_is_no_error_of_it_though_asking_failed():
+    plan = a_plan()
+    (slow,) = rows_of(plan, a_failure(plan, "slow"))
+    recall = aggregate([replace(slow, not_applicable=frozenset({"recall_any@5"}))], plan, INFO)["metrics"][
+        "recall_any@5"
+    ]
+    assert (recall["n_not_applicable"], recall["n_error"]) == (1, 0)
+
+
+def test_a_case_without_a_gate_is_one_that_was_observed():
+    plan = a_plan()
+    rows = rows_of(plan, a_result(plan, "hit"), a_failure(plan, "slow"))
+    ungated = [replace(row, gates_examined=0) for row in rows]
+    assert [aggregate(some, plan, INFO)["without_gate"] for some in (rows, ungated)] == [0, 1]
+
+
+def test_a_skipped_case_was_not_asked_unless_nothing_in_it_could_be_scored():
+    plan = a_plan()
+    slow, skipped = rows_of(plan, a_failure(plan, "slow"), a_result(plan, "skipped"))
+    skipped = replace(skipped, outcome="skipped", scores={}, not_applicable=frozenset())
+    unscored = replace(skipped, not_applicable=frozenset({"mrr"}))
+    rates = [aggregate([slow, other], plan, INFO)["metrics"]["error_rate"] for other in (skipped, unscored)]
+    assert [(rate["mean"], rate["n_scored"]) for rate in rates] == [(1.0, 1), (0.5, 2)]
+
+
+def test_a_gate_of_the_run_holds_only_with_a_value():
+    plan = a_plan(gates=Gates(run=("recall_any@5 >= 0.5", "groundedness >= 0")))
+    gates = aggregate(rows_of(plan, a_result(plan, "hit")), plan, INFO)["gates"]
+    assert {gate["metric"]: (gate["value"], gate["passed"]) for gate in gates} == {
+        "recall_any@5": (1.0, True),
+        "groundedness": (None, False),
+    }
+
+
+def test_where_lower_is_better_a_layer_counts_what_is_missing_to_the_worst():
+    plan = a_plan(enabled=("scope_miss",))
+    result = a_result(plan, "q")
+    (row,) = rows_of(plan, result)
+    metrics = aggregate([replace(row, scores={"scope_miss": 0.25})], plan, INFO)
+    assert [layer["score"] for layer in metrics["by_layer"].values()] == [0.75]
+    assert normalised(2, (1, 5), "higher") == 0.25
+    assert normalised(2, (1, 5), "lower") == 0.75
 
 
 def test_what_was_never_scored_has_no_mean():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,7 +19,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.run_ref import find_run
 
 FIRST, SECOND = "20260301_120000", "20260302_120000"
-VERBS = {
+VERBS: dict[str, tuple[Any, ...]] = {
     "compare": (compare, "{}", FIRST),
     "explain": (explain, "{}", "q1"),
     "export": (export, "{}", "--format", "csv", "--output", "-"),

@@ -7,6 +7,7 @@ import math
 import random
 
 import pytest
+from effort import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu, spearmanr
@@ -144,7 +145,7 @@ scores = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, 3.0, 4.75, 5.0]), min_siz
 
 
 @given(good=scores, bad=scores)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=rounds(60, 20))
 def test_the_area_is_mann_whitneys_u_and_its_interval_holds_it(good: list[float], bad: list[float]):
     found = auroc([*(LabelPair(True, score) for score in good), *(LabelPair(False, score) for score in bad)])
     assert found is not None

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
+from effort import rounds
 
 from pytest_rageval.compare.changes import Change, paired, paired_change, with_adjusted_p
 from pytest_rageval.stats.sign_flip import LEVEL
 
-PAIRS = 2000
+PAIRS = rounds(2000, 400)
 Score = Callable[[Random, float], tuple[float, float]]
 """A case before and after, where the mean drops by so much."""
 
@@ -68,15 +69,15 @@ def test_without_a_change_a_metric_is_called_worse_no_more_often_than_its_level(
 
 @pytest.mark.parametrize(("score", "n"), [(share, 30), (share, 300), (graded, 20), (graded, 200)])
 def test_a_drop_of_the_size_said_to_be_detectable_is_called_worse_four_times_in_five(score: Score, n: int):
-    pairs = 400
-    said = [change.detectable or math.nan for change in changes(score, n, 0.0, 100)]
+    pairs = rounds(400, 100)
+    said = [change.detectable or math.nan for change in changes(score, n, 0.0, rounds(100, 30))]
     drop = math.fsum(said) / len(said)
     regressed = sum(map(is_regressed, changes(score, n, drop, pairs)))
     assert regressed / pairs == pytest.approx(0.8, abs=error_of(0.8, pairs))
 
 
 def test_of_twenty_metrics_that_did_not_change_seldom_even_one_is_called_significant():
-    runs = 300
+    runs = rounds(300, 60)
     found = changes(share, 100, 0.0, 20 * runs)
     families = [found[start : start + 20] for start in range(0, 20 * runs, 20)]
     together = [with_adjusted_p({str(number): one for number, one in enumerate(family)}) for family in families]

@@ -252,6 +252,7 @@ def test_a_file_of_answers_that_is_wrong_or_changed_is_read_anew(tmp_path: Path)
     assert check("answers:given.jsonl", tmp_path, a_case("q1")) == []
 
 
+@pytest.mark.child_process
 def test_scoring_a_file_of_answers_loads_no_http_library(tmp_path: Path):
     (tmp_path / "given.jsonl").write_text('{"id": "q1", "answer": "x"}')
     script = (

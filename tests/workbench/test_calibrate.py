@@ -81,7 +81,7 @@ def test_every_real_label_is_in_the_figures_or_counted_apart(real: Calibration):
 
 
 def test_the_whole_comparison_is_strict_json(real: Calibration):
-    json.dumps(real.as_mapping(), allow_nan=False)
+    assert json.loads(json.dumps(real.as_mapping(), allow_nan=False))["n_labelled"] == real.labelled
 
 
 def test_what_has_no_score_is_in_no_figure():

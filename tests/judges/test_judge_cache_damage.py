@@ -1,0 +1,247 @@
+"""Where the cache's file is broken, foreign, read-only or on a full disk: a note, and no exception."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, run, set_aside
+
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+
+
+@pytest.fixture
+def path(tmp_path) -> Iterator[Path]:
+    """Where a cache may be; whatever `a_cache` opened is closed at the end."""
+    yield tmp_path / "deep" / "cache.sqlite"
+    close_all()
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that another user can reach, which tmp_path is not."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+# ── broken and foreign files ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(b"this is no database, but somebody's notes\n" * 100)
+
+
+def _a_few_bytes(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:50])
+
+
+def _half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _header_only(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:4096])
+
+
+def _scribbled(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[4096:] = os.urandom(len(content) - 4096)
+    path.write_bytes(content)
+
+
+def _foreign(path: Path) -> None:
+    path.unlink()
+    change(path, "CREATE TABLE bookmarks (url TEXT)")
+
+
+def _same_table_of_somebody_else(path: Path) -> None:
+    path.unlink()
+    change(path, "CREATE TABLE judgements (key TEXT, judgement TEXT)")
+
+
+def _older(path: Path) -> None:
+    path.unlink()
+    change(path, "CREATE TABLE judgements (key TEXT PRIMARY KEY, judgement TEXT NOT NULL) WITHOUT ROWID")
+    change(path, "PRAGMA application_id = 0x52414745")
+    change(path, "PRAGMA user_version = 1")
+
+
+def _newer(path: Path) -> None:
+    change(path, "PRAGMA user_version = 99")
+
+
+def _without_table(path: Path) -> None:
+    change(path, "DROP TABLE judgements")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [_garbage, _a_few_bytes, _half, _header_only, _scribbled, _foreign, _same_table_of_somebody_else, _older,
+     _newer, _without_table],
+)  # fmt: skip
+def test_a_broken_or_foreign_file_is_set_aside_untouched_and_a_new_one_begun(path, spoil):
+    a_filled(path)
+    spoil(path)
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    cache = a_cache(path)
+    for at in range(200):
+        cache.get(f"key-{at}")
+    cache.put("key", A_JUDGEMENT)
+    assert cache.get("key") == A_JUDGEMENT
+    (aside,) = set_aside(path)
+    assert hashlib.sha256(aside.read_bytes()).hexdigest() == content
+    (note,) = cache.notes
+    assert note.startswith(f"{path}: not a usable judge cache (")
+    assert f"set aside as {aside.name}, a new one is begun" in note
+
+
+def test_a_file_of_an_older_layout_is_said_to_be_one(path):
+    a_filled(path)
+    _older(path)
+    cache = a_cache(path)
+    cache.get("key-0")
+    assert "(its layout is 1, not 2); set aside as " in cache.notes[0]
+
+
+def test_an_entry_that_is_no_utf_8_costs_that_entry_alone(path):
+    a_filled(path, 2)
+    change(path, "UPDATE judgements SET judgement = CAST(? AS TEXT) WHERE key = 'key-0'", b"{\xff")
+    cache = a_cache(path)
+    assert (cache.get("key-0"), cache.get("key-1")) == (None, A_JUDGEMENT)
+    assert "entry key-0 is unreadable and ignored" in cache.notes[0]
+
+
+def test_an_empty_file_becomes_the_cache(path):
+    path.parent.mkdir()
+    path.touch()
+    cache = a_cache(path)
+    cache.put("key", A_JUDGEMENT)
+    assert cache.get("key") == A_JUDGEMENT
+    assert cache.notes == []
+
+
+def test_two_that_find_the_same_file_broken_set_aside_one(path):
+    a_filled(path)
+    first, second = a_cache(path), a_cache(path)
+    assert first.get("key-0") == second.get("key-0") == A_JUDGEMENT
+    first.close()
+    second.close()
+    _scribbled(path)
+    first.put("new", A_JUDGEMENT)
+    second.put("newer", A_JUDGEMENT)
+    assert len(set_aside(path)) == 1
+    assert first.get("newer") == second.get("new") == A_JUDGEMENT
+
+
+def test_files_broken_within_one_second_are_all_kept(path):
+    path.parent.mkdir()
+    for _ in range(3):
+        _garbage(path)
+        cache = a_cache(path)
+        cache.put("key", A_JUDGEMENT)
+        cache.close()
+    assert len(list(path.parent.glob("cache.sqlite.broken-*"))) == 3
+
+
+# ── where nothing can be kept ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_folder_in_the_place_of_the_file_is_a_note_and_no_exception(path):
+    path.mkdir(parents=True)
+    cache = a_cache(path)
+    cache.put("key", A_JUDGEMENT)
+    assert cache.get("key") is None
+    (note,) = cache.notes
+    assert "judgements are neither looked up nor kept" in note
+
+
+def test_a_file_in_the_place_of_the_folder_is_a_note_and_no_exception(path):
+    path.parent.touch()
+    cache = a_cache(path)
+    cache.put("key", A_JUDGEMENT)
+    assert cache.get("key") is None
+    assert "judgements are neither looked up nor kept" in cache.notes[0]
+
+
+READ_ONLY = """
+import os, sys
+from pathlib import Path
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.cache.judgement_json import judgement_to_json
+from pytest_rageval.model import Judgement
+judgement_to_json(Judgement("groundedness", {}))  # imports what only the superuser may be able to read
+if os.geteuid() == 0:  # permissions do not bind the superuser
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+cache = SqliteCache(Path(sys.argv[1]))
+assert cache.get("key-7") is not None and cache.get("other") is None
+for _ in range(3):
+    cache.put("other", Judgement("groundedness", {"groundedness": 4.0}))
+assert cache.get("other") is None and cache.get("key-7") is not None
+print(*cache.notes, sep="\\n")
+"""
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize("folder_mode", [0o555, 0o755])
+def test_a_read_only_file_is_read_and_the_rest_is_a_note(public_folder, folder_mode):
+    path = public_folder / "cache.sqlite"
+    a_filled(path)
+    path.chmod(0o444)
+    public_folder.chmod(folder_mode)
+    (note,) = run(READ_ONLY, path).splitlines()
+    public_folder.chmod(0o755)
+    assert "cannot be written" in note
+    assert "judgements are no longer kept" in note
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.model import Judgement
+cache = SqliteCache(Path(sys.argv[1]))
+cache.put("early", Judgement("groundedness", {"groundedness": 4.0}))
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+for at in range(200):
+    cache.put(f"key-{at}", Judgement("groundedness", {"groundedness": 4.0}, reasoning="long " * 2000))
+assert cache.get("early") is not None
+print(*cache.notes, sep="\\n")
+"""
+
+
+@pytest.mark.child_process
+def test_a_disk_without_room_stops_the_keeping_and_nothing_else(path):
+    (note,) = run(FULL, path).splitlines()
+    assert "cannot be written" in note
+    assert a_cache(path).get("early") is not None
+
+
+@pytest.fixture
+def full_disk(tmp_path) -> Iterator[Path]:
+    """A file system with room for half a megabyte; only the superuser can make one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", folder], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("a file system of its own needs the superuser")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.child_process
+def test_a_file_system_that_is_full_stops_the_keeping_and_nothing_else(full_disk):
+    cache = SqliteCache(full_disk / "cache.sqlite")
+    large = replace(A_JUDGEMENT, reasoning="long " * 2000)
+    for at in range(200):
+        cache.put(f"key-{at}", large)
+    assert (cache.get("key-0"), cache.get("key-199")) == (large, None)
+    cache.close()
+    (note,) = cache.notes
+    assert "cannot be written (database or disk is full); judgements are no longer kept" in note

@@ -1,0 +1,104 @@
+"""The key of a judgement: what changes it, what does not, and how two keys differ."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from pytest_rageval.judges.cache.cache_key import KeyParts, cache_key, compared, distance, key_parts
+from pytest_rageval.model import JudgeRequest
+
+
+def a_request(question: str = "why?", **variables) -> JudgeRequest:
+    contexts = [{"chunk_id": "c1", "text": "text"}]
+    return JudgeRequest(
+        "groundedness", "1+abc", {"question": question, "answer": "so", "contexts": contexts, **variables}
+    )
+
+
+def test_the_key_is_a_sha_256_and_does_not_depend_on_the_order_of_the_variables():
+    request = a_request()
+    turned = replace(request, variables=dict(reversed([*request.variables.items()])))
+    assert cache_key(request, "m") == cache_key(turned, "m")
+    assert len(cache_key(request, "m")) == 64
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"rubric": "relevance"},
+        {"prompt_version": "1+abd"},
+        {"trial": 1},
+        {"variables": {**a_request().variables, "question": "why not?"}},
+        {"variables": {**a_request().variables, "answer": "so "}},
+        {"variables": {**a_request().variables, "contexts": [{"chunk_id": "c1", "text": "texts"}]}},
+        {"variables": {**a_request().variables, "references": []}},
+    ],
+)
+def test_whatever_a_judgement_depends_on_changes_the_key(other):
+    assert cache_key(replace(a_request(), **other), "m") != cache_key(a_request(), "m")
+
+
+def test_model_and_sampling_are_part_of_the_key():
+    keys = {cache_key(a_request(), "m"), cache_key(a_request(), "n"), cache_key(a_request(), "m", {"temperature": 1})}
+    assert len(keys) == 3
+
+
+def test_a_lone_surrogate_in_a_request_still_gives_a_key():
+    assert len(cache_key(a_request("\ud800"), "m")) == 64
+
+
+def test_the_trial_is_part_of_the_key_and_the_clear_question_is_not():
+    parts = key_parts(a_request(), "m")
+    assert replace(parts, asked="another").key == parts.key
+    assert len({replace(parts, trial=trial).key for trial in range(3)}) == 3
+
+
+def test_parts_are_read_back_as_they_were_written():
+    parts = key_parts(a_request(references=["r"]), "m", {"temperature": 0})
+    assert KeyParts.read(parts.as_json()) == parts
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("trial", -1, "trial is -1, expected a whole number, 0 or more"),
+        ("trial", True, "trial is True, expected a whole number, 0 or more"),
+        ("answer", "abc", "answer is 'abc', expected 64 hex digits or null"),
+        ("asked", "x" * 201, "expected at most 200 characters, or null"),
+        ("sampling", None, "sampling is None, expected an object"),
+    ],
+)
+def test_parts_that_are_none_are_refused_with_the_reason(name: str, value: object, problem: str):
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        KeyParts.read({**key_parts(a_request(), "m").as_json(), name: value})
+
+
+def test_of_a_long_question_the_beginning_is_kept_however_it_is_escaped():
+    assert key_parts(a_request("why " * 1000), "m").asked == ("why " * 50)
+    assert len(key_parts(a_request("\x1b" * 1000), "m").asked or "") == 200
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"model": "n"}, "model was 'm', now 'n'"),
+        ({"sampling": {"temperature": 1}}, "sampling was {}, now {'temperature': 1}"),
+        ({"trial": 2}, "trial was 0, now 2"),
+        ({"prompt_version": "2"}, "prompt_version was '1+abc', now '2'"),
+    ],
+)
+def test_a_part_that_differs_counts_one_and_is_said_with_both_values(changed: dict, said: str):
+    kept = key_parts(a_request(), "m")
+    wanted = replace(kept, **changed)
+    assert distance(kept, wanted) == 1
+    assert compared(kept, wanted) == f"same question, same answer, same contexts; {said}"
+
+
+def test_each_variable_that_differs_counts_one():
+    kept = key_parts(a_request(references=["a"]), "m")
+    assert distance(kept, key_parts(a_request("who?", references=["b"]), "m")) == 2
+    assert distance(kept, key_parts(a_request(), "m")) == 1
+    assert distance(kept, kept) == 0

@@ -1,0 +1,170 @@
+"""The judge that is a model where servers fail, cannot be reached or cost too much."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fault_server import closed_port, drips, hangs, resets, status, truncates
+from judge_server import JudgeServer
+from model_judges import GOOD, KNOWN, a_judge, a_request, failure_of, judged
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.llm.budget import Budget
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+# ── faults ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        status(429, retry_after="0"),
+        *map(status, (408, 409, 425, 500, 502, 503, 504, 529)),
+        status(200, b'{"error": {"code": 429, "message": "slow down"}}', retry_after="0"),
+        status(200, b'{"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}'),
+        resets,
+    ],
+)
+def test_what_may_pass_is_tried_again(kind: str, fault: Any):
+    with JudgeServer(fault, GOOD) as server:
+        (said,) = judged(a_judge(server, kind))
+    assert said.scores == {"groundedness": 4.0}
+    assert len(server.chats) == 2
+
+
+def test_a_request_that_times_out_is_tried_again():
+    with JudgeServer(hangs, GOOD) as server:
+        (said,) = judged(a_judge(server, timeout=0.5))
+    assert said.scores == {"groundedness": 4.0}
+
+
+def test_nothing_is_sent_earlier_than_the_server_asks():
+    with JudgeServer(status(429, retry_after="1"), GOOD) as server:
+        judged(a_judge(server))
+    first, second = server.chats
+    assert second.at - first.at >= 1.0
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind_of_error", "times"),
+    [
+        (status(500), "http_5xx", 2),
+        (status(429), "rate_limited", 2),
+        (hangs, "timeout", 2),
+        (drips, "timeout", 2),
+        (resets, "reset", 2),
+        (truncates, "reset", 2),
+        (status(401), "http_4xx", 1),
+        (status(429, b'{"error": {"type": "insufficient_quota", "message": "pay"}}'), "http_4xx", 1),
+        (status(200, b'{"error": {"code": 503, "message": "busy"}}'), "http_5xx", 2),
+        (status(200, b'{"error": {"code": 401, "message": "who?"}}'), "http_4xx", 1),
+        (status(404), "http_4xx", 1),
+        (status(302, location="http://elsewhere.example/"), "invalid_response", 1),
+        (status(200, b""), "empty", 1),
+        (status(200, b"<html>"), "invalid_json", 1),
+        (status(200, b"[" * 100_000), "invalid_json", 1),
+        (status(200, b'{"x": NaN}'), "invalid_json", 1),
+        (status(200, b"null"), "invalid_response", 1),
+        (status(200, b"[]"), "invalid_response", 1),
+        (status(200, b'{"choices": []}'), "invalid_response", 1),
+        (status(200, b'{"choices": [{"message": {"content": 4}}]}'), "invalid_response", 1),
+        (status(200, b'{"choices": [null], "content": [null]}'), "invalid_response", 1),
+        (status(200, b'{"error": {"message": "model is loading"}}'), "invalid_response", 1),
+    ],
+)
+def test_a_fault_that_stays_is_a_typed_error(kind: str, fault: Any, kind_of_error: str, times: int):
+    with JudgeServer(fault) as server:
+        failure = failure_of(a_judge(server, kind, retries=1, timeout=0.4))
+    assert failure.kind == kind_of_error
+    assert len(server.chats) == times
+
+
+def test_a_server_that_is_not_there_is_a_typed_error():
+    failure = failure_of(a_judge(f"http://127.0.0.1:{closed_port()}", retries=0))
+    assert failure.kind == "connect"
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": -1}, {"prompt_tokens": "9"}, {"prompt_tokens": True}, [], 7, None])
+def test_a_usage_that_is_no_number_of_tokens_is_unknown(usage: object):
+    body = {"choices": [{"message": {"content": json.dumps(GOOD)}}], "usage": usage}
+    with JudgeServer(status(200, json.dumps(body).encode())) as server:
+        (said,) = judged(a_judge(server))
+    assert (said.tokens_in, said.tokens_out) == (None, None)
+
+
+def test_terminal_escapes_in_what_a_server_says_do_not_reach_the_message():
+    with JudgeServer(status(200, b'{"error": "\\u001b[31mred\\n::error::"}')) as server:
+        assert "\x1b" not in str(failure_of(a_judge(server)))
+
+
+# ── before anything is judged ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_judge_that_can_be_asked_has_no_problem_and_nothing_is_paid(kind: str):
+    with JudgeServer() as server:
+        assert asyncio.run(a_judge(server, kind).check()) is None
+    assert server.chats == []
+    assert [request.path for request in server.requests] == ["/v1/models"]
+
+
+def test_a_server_that_does_not_list_its_models_is_there_all_the_same():
+    with JudgeServer() as server:
+        assert asyncio.run(a_judge(f"{server.url}/elsewhere/v2/").check()) is None
+
+
+def test_a_judge_that_cannot_be_reached_says_why_in_one_line(kind: str):
+    port = closed_port()
+    problem = asyncio.run(a_judge(f"http://127.0.0.1:{port}", kind).check())
+    assert problem is not None
+    assert f"http://127.0.0.1:{port}/v1/models: Connection refused" in problem
+    assert "\n" not in problem
+
+
+# ── money ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_when_the_budget_is_spent_nothing_more_is_asked(kind: str):
+    budget = Budget(0.00005)
+    with JudgeServer(GOOD, usage=(100, 20)) as server:
+        judge = a_judge(server, kind, tariff=KNOWN, budget=budget, concurrency=1)
+        failure = failure_of(judge, *(a_request(str(n)) for n in range(6)))
+    assert failure.kind == "budget"
+    assert len(server.chats) == 2
+    assert budget.spent_usd == pytest.approx(2 * (100 * 0.15 + 20 * 0.60) / 1e6)
+
+
+def test_a_server_that_tells_no_usage_spends_the_budget_all_the_same():
+    budget = Budget(1.0)
+    with JudgeServer(GOOD, usage=None) as server:
+        (said,) = judged(a_judge(server, tariff=KNOWN, budget=budget))
+    assert said.cost_usd is None
+    assert budget.spent_usd > 0
+
+
+def test_a_budget_without_a_price_is_refused_before_anything():
+    with pytest.raises(SettingsError, match="--rageval-max-cost: the price of 'judge-1' is not known"):
+        a_judge("http://localhost:1", budget=Budget(1.0))
+
+
+def test_no_more_requests_are_under_way_than_allowed():
+    with JudgeServer(GOOD, delay=0.05) as server:
+        judged(a_judge(server, concurrency=4, share=0.5), *(a_request(str(n)) for n in range(8)))
+    assert server.most_at_once == 2
+
+
+def test_a_rubric_of_the_projects_own_wording_is_judged_by_that_wording():
+    own = replace(load_rubric("groundedness"), prompt="Mine: {answer} {marker}", prompt_version="9+own")
+    with JudgeServer(GOOD) as server:
+        judged(a_judge(server), replace(a_request(), wording=own))
+    assert server.chats[0].json["messages"][0]["content"].startswith('Mine: "It boils')

@@ -1,0 +1,146 @@
+"""Which key the judge that is a model sends where, and what else the user has its provider told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from judge_server import JudgeServer
+from model_judges import GOOD, a_judge, failure_of, judged
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.judges.judge_spec import judge_from_spec
+from pytest_rageval.judges.model.model_judge import ModelJudge
+from pytest_rageval.llm.anthropic import AnthropicWire
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.openai import OpenAiWire
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch.setenv
+
+
+@pytest.mark.parametrize(("wire", "variable"), [(OpenAiWire, "OPENAI_API_KEY"), (AnthropicWire, "ANTHROPIC_API_KEY")])
+def test_a_provider_needs_its_own_key(no_keys: Callable[[str, str], None], wire: Any, variable: str):
+    with pytest.raises(SettingsError, match=f"the environment variable {variable} is not set"):
+        wire()
+    no_keys(variable, "sk-a-real-key")
+    assert "sk-a-real-key" in str(wire().headers)
+
+
+@pytest.mark.parametrize("url", ["http://api.openai.com", "http://judge.example/v1", "http://8.8.8.8"])
+def test_no_key_goes_over_the_open_network_in_the_clear(no_keys: Callable[[str, str], None], url: str):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
+        no_keys(name, "sk-a-real-key")
+    assert "sk-a-real-key" not in str([OpenAiWire(url).headers, AnthropicWire(url).headers])
+
+
+@pytest.mark.parametrize("url", ["https://gateway.example/v1", "http://localhost:8080", "http://10.0.0.7:8000/v1"])
+def test_a_server_that_the_user_names_gets_the_providers_key(no_keys: Callable[[str, str], None], url: str):
+    no_keys("OPENAI_API_KEY", "sk-a-real-key")
+    assert OpenAiWire(url).headers == {"authorization": "Bearer sk-a-real-key"}
+    assert "sk-a-real-key" not in str(AnthropicWire(url).headers)
+
+
+@pytest.mark.parametrize("url", ["https://gateway.example/v1", "http://localhost:8080"])
+def test_a_token_of_its_own_comes_before_the_providers_key(no_keys: Callable[[str, str], None], url: str):
+    no_keys("OPENAI_API_KEY", "sk-a-real-key")
+    no_keys("RAGEVAL_JUDGE_TOKEN", "a-token-of-ours")
+    assert OpenAiWire(url).headers == {"authorization": "Bearer a-token-of-ours"}
+
+
+def test_another_server_gets_the_token_that_was_set_for_it(no_keys: Callable[[str, str], None], kind: str):
+    no_keys("RAGEVAL_JUDGE_TOKEN", "a-token-of-ours")
+    with JudgeServer(GOOD, key="a-token-of-ours") as server:
+        (said,) = judged(a_judge(server, kind))
+    assert said.scores == {"groundedness": 4.0}
+
+
+def test_a_refused_key_is_named_by_its_variable_and_never_shown(no_keys: Callable[[str, str], None], kind: str):
+    no_keys("RAGEVAL_JUDGE_TOKEN", "a-token-of-ours")
+    with JudgeServer(GOOD, key="another-token") as server:
+        judge = a_judge(server, kind)
+        failure = failure_of(judge)
+        problem = asyncio.run(a_judge(server, kind).check())
+    for said in (str(failure), problem or ""):
+        assert "RAGEVAL_JUDGE_TOKEN" in said
+        assert "a-token-of-ours" not in said
+
+
+# ── what the user has the provider told ───────────────────────────────────────────────────────────────────────
+
+
+def from_spec(spec: str, **options: Any) -> ModelJudge:
+    judge = judge_from_spec(spec, options=EndpointOptions(**options))
+    assert isinstance(judge, ModelJudge)
+    return judge
+
+
+def test_limit_effort_headers_and_further_fields_are_sent():
+    told = {"max_tokens": 500, "reasoning_effort": "low", "headers": {"X-Team": "search"}}
+    with JudgeServer(json.dumps(GOOD), finish="length") as server:
+        judge = from_spec(f"openai:judge@{server.url}", extra_body={"top_k": 3, "seed": 9, "model": "no"}, **told)
+        failure_of(judge)
+    first, second = server.chats
+    assert (first.json["max_tokens"], second.json["max_tokens"], first.json["model"]) == (500, 1000, "judge")
+    assert (first.json["reasoning_effort"], first.json["top_k"], first.json["seed"]) == ("low", 3, 9)
+    assert first.headers["x-team"] == "search"
+
+
+def test_what_changes_replies_is_part_of_the_cache_key_and_headers_are_not():
+    plain = from_spec("openai:judge@http://localhost:1").sampling
+    assert from_spec("openai:judge@http://localhost:1", headers={"x": "1"}).sampling == plain
+    for told in ({"max_tokens": 100}, {"reasoning_effort": "low"}, {"extra_body": {"top_p": 0.5}}):
+        assert from_spec("openai:judge@http://localhost:1", **told).sampling != plain
+
+
+def test_an_identity_names_api_model_and_server_or_the_servers_own_name():
+    assert from_spec("openai:judge@http://ann:pw@gpu:8000/v1?key=1").identity == "openai:judge@gpu:8000/v1"
+    assert from_spec("anthropic:judge@http://gpu:8000").identity == "anthropic:judge@gpu:8000/v1"
+    named = [from_spec(f"openai:judge@http://{host}", server_name="ours").identity for host in ("a:1", "b:2")]
+    assert named == ["openai:judge@ours"] * 2
+
+
+def test_a_key_among_the_headers_replaces_that_of_the_environment(no_keys: Callable[[str, str], None]):
+    no_keys("OPENAI_API_KEY", "sk-a-real-key")
+    with JudgeServer(GOOD) as server:
+        judged(from_spec(f"openai:judge@{server.url}", headers={"Authorization": "Bearer mine"}))
+    assert server.chats[0].headers["authorization"] == "Bearer mine"
+    assert "sk-a-real-key" not in str(server.chats[0].headers)
+
+
+@pytest.mark.parametrize("path", ["", "/openai/deployments/my%20judge", "/"])
+def test_a_deployment_of_azure_is_asked_at_its_own_address_with_its_own_header(
+    no_keys: Callable[[str, str], None], path: str
+):
+    no_keys("AZURE_OPENAI_API_KEY", "an-azure-key")
+    with JudgeServer(GOOD, models=[]) as server:
+        judge = from_spec(f"openai:my-judge@{server.url}{path}", api="azure", api_version="2025-01-01")
+        (said,) = judged(judge)
+    name = "my%20judge" if "deployments" in path else "my-judge"
+    assert server.chats[0].path == f"/openai/deployments/{name}/chat/completions?api-version=2025-01-01"
+    assert server.chats[0].headers["api-key"] == "an-azure-key"
+    assert "authorization" not in server.chats[0].headers
+    assert (said.scores, judge.is_pinned) == ({"groundedness": 4.0}, False)
+
+
+def test_azure_without_a_resource_and_anthropic_with_an_effort_are_refused():
+    with pytest.raises(SettingsError, match=r"judge 'openai:m': no server; write it as openai:DEPLOYMENT@https"):
+        from_spec("openai:m", api="azure")
+    with pytest.raises(SettingsError, match=r"reasoning_effort: Anthropic has no such field"):
+        from_spec("anthropic:m@http://localhost:1", reasoning_effort="low")
