@@ -46,18 +46,18 @@ def expects(of: Any) -> Expects:
     return expects(alternatives[0]) if len(alternatives) == 1 else Expects()
 
 
-def described(of: Any) -> str:
+def type_in_words(of: Any) -> str:
     """`a string`, `a list of strings`, `{role, text}`, `one of a, b`."""
     if what := expects(of).what:
         return what
     alternatives = _alternatives(of)
     if len(alternatives) > 1:
-        return " or ".join(map(described, alternatives))
+        return " or ".join(map(type_in_words, alternatives))
     of = _bare(alternatives[0]) if alternatives else of
     if choices(of):
         return f"one of {', '.join(map(str, choices(of)))}"
     if items := _items(of):
-        return f"a list of {_plural(described(items))}" if items is not Any else "a list"
+        return f"a list of {_plural(type_in_words(items))}" if items is not Any else "a list"
     keys = known_keys(of)
     is_listed = 0 < len(keys) <= _MOST_KEYS and EXTRA not in keys
     return f"{{{', '.join(keys)}}}" if is_listed else _WORDS.get(get_origin(of) or of, "an object")

@@ -27,7 +27,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, SchemaValidator
 from pydantic_core.core_schema import no_info_before_validator_function
 
-from pytest_rageval.io.expected import EXTRA, Expects, choices, described, expects, inner_type, known_keys
+from pytest_rageval.io.expected import EXTRA, Expects, choices, expects, inner_type, known_keys, type_in_words
 from pytest_rageval.io.messages import MOST_OF_A_RECORD, Findings, Path, Unsound, closest, found
 from pytest_rageval.model import NOTHING, Json
 
@@ -210,7 +210,7 @@ def _message(details: Mapping[str, Any], value: Json, of: Any) -> str:
         return f"is {found(value)}, expected {said.removeprefix('Input should be ')}"
     names = [choice for choice in choices(of) if isinstance(choice, str)]
     close = closest(value, names) if isinstance(value, str) and names else None
-    return f"is {found(value)}, expected {described(of)}" + (f"; did you mean {close!r}?" if close else "")
+    return f"is {found(value)}, expected {type_in_words(of)}" + (f"; did you mean {close!r}?" if close else "")
 
 
 def _without_branches(flaws: Collection[_Flaw]) -> list[_Flaw]:

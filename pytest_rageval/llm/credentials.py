@@ -19,18 +19,18 @@ TARGET_TOKEN = "RAGEVAL_TARGET_TOKEN"  # noqa: S105 - the name of the variable, 
 """For the system under test, whatever it is."""
 
 
-class Key(NamedTuple):
+class ServerKey(NamedTuple):
     """What is sent (None: nothing), and the variable that it is taken from."""
 
     value: str | None
     variable: str
 
 
-KeySource = Callable[[str, str | None, str], Key]
+KeySource = Callable[[str, str | None, str], ServerKey]
 """Takes the address that is asked, the variable of the provider's own key, and the provider's own host."""
 
 
-def judge_key(address: str, variable: str | None, home: str) -> Key:
+def judge_key(address: str, variable: str | None, home: str) -> ServerKey:
     """The key for a model that judges or writes; SettingsError where the provider's own host would get nothing.
 
     A server that the user has named gets the token that was set for it, else the provider's key, as clients of these
@@ -39,28 +39,28 @@ def judge_key(address: str, variable: str | None, home: str) -> Key:
     if variable is not None and _is_home(address, home):
         return _own_key(variable, home)
     if urlsplit(address).scheme != "https" and not is_own(address):
-        return Key(None, JUDGE_TOKEN)
+        return ServerKey(None, JUDGE_TOKEN)
     for name in (JUDGE_TOKEN, variable):
         if name is not None and (value := os.environ.get(name)):
-            return Key(value, name)
-    return Key(None, JUDGE_TOKEN)
+            return ServerKey(value, name)
+    return ServerKey(None, JUDGE_TOKEN)
 
 
-def unneeded_key(*_address_variable_home: str | None) -> Key:
+def unneeded_key(*_address_variable_home: str | None) -> ServerKey:
     """No key: nothing will be asked, or the user's own headers hold it."""
-    return Key(None, "")
+    return ServerKey(None, "")
 
 
-def target_key(address: str, variable: str | None, home: str) -> Key:
+def target_key(address: str, variable: str | None, home: str) -> ServerKey:
     """The key for a model that is the system under test; SettingsError where the provider's own host gets nothing.
 
     The provider's key goes to its own host over TLS alone: the owner of any other server could read and use it.
     """
     if value := os.environ.get(TARGET_TOKEN):
-        return Key(value, TARGET_TOKEN)
+        return ServerKey(value, TARGET_TOKEN)
     if variable is not None and _is_home(address, home):
         return _own_key(variable, home)
-    return Key(None, TARGET_TOKEN)
+    return ServerKey(None, TARGET_TOKEN)
 
 
 def with_target_token(headers: Mapping[str, str] | None) -> dict[str, str]:
@@ -70,12 +70,12 @@ def with_target_token(headers: Mapping[str, str] | None) -> dict[str, str]:
     return ({"authorization": f"Bearer {token}"} if token else {}) | own
 
 
-def bearer(key: Key) -> tuple[dict[str, str], str]:
+def bearer(key: ServerKey) -> tuple[dict[str, str], str]:
     """The header with the key as a bearer token, where there is one, and the variable that it is taken from."""
     return ({"authorization": f"Bearer {key.value}"} if key.value else {}), key.variable
 
 
-def api_key(header: str, key: Key) -> tuple[dict[str, str], str]:
+def api_key(header: str, key: ServerKey) -> tuple[dict[str, str], str]:
     """A header that is the key, where there is one, and the variable that it is taken from."""
     return ({header: key.value} if key.value else {}), key.variable
 
@@ -85,9 +85,9 @@ def _is_home(address: str, home: str) -> bool:
     return (parts.scheme, parts.hostname, parts.port or 443) == ("https", urlsplit(home).hostname, 443)
 
 
-def _own_key(variable: str, home: str) -> Key:
+def _own_key(variable: str, home: str) -> ServerKey:
     if value := os.environ.get(variable):
-        return Key(value, variable)
+        return ServerKey(value, variable)
     raise SettingsError(f"the environment variable {variable} is not set; {urlsplit(home).hostname} needs it")
 
 

@@ -168,9 +168,9 @@ def _number(name: str, value: Json, top: float) -> float:
         return value
     written = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
     if written is None:
-        raise UnreadableReply(f'"{name}" is {described(value)}, expected a number')
+        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a number')
     if written["of"] is not None and float(written["of"]) != top:
-        raise UnreadableReply(f'"{name}" is {described(value)}, expected a number or a fraction of {top:g}')
+        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a number or a fraction of {top:g}')
     return float(written["number"])
 
 
@@ -185,7 +185,7 @@ INVISIBLE = " \t\r\n\f\v\x1c\x1d\x1e\x1f\x85\xa0\xad\u1680\u180e\u2028\u2029\u20
 # ── saying what came ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def described(value: Json) -> str:
+def value_in_words(value: Json) -> str:
     """The value, or what kind of thing it is where it is no scalar."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"

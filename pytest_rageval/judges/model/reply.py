@@ -9,11 +9,11 @@ from pytest_rageval.llm.json_reply import (
     QUOTES_THE_MARKER,
     SURROGATE,
     UnreadableReply,
-    described,
     number_of,
     quoted_json,
     quotes_marker,
     stated_object,
+    value_in_words,
     value_of,
 )
 from pytest_rageval.model import NOTHING, Json, Rubric
@@ -91,7 +91,7 @@ def _boolean(name: str, value: Json) -> bool:
         return True
     if value is False or value == "false":
         return False
-    raise UnreadableReply(f'"{name}" is {described(value)}, expected true or false')
+    raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected true or false')
 
 
 # ── its other fields ──────────────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +111,7 @@ def _other_fields(stated: Mapping[str, Json], rubric: Rubric) -> tuple[dict[str,
         elif _fits(stated[name], schema):
             kept[name] = _bounded(stated[name])
         else:
-            misfits.append(f'"{name}" is {described(stated[name])}, expected {schema.get("type")}')
+            misfits.append(f'"{name}" is {value_in_words(stated[name])}, expected {schema.get("type")}')
     return kept, misfits
 
 
