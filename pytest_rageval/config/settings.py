@@ -15,6 +15,7 @@ from pytest_rageval.config.files import DEFAULT_CASES, read_table
 from pytest_rageval.config.options import OPTIONS, Option
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import (
+    SENT_FROM_ENVIRONMENT,
     public_target,
     secrets_of_environment,
     secrets_of_headers,
@@ -27,6 +28,8 @@ RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's"
                    "folders": "it is the case's", "k": "set k", "folder_mode": "set folder_mode",
                    "rerank_vector_weight": "set rerank_vector_weight",
                    "rerank_lexical_weight": "set rerank_lexical_weight"}  # fmt: skip
+REFERENCES = ("latest", "baseline")
+"""Names that mean a run wherever one is named, and so cannot be a run's own."""
 ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -221,6 +224,7 @@ def load_settings(
         problems += [_said(error, place, given, options or {}) for error in invalid.errors() if not _is_echo(error)]
         raise SettingsError(*problems) from None
     problems += list(_contradictions(settings, place))
+    problems += list(_meaningless_variables(settings, os.environ if environment is None else environment))
     if problems:
         raise SettingsError(*problems)
     # Another target may be tried from the command line while the table describes an API.
@@ -323,9 +327,27 @@ def _contradictions(settings: Settings, place: str) -> Iterator[str]:
         yield "--rageval-force: nothing to force; it goes with --rageval-update-baseline"
     if settings.run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", settings.run_id):
         yield f"--rageval-run-id: {settings.run_id!r} is not a folder name; use letters, digits, '.', '_' and '-'"
+    if settings.run_id in REFERENCES:
+        yield f"--rageval-run-id: {settings.run_id!r} stands for another run wherever one is named; choose another"
+    if not settings.cases:
+        yield f"{place}: cases is empty, so that no case would be run; leave it out for the usual places, or name some"
+    named = [gate.metric if isinstance(gate, Regression) else gate.split()[0] for gate in settings.regression if gate]
+    for metric in sorted({metric for metric in named if named.count(metric) > 1}):
+        yield f"{place}: regression has {named.count(metric)} entries for {metric!r}, of which one would count"
     for number, gate in enumerate(settings.regression):
         if isinstance(gate, Regression) and (gate.max_drop is None) == (gate.max_rise is None):
             yield f"{place}: regression[{number}] needs one of max_drop and max_rise"
+
+
+def _meaningless_variables(settings: Settings, environment: Mapping[str, str]) -> Iterator[str]:
+    """Variables that look like ours and are nobody's: a misspelt one would leave another system to be asked."""
+    headers = (*settings.headers.values(), *settings.judge_options.headers.values())
+    used = {value.removeprefix("env:") for value in headers if value.startswith("env:")}
+    ours = (*ENVIRONMENT, *(name for name in SENT_FROM_ENVIRONMENT if name.startswith("RAGEVAL_")))
+    for variable in sorted(environment):
+        if variable.startswith("RAGEVAL_") and variable not in used and variable not in ours:
+            remedy = did_you_mean(variable, ours, f"; variables: {', '.join(ours)}")
+            yield f"environment variable {variable} means nothing{remedy}"
 
 
 def _is_shard(written: str) -> bool:
