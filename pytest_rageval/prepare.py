@@ -15,7 +15,6 @@ from pytest_rageval.compare.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, Problems, SettingsError
-from pytest_rageval.gates import unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judge import Judge, described_judge
@@ -129,12 +128,6 @@ def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCas
         return
     if problems := check_target(target, spec, cases, is_partial_allowed=settings.allow_partial):
         raise CaseError(*problems)
-
-
-def check_gates(prepared: Prepared, cases: Sequence[EvalCase]) -> None:
-    """SettingsError where a written gate is for cases that do not exist: it would look at nothing, and hold."""
-    if problems := list(unknown_values(prepared.plan.case_gates, cases)):
-        raise SettingsError(*problems)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,10 @@ from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
 from pytest_rageval.plugin.marked_tests import marked_cases
+from pytest_rageval.plugin.preflight import check_gate_conditions
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.prepare import OpenRun, Prepared, check_gates, join_run, make_target, open_run, prepare
+from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, open_run, prepare
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
@@ -118,13 +119,7 @@ class ActiveSession:
     def check_gates(self) -> None:
         """A usage error where a written gate is for cases that do not exist; silent where some could not be read."""
         files = [*self._files.values(), *(self.load(path) for path in self.session.all_files)]
-        cases = [case for file in files for case in file.cases]
-        if not cases or any(file.problems for file in files):
-            return
-        try:
-            check_gates(self.prepared, cases)
-        except RagevalError as problem:
-            raise pytest.UsageError(*self.mask.value(problem.problems)) from None
+        check_gate_conditions(self.prepared, files)
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Run a test of the user's own for each case of the file that its mark names."""

@@ -1,4 +1,4 @@
-"""What only the controlling process does: check before anything runs, keep results, compare, gate, set the exit status.
+"""Hooks of the controlling process alone: checks before anything runs, results kept, the run finished and reported.
 
 Registered when the session turns out to have cases, on every process but the workers of xdist.
 """
@@ -18,9 +18,9 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
-from pytest_rageval.plugin.gate_reports import report_gates
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name
 from pytest_rageval.plugin.preflight import is_ours, may_override_client, report_problems
+from pytest_rageval.plugin.run_verdict import report_gates
 from pytest_rageval.plugin.summary_line import summarised
 from pytest_rageval.plugin.terminal_summary import write_summary
 from pytest_rageval.prepare import check_can_answer

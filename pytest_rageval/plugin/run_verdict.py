@@ -1,4 +1,7 @@
-"""Gates of the run as tests of their own: so they count in the terminal, in JUnit XML and in pytest-html."""
+"""The run's verdict in pytest: its gates as tests of their own, and the exit status that they set.
+
+So they count in the terminal, in JUnit XML and in pytest-html.
+"""
 
 from __future__ import annotations
 
