@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.metrics.registry import Measure, Registry
 from pytest_rageval.model import EvalCase, GateFailed, Observation
 
@@ -191,9 +191,9 @@ def unknown_values(gates: Iterable[Gate], cases: Sequence[EvalCase]) -> Iterator
         for name, values in () if gate.is_default else gate.when:
             for value in values:
                 if name in known_values and value not in known_values[name]:
-                    near = difflib.get_close_matches(value, known_values[name], n=1)
+                    close = suggestion(value, known_values[name])
                     listed = ", ".join(sorted(known_values[name])[:8]) or "none"
-                    remedy = f"did you mean {near[0]!r}?" if near else f"known here: {listed}"
+                    remedy = f"did you mean {close!r}?" if close is not None else f"known here: {listed}"
                     yield f"gate '{gate} when {gate.condition}': no case has the {name} {value!r}; {remedy}"
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-import unicodedata
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
+
+from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 
 Path = tuple[str | int, ...]
 """The way from the top of a record to a value in it: keys and 0-based positions."""
@@ -57,7 +57,7 @@ class Findings:
         if len(self.kept) >= MOST_OF_A_RECORD:
             self.more += 1
             return
-        close = closest(str(path[-1]), known)
+        close = suggestion(str(path[-1]), known, cutoff=KEY_CUTOFF)
         remedy = f"did you mean {close!r}?" if close else otherwise or f"known here: {', '.join(sorted(known))}"
         self.kept.append(Finding(path, f"is not a known key; {remedy}", at_key=True))
 
@@ -163,14 +163,3 @@ def spelled(path: Path) -> str:
         else:
             text += f"[{quoted(step)}]" if text else quoted(step)
     return text
-
-
-def closest(name: str, known: Collection[str]) -> str | None:
-    """The known name that was probably meant, if one is close: whatever its case, or the last part of a longer one."""
-    if len(name) > 80:  # difflib needs quadratic time, and nobody mistypes that much
-        return None
-    folded = {unicodedata.normalize("NFKC", one).casefold(): one for one in known}
-    wanted = unicodedata.normalize("NFKC", name).casefold().strip()
-    inner = next((one for one in known if one.rpartition(".")[2] == wanted), None)
-    near = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.7)
-    return inner or (folded[near[0]] if near else None)
