@@ -121,7 +121,7 @@ def _unreached(metrics: Mapping[str, Any]) -> int:
 
 
 def _with_baseline(finished: Finished, plan: Plan, file: Path) -> Finished:
-    """The same, accepted as the new baseline, or with the problem that it cannot be."""
+    """Write the run as the new baseline, or add the problem that prevents it."""
     refusal = _refusal(plan, finished.metrics, finished.problems)
     if refusal is not None:
         return replace(finished, problems={**finished.problems, "update-baseline": refusal})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.metrics.registry import Measure, Registry
 from pytest_rageval.model import EvalCase, GateFailed, Observation
 
@@ -87,24 +87,24 @@ _GATE = re.compile(
 
 def parse_gate(written: str, place: str, scope: Literal["case", "run"] = "case") -> Gate:
     """Read one gate; `place` says where it was written. Anything else is a SettingsError with the grammar."""
-    found = _GATE.fullmatch(written.strip())
-    if found is None:
+    match = _GATE.fullmatch(written.strip())
+    if match is None:
         raise SettingsError(
             f"{place}: gate {written!r} cannot be read; write METRIC OP LIMIT[%] [when FIELD=VALUE] [tag NAME], "
             "as in 'recall_any@5 >= 0.8 when category=multi_hop'"
         )
-    is_run = scope == "run" or found["run"] is not None
-    if is_run and found["when"]:
+    is_run = scope == "run" or match["run"] is not None
+    if is_run and match["when"]:
         raise SettingsError(f"{place}: gate {written!r}: a run gate takes no 'when'; it covers the whole run")
     return Gate(
-        metric=found["metric"],
-        op=found["op"] or ">=",
-        limit=float(found["limit"] or 0),
-        percent=found["percent"] is not None,
-        when=_conditions(found["when"], place, written),
-        tag=found["tag"],
+        metric=match["metric"],
+        op=match["op"] or ">=",
+        limit=float(match["limit"] or 0),
+        percent=match["percent"] is not None,
+        when=_conditions(match["when"], place, written),
+        tag=match["tag"],
         scope="run" if is_run else "case",
-        off=found["off"] is not None,
+        off=match["off"] is not None,
     )
 
 
@@ -131,14 +131,15 @@ def _conditions(written: str | None, place: str, gate: str) -> Conditions:
 
 def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
     """The gate with its metric looked up; an unknown name or a limit beyond the metric's scale is a SettingsError."""
-    found = replace(gate, measure=registry.measure(gate.metric, k))
-    low, high = found.measure.metric.scale if found.measure else (0.0, 1.0)
-    if not gate.off and not low <= found.threshold <= high:
+    resolved_gate = replace(gate, measure=registry.measure(gate.metric, k))
+    low, high = resolved_gate.measure.metric.scale if resolved_gate.measure else (0.0, 1.0)
+    if not gate.off and not low <= resolved_gate.threshold <= high:
         percent = f"; did you mean {gate.limit:g}%?" if not gate.percent and high == 1 < gate.limit <= 100 else ""
         raise SettingsError(
-            f"gate '{found}': the limit is beyond the scale of {found.name}, {low:g} to {high:g}{percent}"
+            f"gate '{resolved_gate}': the limit is beyond the scale of {resolved_gate.name}, "
+            f"{low:g} to {high:g}{percent}"
         )
-    return found
+    return resolved_gate
 
 
 def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Iterable[Gate]) -> tuple[Gate, ...]:
@@ -188,7 +189,7 @@ def _holds(when: Conditions, obs: Observation) -> bool:
 
 def unknown_values(gates: Iterable[Gate], cases: Sequence[EvalCase]) -> Iterator[str]:
     """Written conditions over free text that no case meets: such a gate would look at nothing, and hold."""
-    known = {
+    known_values = {
         "tag": {tag for case in cases for tag in case.tags},
         **{
             name: {getattr(case, name) or UNCATEGORISED for case in cases}
@@ -198,10 +199,10 @@ def unknown_values(gates: Iterable[Gate], cases: Sequence[EvalCase]) -> Iterator
     for gate in gates:
         for name, values in () if gate.is_default else gate.when:
             for value in values:
-                if name in known and value not in known[name]:
-                    near = difflib.get_close_matches(value, known[name], n=1)
-                    listed = ", ".join(sorted(known[name])[:8]) or "none"
-                    remedy = f"did you mean {near[0]!r}?" if near else f"known here: {listed}"
+                if name in known_values and value not in known_values[name]:
+                    close = suggestion(value, known_values[name])
+                    listed = ", ".join(sorted(known_values[name])[:8]) or "none"
+                    remedy = f"did you mean {close!r}?" if close is not None else f"known here: {listed}"
                     yield f"gate '{gate} when {gate.condition}': no case has the {name} {value!r}; {remedy}"
 
 
@@ -263,13 +264,13 @@ def parse_regression(
     written: str, place: str, registry: Registry, k: int, *, is_default: bool = False
 ) -> RegressionGate:
     """Read `METRIC drop|rise NUMBER[%]`; a direction in which the metric gets better is a SettingsError."""
-    found = _REGRESSION.fullmatch(written.strip())
-    if found is None:
+    match = _REGRESSION.fullmatch(written.strip())
+    if match is None:
         raise SettingsError(f"{place}: {written!r} cannot be read; write METRIC drop NUMBER (or rise)")
-    measure = registry.measure(found[1], k)
+    measure = registry.measure(match[1], k)
     low, high = measure.metric.scale
-    tolerance = float(found[3]) * ((high - low) / 100 if found[4] else 1)
-    return _directed(RegressionGate(measure, tolerance, is_default), found[2], f"{place}: {written!r}")
+    tolerance = float(match[3]) * ((high - low) / 100 if match[4] else 1)
+    return _directed(RegressionGate(measure, tolerance, is_default), match[2], f"{place}: {written!r}")
 
 
 def regression_of(entry: Regression, place: str, registry: Registry, k: int) -> RegressionGate:

@@ -1,4 +1,4 @@
-"""Does this retrieved chunk match that gold? One function turns an answer into hits; retrieval is computed from those.
+"""Hits of an answer: which retrieved chunks and references match which golds. Retrieval is computed from these.
 
 An anchor matches a chunk of the same path whose heading path starts with the anchor's, heading by heading, and that
 quotes one of its snippets. An id matches an equal `chunk_id` or `doc_id`, or begins it where ids are prefixes.
@@ -135,8 +135,8 @@ class _IdGolds:
 
     def __init__(self, ids: Sequence[str], *, are_prefixes: bool) -> None:
         self.count = len(ids)
-        self._index: dict[str | None, frozenset[int]] = {wanted: frozenset((at,)) for at, wanted in enumerate(ids)}
-        self._prefix_lengths = sorted({len(wanted) for wanted in ids}) if are_prefixes else ()
+        self._index: dict[str | None, frozenset[int]] = {gold_id: frozenset((at,)) for at, gold_id in enumerate(ids)}
+        self._prefix_lengths = sorted({len(gold_id) for gold_id in ids}) if are_prefixes else ()
 
     def hits(self, chunks: tuple[Chunk, ...], /) -> tuple[frozenset[int], ...]:
         if self._prefix_lengths:
@@ -155,14 +155,14 @@ class _IdGolds:
         return self._called(reference.chunk_id, reference.doc_id)
 
     def _called(self, *names: str | None) -> frozenset[int]:
-        found = _NONE
+        golds = _NONE
         for name in filter(None, names):
-            found |= self._index.get(name, _NONE)
+            golds |= self._index.get(name, _NONE)
             for length in self._prefix_lengths:
                 # A prefix ends where the id goes on with # or -: t01 matches t01#2 and t01-a, not t010.
                 if name[length : length + 1] in ("#", "-"):
-                    found |= self._index.get(name[:length], _NONE)
-        return found
+                    golds |= self._index.get(name[:length], _NONE)
+        return golds
 
     def flags(self) -> tuple[str, ...]:
         return ()
@@ -202,26 +202,26 @@ class _AnchorGolds:
     def _at(
         self, places: Sequence[_Place], passage: Chunk | Reference, at: int, named: Sequence[Chunk]
     ) -> frozenset[int]:
-        came = headings(passage.heading_path or "")
+        passage_headings = headings(passage.heading_path or "")
         return frozenset(
             [
                 place.gold
                 for place in places
-                if came[: len(place.headings)] == place.headings
+                if passage_headings[: len(place.headings)] == place.headings
                 and (not place.snippets or self._quotes(place.snippets, passage, at, named))
             ]
         )
 
     def _quotes(self, snippets: tuple[str, ...], passage: Chunk | Reference, at: int, named: Sequence[Chunk]) -> bool:
         passages = (passage, *named)
-        texts = [one.text for one in passages if one.text is not None]
+        texts = [source.text for source in passages if source.text is not None]
         for text in texts:
             folded = fold(text)
             if any(snippet in folded for snippet in snippets):
                 return True
         if not texts:
             reason = "snippet not looked for, no text was reported"
-        elif any(isinstance(one, Chunk) and one.text_truncated for one in passages):
+        elif any(isinstance(source, Chunk) and source.text_truncated for source in passages):
             reason = "snippet not found, but the text was cut"
         else:
             return False
@@ -285,6 +285,6 @@ class _Named:
 
 def _cited(reference: Reference, at: int, golds: _Golds, named: _Named) -> frozenset[int]:
     """A reference matches what the chunks that it names match; if that is nothing, its own fields decide."""
-    found = named.by(reference)
-    matched = _NONE.union(*(hit for _, hit in found))
-    return matched or golds.hit_by(reference, at, [chunk for chunk, _ in found])
+    chunks = named.by(reference)
+    matched = _NONE.union(*(hit for _, hit in chunks))
+    return matched or golds.hit_by(reference, at, [chunk for chunk, _ in chunks])

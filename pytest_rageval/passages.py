@@ -1,4 +1,4 @@
-"""What was an answer written from, and what does it cite? The passages that a judge is shown, and their documents."""
+"""Passages that an answer was written from or cites, as a judge is shown them, and their documents."""
 
 from __future__ import annotations
 
@@ -34,18 +34,25 @@ def contexts(case: EvalCase, answer: Answer, k: int) -> list[Passage]:
         [Passage(reference.chunk_id, reference.text or "") for reference in answer.references or ()],
         [Passage(None, text) for text in case.contexts or ()],
     ):
-        found = [passage for passage in passages if passage.text.strip()]
-        if found:
-            return found
+        passages_with_text = [passage for passage in passages if passage.text.strip()]
+        if passages_with_text:
+            return passages_with_text
     return []
 
 
 def citations(answer: Answer) -> list[Citation]:
     """The references of an answer in their order; one without a text of its own has that of the chunk with its id."""
-    texts: dict[str | None, str | None] = {one.chunk_id: one.text for one in answer.chunks or () if one.chunk_id}
+    texts: dict[str | None, str | None] = {
+        chunk.chunk_id: chunk.text for chunk in answer.chunks or () if chunk.chunk_id
+    }
     return [
-        Citation(number, one.chunk_id, _place(one), one.text if one.text is not None else texts.get(one.chunk_id))
-        for number, one in enumerate(answer.references or (), start=1)
+        Citation(
+            number,
+            reference.chunk_id,
+            _place(reference),
+            reference.text if reference.text is not None else texts.get(reference.chunk_id),
+        )
+        for number, reference in enumerate(answer.references or (), start=1)
     ]
 
 
@@ -56,12 +63,15 @@ def documents(case: EvalCase, answer: Answer, k: int) -> frozenset[str]:
     case is one of its own.
     """
     paths = {chunk.chunk_id: chunk.rel_path or chunk.doc_id for chunk in answer.chunks or ()}
-    cited = [_document(one) or paths.get(one.chunk_id) or _stem(one) for one in answer.references or ()]
-    came = [_document(one) or _stem(one) for one in in_rank_order(answer.chunks or ())[:k]]
-    for found in (cited, came, case.contexts or ()):
-        known = frozenset(name for name in found if name)
-        if known:
-            return known
+    cited_documents = [
+        _document(reference) or paths.get(reference.chunk_id) or _stem(reference)
+        for reference in answer.references or ()
+    ]
+    context_documents = [_document(chunk) or _stem(chunk) for chunk in in_rank_order(answer.chunks or ())[:k]]
+    for candidates in (cited_documents, context_documents, case.contexts or ()):
+        names = frozenset(name for name in candidates if name)
+        if names:
+            return names
     return frozenset()
 
 

@@ -1,4 +1,4 @@
-"""What counts as the same text, a word, a sentence? One answer for metrics, judges and the demo.
+"""Text as metrics, judges and the demo compare, cut and show it.
 
 Comparing: `normalise`, `squad_normalise`, `fold`, `as_label`. Cutting: `tokens`, `content_tokens`, `index_terms`,
 `sentences`. Showing: `printable`. All are pure, linear in the length of the text, and have a short way for ASCII.
@@ -60,16 +60,16 @@ def as_label(text: str) -> str:
 class _Characters(dict[int, "int | str | None"]):
     """A table for `str.translate` that classifies characters as they come; its size is bounded by the basic plane."""
 
-    def __init__(self, given: dict[int, int | str | None], classify: Callable[[str, str], str | None]) -> None:
-        super().__init__(given)
+    def __init__(self, mapping: dict[int, int | str | None], classify: Callable[[str, str], str | None]) -> None:
+        super().__init__(mapping)
         self._classify = classify
 
     def __missing__(self, codepoint: int) -> int | str | None:
         character = chr(codepoint)
-        found = self._classify(character, unicodedata.category(character))
+        replacement = self._classify(character, unicodedata.category(character))
         if codepoint <= 0xFFFF:
-            self[codepoint] = found
-        return found
+            self[codepoint] = replacement
+        return replacement
 
 
 def _without_punctuation(character: str, category: str) -> str | None:
@@ -127,8 +127,8 @@ def tokens(text: str, hangul: Hangul = "word") -> list[str]:
     normal = _QUANTITY.sub(r"\g<0> ", normalise(text))
     if normal.isascii():
         return normal.split()
-    found = _token(hangul).findall(normal)
-    return found if hangul == "char" else list(_without_particles(found)) or found
+    pieces = _token(hangul).findall(normal)
+    return pieces if hangul == "char" else list(_without_particles(pieces)) or pieces
 
 
 def index_terms(text: str) -> list[str]:
@@ -139,10 +139,10 @@ def index_terms(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII_TERM.findall(text.lower())
-    found: list[str] = []
+    terms: list[str] = []
     for script, run in _runs(text, _TERM_CHARACTERS):
-        found.extend(_pairs(run) if script else (run,))
-    return found
+        terms.extend(_pairs(run) if script else (run,))
+    return terms
 
 
 def content_tokens(text: str) -> list[str]:
@@ -154,25 +154,25 @@ def content_tokens(text: str) -> list[str]:
     """
     text = _CLITIC.sub("", _NUMBER_COMMA.sub("", text.replace("−", "-")))
     if text.isascii():
-        found = [word for word in _ASCII_CONTENT.findall(text.lower()) if word not in STOP_WORDS]
-        return found or tokens(text)
-    found = []
+        words = [word for word in _ASCII_CONTENT.findall(text.lower()) if word not in STOP_WORDS]
+        return words or tokens(text)
+    words = []
     for script, run in _runs(_NOT_OF_A_NUMBER.sub(" ", text), _CONTENT_CHARACTERS):
         if script == "unspaced":
             for content in _content_run().findall(run):
-                found.extend(_pairs(content))
+                words.extend(_pairs(content))
         elif script == "hangul":
             if run not in _LONE_PARTICLES:
-                found.append(_stem(run))
+                words.append(_stem(run))
         elif run not in STOP_WORDS:
-            found.append(run)
-    return found or tokens(text)
+            words.append(run)
+    return words or tokens(text)
 
 
 def _runs(text: str, characters: _Characters) -> Iterator[tuple[str | None, str]]:
     """The words of a text, cut where Hangul or a script without spaces begins or ends: 'hangul', 'unspaced' or None."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return ((found.lastgroup, found.group()) for found in _run().finditer(folded.translate(characters)))
+    return ((match.lastgroup, match.group()) for match in _run().finditer(folded.translate(characters)))
 
 
 def _pairs(run: str) -> list[str]:
@@ -273,16 +273,16 @@ def sentences(text: str) -> list[str]:
     lower-case word; nor is a quotation's end before one. Closing quotes and citations such as `[1]` stay with the
     sentence that they follow.
     """
-    found: list[str] = []
+    parts: list[str] = []
     for line in text.splitlines():
         rest = _LIST_MARKER.sub("", line, count=1).strip()
         start = 0
         for end in _SENTENCE_END.finditer(rest):
             if _is_border(rest, start, end):
-                found.append(rest[start : end.end()].strip())
+                parts.append(rest[start : end.end()].strip())
                 start = end.end()
-        found.append(rest[start:].strip())
-    return [sentence for sentence in found if any(map(str.isalnum, sentence))]
+        parts.append(rest[start:].strip())
+    return [sentence for sentence in parts if any(map(str.isalnum, sentence))]
 
 
 def _is_border(line: str, start: int, end: re.Match[str]) -> bool:

@@ -6,7 +6,16 @@ import pytest
 
 from pytest_rageval import metric
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates import applies, check, default_gates, effective_gates, parse_gate, parse_regression, resolve
+from pytest_rageval.gates import (
+    applies,
+    check,
+    default_gates,
+    effective_gates,
+    parse_gate,
+    parse_regression,
+    resolve,
+    unknown_values,
+)
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Judgement, Observation
@@ -104,6 +113,14 @@ def test_what_is_no_gate_is_refused_in_one_line(written: str):
         parse_gate(written, "pyproject.toml: gates.case")
     assert str(raised.value).startswith("pyproject.toml: gates.case")
     assert "\n" not in str(raised.value)
+
+
+def test_a_value_that_no_case_has_is_answered_with_the_nearest_whatever_its_case():
+    cases = [EvalCase("q", "Why?", category="multi_hop")]
+    assert [*unknown_values([a_gate("recall >= 1 when category=MULTI_HOP")], cases)] == [
+        "gate 'recall_any@5 >= 1 when category=MULTI_HOP': no case has the category 'MULTI_HOP'; "
+        "did you mean 'multi_hop'?"
+    ]
 
 
 def test_an_unknown_metric_is_answered_with_the_nearest():

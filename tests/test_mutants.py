@@ -41,7 +41,7 @@ MUTANTS = {
     "a limit that is met no longer holds": Mutant(*GATES, '"<=": operator.le', '"<=": operator.lt'),
     "a percentage forgets where the scale begins": Mutant(*GATES, "return low + (high - low)", "return (high - low)"),
     "the end of a scale is beyond it": Mutant(
-        *GATES, "not low <= found.threshold <= high", "not low <= found.threshold < high"
+        *GATES, "not low <= resolved_gate.threshold <= high", "not low <= resolved_gate.threshold < high"
     ),
     "conditions of a gate are not asked": Mutant(
         *GATES, "if value is None or not applies(gate, obs):", "if value is None:"
@@ -62,11 +62,13 @@ MUTANTS = {
     ),
     "a prefix goes on with a hash only": Mutant(*MATCHING, 'in ("#", "-")', 'in ("#",)'),
     "a heading matches where it only begins alike": Mutant(
-        *MATCHING, "came[: len(place.headings)] == place.headings", "came[:1] == place.headings[:1]"
+        *MATCHING,
+        "passage_headings[: len(place.headings)] == place.headings",
+        "passage_headings[:1] == place.headings[:1]",
     ),
     "a grade of zero makes a gold": Mutant(*MATCHING, "if grade > 0)", "if grade >= 0)"),
     "a text that was cut holds no doubt": Mutant(
-        *MATCHING, "isinstance(one, Chunk) and one.text_truncated", "isinstance(one, Chunk) and False"
+        *MATCHING, "isinstance(source, Chunk) and source.text_truncated", "isinstance(source, Chunk) and False"
     ),
     "the trial is no part of the key": Mutant(*KEY, 'del parts["asked"]', 'del parts["asked"], parts["trial"]'),
     "other sampling is no difference": Mutant(
@@ -77,7 +79,7 @@ MUTANTS = {
         *KEY, "type(value) is int and 0 <= value", "type(value) is int and -9 <= value"
     ),
     "one side of a two-sided test": Mutant(*SIGN_FLIP, "min(1.0, 2 * share)", "min(1.0, share)"),
-    "a step too few in the limit": Mutant(*SIGN_FLIP, "abs(excess) - 1 - one", "abs(excess) - one"),
+    "a step too few in the limit": Mutant(*SIGN_FLIP, "abs(excess) - 1 - total", "abs(excess) - total"),
     "the least p is forgotten": Mutant(*SIGN_FLIP, "least = min(least, p *", "least = min(1.0, p *"),
     "intervals of 90 %": Mutant(*INTERVALS, "LEVEL = 0.95", "LEVEL = 0.90"),
     "no further case at the end of the scale": Mutant(

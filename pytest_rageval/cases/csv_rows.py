@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.io.lines import Line
-from pytest_rageval.io.messages import Path, Report, closest, quoted
+from pytest_rageval.io.messages import Path, Report, quoted
 from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import Json
 
 
@@ -158,12 +159,12 @@ def _is_header(
         if not name:
             report.add_unread(line, 1, f"column {position + 1} of the header has no name")
         elif name not in columns:
-            close = closest(name, columns)
+            close = suggestion(name, columns, cutoff=KEY_CUTOFF)
             remedy = f"did you mean {close!r}?" if close else "the first row must name the columns"
             report.add_unread(line, 1, f"{quoted(name)} is not a known column; {remedy}")
         elif name in names[:position]:
             report.add_unread(line, 1, f"column {quoted(name)} stands twice in the header")
-    meant = {*names, *(closest(name, columns) for name in names[:200])}
+    meant = {*names, *(suggestion(name, columns, cutoff=KEY_CUTOFF) for name in names[:200])}
     for choices in needed:
         if meant.isdisjoint(choices):
             report.add_unread(line, 1, f"the header has no column {' or '.join(map(repr, choices))}")

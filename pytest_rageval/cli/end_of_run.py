@@ -1,4 +1,4 @@
-"""How does a command end that has written a run? As pytest does: summary, failed gates, and the exit code."""
+"""The end of a command that has written a run: summary, failed gates and pytest's exit code."""
 
 from __future__ import annotations
 

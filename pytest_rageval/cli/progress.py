@@ -1,4 +1,4 @@
-"""How far is it? A line on a terminal that counts up, for what takes more than a second; nothing anywhere else."""
+"""A progress line on a terminal for work that takes more than a second; silent anywhere else."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ class Opened(NamedTuple):
         return self.project.settings
 
 
-def opened(wanted: str, **options: Any) -> Opened:
+def opened(run_name: str, **options: Any) -> Opened:
     """The run of this id in the project of the current folder; `options` are settings, None where not given."""
     project = find_project(options)
     baseline = project_baseline(project)
-    return Opened(project, open_stored_run(project.reports, wanted, project.baseline_file), baseline)
+    return Opened(project, open_stored_run(project.reports, run_name, project.baseline_file), baseline)
 
 
 def run_argument(command: F) -> F:

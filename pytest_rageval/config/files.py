@@ -19,7 +19,7 @@ def case_globs(root: Path) -> tuple[str, ...]:
         globs = read_table(root)[1].get("cases", DEFAULT_CASES)
     except SettingsError:
         return DEFAULT_CASES
-    is_list = isinstance(globs, list | tuple) and all(isinstance(one, str) for one in globs)
+    is_list = isinstance(globs, list | tuple) and all(isinstance(glob, str) for glob in globs)
     return tuple(globs) if is_list else DEFAULT_CASES
 
 
@@ -50,7 +50,7 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
     import tomllib  # here, because every test suite loads this module and few have a table
 
     own, shared = root / "rageval.toml", root / "pyproject.toml"
-    found = {}
+    tables = {}
     for path in (own, shared):
         if path.is_file():
             try:
@@ -61,12 +61,12 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
                 raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
             tool = content.get("tool", {})
             if path is own and "tool" not in content:
-                found[path.name] = content
+                tables[path.name] = content
             elif isinstance(tool, dict) and "rageval" in tool:
-                found[path.name] = tool["rageval"]
-    if len(found) == 2:
+                tables[path.name] = tool["rageval"]
+    if len(tables) == 2:
         raise SettingsError("rageval.toml and pyproject.toml [tool.rageval] both configure this; keep one of them")
-    for name, table in found.items():
+    for name, table in tables.items():
         if not isinstance(table, dict):
             raise SettingsError(f"{name}: [tool.rageval] is {table!r}, expected a table")
         return (name if name == "rageval.toml" else f"{name} [tool.rageval]"), table

@@ -210,18 +210,18 @@ def load_settings(
     Raises SettingsError with every problem found, one line each.
     """
     place, table = read_table(root)
-    told, problems = _from_table(place, table)
+    values, problems = _from_table(place, table)
     for variable, name in ENVIRONMENT.items():
         if value := (os.environ if environment is None else environment).get(variable):
-            told[name] = value
-    given = {option.field: option for option in OPTIONS}
+            values[name] = value
+    by_field = {option.field: option for option in OPTIONS}
     for name, value in (options or {}).items():
         if value is not None:
-            told[name] = _from_option(given[name], value, told, problems)
+            values[name] = _from_option(by_field[name], value, values, problems)
     try:
-        settings = Settings.model_validate(told)
+        settings = Settings.model_validate(values)
     except ValidationError as invalid:
-        problems += [_said(error, place, given, options or {}) for error in invalid.errors() if not _is_echo(error)]
+        problems += [_said(error, place, by_field, options or {}) for error in invalid.errors() if not _is_echo(error)]
         raise SettingsError(*problems) from None
     problems += list(_contradictions(settings, place))
     problems += list(_meaningless_variables(settings, os.environ if environment is None else environment))
@@ -260,15 +260,15 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
 
 def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
     """The target as a table of `url` and `mapping`, as fields of Settings; the URL may come from elsewhere."""
-    known = {"url": "target", "mapping": "mapping"}
+    fields = {"url": "target", "mapping": "mapping"}
     problems += [
-        f"{place}: target.{key} is not a known key{_nearest(key, list(known))}" for key in table if key not in known
+        f"{place}: target.{key} is not a known key{_nearest(key, list(fields))}" for key in table if key not in fields
     ]
     url = table.get("url")
     if url is not None and not (isinstance(url, str) and _is_url(url)):
         problems.append(f"{place}: target.url is {_short(url)}, expected a URL, as in 'http://localhost:8080'")
         return {}
-    return {field: table[key] for key, field in known.items() if key in table}
+    return {field: table[key] for key, field in fields.items() if key in table}
 
 
 def _is_url(target: str | None) -> bool:
@@ -278,14 +278,14 @@ def _is_url(target: str | None) -> bool:
 def tuples_of(value: Any) -> Any:
     """TOML arrays as tuples where Settings holds tuples; tables below are handled by their own models."""
     if isinstance(value, list):
-        return tuple(tuples_of(one) for one in value)
+        return tuple(tuples_of(item) for item in value)
     return value
 
 
-def _from_option(option: Option, value: Any, told: dict[str, Any], problems: list[str]) -> Any:
+def _from_option(option: Option, value: Any, values: dict[str, Any], problems: list[str]) -> Any:
     """An option's text as the setting it stands for."""
     if option.name == "param":
-        return dict(told.get("params", {})) | dict(_pairs(value, problems))
+        return dict(values.get("params", {})) | dict(_pairs(value, problems))
     if option.name == "metrics":
         return tuple(name.strip() for name in value.split(",") if name.strip())
     if option.kind == "many":
@@ -365,22 +365,22 @@ def _is_echo(error: Any) -> bool:
     return error["loc"][-1] == "str" and isinstance(error["input"], dict)
 
 
-def _said(error: Any, place: str, given: Mapping[str, Option], options: Mapping[str, Any]) -> str:
+def _said(error: Any, place: str, by_field: Mapping[str, Option], options: Mapping[str, Any]) -> str:
     """One problem of pydantic's, in our words: place, name, value, remedy."""
     field, *rest = error["loc"]
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest if step != "Regression")
     as_option = options.get(str(field)) is not None
     written = f"target.{field}" if field == "mapping" else field
-    name = f"--rageval-{given[str(field)].name}" if as_option else f"{place}: {written}{path}"
+    name = f"--rageval-{by_field[str(field)].name}" if as_option else f"{place}: {written}{path}"
     if error["type"] == "extra_forbidden":
-        known = list(_TABLES[field].model_fields)
-        return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), known)}"
+        keys = list(_TABLES[field].model_fields)
+        return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), keys)}"
     if error["type"] == "missing":
         return f"{name} is missing"
     may_hold_a_key = (field == "headers" or "headers" in rest) and isinstance(error["input"], str | list | tuple | dict)
-    found = type(error["input"]).__name__ if may_hold_a_key else _short(error["input"])
+    written_value = type(error["input"]).__name__ if may_hold_a_key else _short(error["input"])
     message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"{name} is {found}, expected {message}"
+    return f"{name} is {written_value}, expected {message}"
 
 
 def _short(value: Any) -> str:
@@ -388,5 +388,5 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _nearest(key: str, known: Sequence[str]) -> str:
-    return did_you_mean(key, known, f"; known keys: {', '.join(sorted(known))}")
+def _nearest(key: str, names: Sequence[str]) -> str:
+    return did_you_mean(key, names, f"; known keys: {', '.join(sorted(names))}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-import unicodedata
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
+
+from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 
 Path = tuple[str | int, ...]
 """The way from the top of a record to a value in it: keys and 0-based positions."""
@@ -57,7 +57,7 @@ class Findings:
         if len(self.kept) >= MOST_OF_A_RECORD:
             self.more += 1
             return
-        close = closest(str(path[-1]), keys)
+        close = suggestion(str(path[-1]), keys, cutoff=KEY_CUTOFF)
         remedy = f"did you mean {close!r}?" if close else otherwise or f"known here: {', '.join(sorted(keys))}"
         self.kept.append(Finding(path, f"is not a known key; {remedy}", at_key=True))
 
@@ -163,14 +163,3 @@ def spelled(path: Path) -> str:
         else:
             text += f"[{quoted(step)}]" if text else quoted(step)
     return text
-
-
-def closest(name: str, names: Collection[str]) -> str | None:
-    """The known name that was probably meant, if one is close: whatever its case, or the last part of a longer one."""
-    if len(name) > 80:  # difflib needs quadratic time, and nobody mistypes that much
-        return None
-    folded = {unicodedata.normalize("NFKC", candidate).casefold(): candidate for candidate in names}
-    folded_name = unicodedata.normalize("NFKC", name).casefold().strip()
-    inner = next((candidate for candidate in names if candidate.rpartition(".")[2] == folded_name), None)
-    near = difflib.get_close_matches(folded_name, folded, n=1, cutoff=0.7)
-    return inner or (folded[near[0]] if near else None)

@@ -28,7 +28,8 @@ from pydantic_core import CoreSchema, PydanticCustomError, SchemaValidator
 from pydantic_core.core_schema import no_info_before_validator_function
 
 from pytest_rageval.io.expected import EXTRA, Expects, choices, expects, inner_type, known_keys, type_in_words
-from pytest_rageval.io.messages import MOST_OF_A_RECORD, Findings, Path, Unsound, closest, found
+from pytest_rageval.io.messages import MOST_OF_A_RECORD, Findings, Path, Unsound, found
+from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import NOTHING, Json
 
 T = TypeVar("T")
@@ -125,7 +126,9 @@ class RecordReader(Generic[T]):
         flaws = [_flaw(details, value, self._of) for details in error.errors(include_url=False, include_input=False)]
         flaws = sorted(_without_branches(flaws), key=_Order(value))
         unknown = [flaw for flaw in flaws if flaw.is_unknown][:MOST_OF_A_RECORD]
-        mistyped = {(*flaw.path[:-1], closest(str(flaw.path[-1]), flaw.known)) for flaw in unknown}
+        mistyped = {
+            (*flaw.path[:-1], suggestion(str(flaw.path[-1]), flaw.known, cutoff=KEY_CUTOFF)) for flaw in unknown
+        }
         findings = Findings()
         for flaw in flaws:
             if flaw.is_unknown:
@@ -209,7 +212,7 @@ def _message(details: Mapping[str, Any], value: Json, of: Any) -> str:
     if is_of_kind and not expects(of).what:
         return f"is {found(value)}, expected {text.removeprefix('Input should be ')}"
     names = [choice for choice in choices(of) if isinstance(choice, str)]
-    close = closest(value, names) if isinstance(value, str) and names else None
+    close = suggestion(value, names, cutoff=KEY_CUTOFF) if isinstance(value, str) and names else None
     return f"is {found(value)}, expected {type_in_words(of)}" + (f"; did you mean {close!r}?" if close else "")
 
 

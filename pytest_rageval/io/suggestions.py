@@ -9,6 +9,8 @@ from itertools import islice
 
 LONGEST_NAME = 80
 """Characters; difflib needs quadratic time, and nobody mistypes that much."""
+KEY_CUTOFF = 0.7
+"""For keys and columns, which are words: at 0.6 `session` would mean `question`, and `notes` would mean `contexts`."""
 MOST_KNOWN = 2000
 """Names that are compared: with many thousands, for each of as many wrong ones, it would take minutes."""
 MOST_NAMES = 5

@@ -166,9 +166,9 @@ class ActiveSession:
                 return self.open(is_judge_asked=False)
             except RagevalError as problem:
                 raise pytest.UsageError(*self.mask.value(problem.problems)) from None
-        told = self.session.worker_input
-        folder = Path(told("rageval_run")) if told("rageval_run") else None
-        self.run = join_run(self.prepared, folder, told("workerid"), told("rageval_config_hash"))
+        worker_input = self.session.worker_input
+        folder = Path(worker_input("rageval_run")) if worker_input("rageval_run") else None
+        self.run = join_run(self.prepared, folder, worker_input("workerid"), worker_input("rageval_config_hash"))
         self._batches = Batches(self.run.prefetcher, self.trials)
         return self.run
 

@@ -46,9 +46,9 @@ class AdaptedFixtures:
     def _target(self, client: object) -> Target:
         return target_from_object(client, timeout=self._plan.settings.timeout)
 
-    def _judge(self, given: object, cache: Any) -> Judge | None:
+    def _judge(self, fixture_value: object, cache: Any) -> Judge | None:
         settings = self._plan.settings
-        judge = None if settings.retrieval_only else judge_from_object(given)
+        judge = None if settings.retrieval_only else judge_from_object(fixture_value)
         if judge is None:
             return None
         if not type(judge).__module__.startswith("pytest_rageval."):

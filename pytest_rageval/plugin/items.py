@@ -90,7 +90,7 @@ class EvalItem(pytest.Function):
         self.result: CaseResult | None = None
         """What the case came to; None before, and once it is written."""
         self.evaluation: Evaluation | None = None
-        """The same with its trials, to be recorded; None where the run that is resumed has recorded it."""
+        """The result with its trials, to be recorded; None where the run that is resumed has recorded it."""
         self.add_marker(
             pytest.mark.rageval(
                 id=case.id, category=case.category, difficulty=case.difficulty, domain=case.domain,
@@ -158,4 +158,4 @@ _ODD = re.compile(r"\\(?=[xu][0-9a-f])|:(?=:)|(?<=:):|\[|[\x00-\x1f\x7f-\x9f\u20
 
 def node_name(case_id: str) -> str:
     """A case's id as the last part of a node id: unchanged, but for what pytest cannot carry, as `\\x5b`."""
-    return _ODD.sub(lambda found: f"\\{'u%04x' if ord(found[0]) > 255 else 'x%02x'}" % ord(found[0]), case_id)
+    return _ODD.sub(lambda match: f"\\{'u%04x' if ord(match[0]) > 255 else 'x%02x'}" % ord(match[0]), case_id)

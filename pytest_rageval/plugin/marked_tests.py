@@ -86,4 +86,4 @@ def _single(tokens: list[str]) -> tuple[Test, list[str]]:
             raise ValueError("a parenthesis is not closed")
         return inner, rest[1:]
     word = tokens[0].lower()
-    return (lambda words: any(word in one for one in words)), tokens[1:]
+    return (lambda words: any(word in name for name in words)), tokens[1:]

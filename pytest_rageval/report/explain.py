@@ -29,8 +29,8 @@ def _lines(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> It
     yield ""
     if obs is None:
         error = record["error"]
-        said = printable(error["message"] or "its message is left out") if error else ""
-        yield f"error      {error['kind']}: {said}" if error else "no observation was kept"
+        message = printable(error["message"] or "its message is left out") if error else ""
+        yield f"error      {error['kind']}: {message}" if error else "no observation was kept"
         yield from _as_recorded(record)
         yield from _section(
             "scores as recorded", [[name, score_text(value)] for name, value in record["scores"].items()]
@@ -104,8 +104,8 @@ def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan) -> Iterato
             continue
         terms = [arithmetic(measure, obs), *_details(record["score_details"].get(name, {}))]
         scale = "" if measure.metric.scale == (0, 1) else f" of {measure.metric.scale[1]:g}"
-        said = "; ".join(term for term in terms if term)
-        rows.append([name, score_text(value) + scale, shortened(printable(said), 110)])
+        details = "; ".join(term for term in terms if term)
+        rows.append([name, score_text(value) + scale, shortened(printable(details), 110)])
     yield from _section("metrics", rows)
 
 
@@ -118,8 +118,10 @@ def _gates(record: Mapping[str, Any], obs: Observation, plan: Plan) -> Iterator[
     for gate in plan.case_gates:
         value = record["scores"].get(gate.name)
         if value is not None and applies(gate, obs):
-            said = "holds" if gate.holds(value) else f"fails{f' ({gate.tag})' if gate.tag else ''}"
-            rows[str(gate), f"is {short(value)}", said] = None  # two gates may say the same under different conditions
+            verdict = "holds" if gate.holds(value) else f"fails{f' ({gate.tag})' if gate.tag else ''}"
+            rows[str(gate), f"is {short(value)}", verdict] = (
+                None  # two gates may say the same under different conditions
+            )
     yield from _section("gates", [*rows] or [["no gate examined this case"]])
 
 

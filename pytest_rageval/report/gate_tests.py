@@ -1,4 +1,4 @@
-"""Which gates of the run hold, each under a name of its own? What fails the run, by whatever face it is shown."""
+"""Gates of the run as tests with names of their own, for the terminal, JUnit XML and the exit code."""
 
 from __future__ import annotations
 

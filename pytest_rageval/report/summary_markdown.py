@@ -142,9 +142,9 @@ def _results(metrics: Mapping[str, Any]) -> Iterator[str]:
         return
     yield "## Gates of the run"
     yield ""
-    said = {True: "holds", False: "**fails**", None: "not measured"}
+    verdicts = {True: "holds", False: "**fails**", None: "not measured"}
     yield from _table(
-        ["gate", "verdict"], [[escaped(gate_line(gate)), said[gate["passed"]]] for gate in metrics["gates"]]
+        ["gate", "verdict"], [[escaped(gate_line(gate)), verdicts[gate["passed"]]] for gate in metrics["gates"]]
     )
 
 
@@ -153,13 +153,13 @@ def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
     yield ""
     yield "Means are over the cases to which a metric applies; *scored* says how many of how many."
     yield ""
-    for layer, one in metrics["by_layer"].items():
-        title = layer if layer == one["title"] else f"{layer} {one['title']}"
-        yield f"### {title}: {score_text(one['score'])}"
+    for layer, summary in metrics["by_layer"].items():
+        title = layer if layer == summary["title"] else f"{layer} {summary['title']}"
+        yield f"### {title}: {score_text(summary['score'])}"
         yield ""
         yield from _table(
             ["metric", "mean", "95 %", "change", "scored", "better", "meaning"],
-            [_metric_row(name, metrics, registry) for name in one["metrics"]],
+            [_metric_row(name, metrics, registry) for name in summary["metrics"]],
         )
     yield "### Operations"
     yield ""
@@ -177,17 +177,17 @@ def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
 
 
 def _metric_row(name: str, metrics: Mapping[str, Any], registry: Registry) -> list[str]:
-    one = metrics["metrics"][name]
+    metric = metrics["metrics"][name]
     compared = (metrics["comparison"] or {}).get("metrics", {}).get(name)
-    low, high = one["scale"]
+    low, high = metric["scale"]
     meaning = registry[name.partition("@")[0]].doc.split("\n\n")[0] if name.partition("@")[0] in registry else ""
     return [
         f"`{name}`",
-        score_text(one["mean"]) + ("" if (low, high) == (0, 1) else f" of {high:g}"),
-        "–" if one["ci"] is None else f"{score_text(one['ci'][0])} to {score_text(one['ci'][1])}",
+        score_text(metric["mean"]) + ("" if (low, high) == (0, 1) else f" of {high:g}"),
+        "–" if metric["ci"] is None else f"{score_text(metric['ci'][0])} to {score_text(metric['ci'][1])}",
         change(compared["delta"] if compared else None),
-        denominator(one),
-        one["better"],
+        denominator(metric),
+        metric["better"],
         escaped(meaning),
     ]
 
@@ -209,7 +209,7 @@ def _breakdown(metrics: Mapping[str, Any], name: str) -> Iterator[str]:
 
 
 def _failures(metrics: Mapping[str, Any]) -> Iterator[str]:
-    tags = sorted(metrics["failure_tags"].items(), key=lambda one: (-len(one[1]), one[0]))
+    tags = sorted(metrics["failure_tags"].items(), key=lambda item: (-len(item[1]), item[0]))
     if not tags:
         return
     yield "## Why cases failed"
@@ -235,11 +235,13 @@ def _comparison(metrics: Mapping[str, Any]) -> Iterator[str]:
     for problem in comparison["problems"]:
         yield f"**Not comparable as they are**: {escaped(problem)}."
         yield ""
-    moved = {name: one for name, one in comparison["metrics"].items() if one["verdict"] not in ("unchanged", "new")}
+    moved = {
+        name: metric for name, metric in comparison["metrics"].items() if metric["verdict"] not in ("unchanged", "new")
+    }
     if moved:
         yield from _table(
             ["metric", "before", "now", "change", "evidence", "verdict"],
-            [[f"`{name}`", *_moved(one)] for name, one in moved.items()],
+            [[f"`{name}`", *_moved(metric)] for name, metric in moved.items()],
         )
     else:
         yield "No metric moved beyond its tolerance or significantly."
@@ -258,9 +260,9 @@ def _comparison(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"- Have no score now, had one before ({len(lost)}): {listed}"
 
 
-def _moved(one: Mapping[str, Any]) -> list[str]:
-    numbers = [score_text(one["before"]), score_text(one["after"]), change(one["delta"])]
-    return [*numbers, escaped(evidence(one)), escaped(one["verdict"])]
+def _moved(metric: Mapping[str, Any]) -> list[str]:
+    numbers = [score_text(metric["before"]), score_text(metric["after"]), change(metric["delta"])]
+    return [*numbers, escaped(evidence(metric)), escaped(metric["verdict"])]
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -72,14 +72,14 @@ def _table(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
     """Categories by layer. A layer's score is the mean of its metrics' means as 0 to 1, higher better."""
     layers = metrics["by_layer"]
     total = ["all", str(metrics["total_tests"]), str(metrics["outcomes"]["passed"])]
-    rows = [["", "cases", "passed", *layers], [*total, *(score_text(one["score"]) for one in layers.values())]]
+    rows = [["", "cases", "passed", *layers], [*total, *(score_text(layer["score"]) for layer in layers.values())]]
     styles: list[Style] = ["bold", "plain"]
     if metrics.get("comparison"):
-        rows.append(["change", "", "", *(change(_layer_gain(one["metrics"], metrics)) for one in layers.values())])
+        rows.append(["change", "", "", *(change(_layer_gain(layer["metrics"], metrics)) for layer in layers.values())])
         styles.append("plain")
-    categories = sorted(metrics["by_category"].items(), key=lambda one: (-one[1]["tests"], one[0]))
+    categories = sorted(metrics["by_category"].items(), key=lambda category: (-category[1]["tests"], category[0]))
     for name, group in categories[:SHOWN_CATEGORIES]:
-        scores = (score_text(_layer_score(group, one["metrics"], metrics)) for one in layers.values())
+        scores = (score_text(_layer_score(group, layer["metrics"], metrics)) for layer in layers.values())
         rows.append([shortened(name, 24), str(group["tests"]), str(group["outcomes"]["passed"]), *scores])
         styles.append("plain")
     yield from (SummaryLine(text, style) for text, style in zip(aligned(rows), styles, strict=True))
@@ -92,13 +92,13 @@ def _table(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
 def _metrics(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
     """Every metric with its change and what its mean was taken over."""
     rows = [["metric", "mean", "change", "scored"]]
-    for one in [*metrics["by_layer"].values(), {"metrics": run_level_names(metrics)}]:
-        for name in one["metrics"]:
-            found = metrics["metrics"][name]
+    for layer in [*metrics["by_layer"].values(), {"metrics": run_level_names(metrics)}]:
+        for name in layer["metrics"]:
+            metric = metrics["metrics"][name]
             compared = _compared(name, metrics)
-            if found["mean"] is not None:
+            if metric["mean"] is not None:
                 delta = change(compared["delta"] if compared else None)
-                rows.append([name, score_text(found["mean"]), delta, denominator(found)])
+                rows.append([name, score_text(metric["mean"]), delta, denominator(metric)])
     yield SummaryLine("")
     yield from (SummaryLine(text, "bold" if number == 0 else "plain") for number, text in enumerate(aligned(rows)))
 
@@ -109,8 +109,8 @@ def _layer_gain(names: Sequence[str], metrics: Mapping[str, Any]) -> float | Non
 
 def _compared(name: str, metrics: Mapping[str, Any]) -> Mapping[str, Any] | None:
     comparison = metrics.get("comparison") or {}
-    found: Mapping[str, Any] | None = comparison.get("metrics", {}).get(name)
-    return found
+    metric: Mapping[str, Any] | None = comparison.get("metrics", {}).get(name)
+    return metric
 
 
 def _gain(name: str, metrics: Mapping[str, Any]) -> float | None:
@@ -152,7 +152,7 @@ def _failures(metrics: Mapping[str, Any], rows: Sequence[Row], width: int) -> It
     if shown:
         yield SummaryLine("")
         yield SummaryLine("failed gates", "bold")
-    for tag, keys in sorted(shown.items(), key=lambda one: -len(one[1])):
+    for tag, keys in sorted(shown.items(), key=lambda item: -len(item[1])):
         start = f"{tag}  {len(keys)}: "
         yield SummaryLine(start + _listed(keys, width - len(start)), "red")
 
@@ -185,7 +185,7 @@ def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
 def _slowest(rows: Sequence[Row]) -> Iterator[SummaryLine]:
     timed = [(row.latency["total_ms"], row.key) for row in rows if row.latency.get("total_ms") is not None]
     if timed:
-        slowest = sorted(timed, key=lambda one: (-(one[0] or 0), one[1]))[:SLOWEST]
+        slowest = sorted(timed, key=lambda call: (-(call[0] or 0), call[1]))[:SLOWEST]
         yield SummaryLine("")
         named = (f"{key.partition('::')[2]} {duration(ms or 0)}" for ms, key in slowest)
         yield SummaryLine("slowest calls: " + ", ".join(named))

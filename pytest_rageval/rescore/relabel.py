@@ -47,7 +47,7 @@ def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> La
     """
     if problems := [problem for file in files for problem in file.problems]:
         raise CaseError(*problems)
-    records = {_key(one["source"]["file"], one["test_case_id"]): one for one in run.records()}
+    records = {_key(record["source"]["file"], record["test_case_id"]): record for record in run.records()}
     by_key = {case.key: case for file in files for case in file.cases}
     by_id: dict[str, list[EvalCase]] = {}
     for case in by_key.values():

@@ -1,4 +1,4 @@
-"""Do a judge and people agree? At the gate, over the scale, and in the order that they put answers in.
+"""Agreement of judge and people: the confusion matrix at the gate, kappa over the scale, AUROC and ranks.
 
 Here *positive* means: fails the gate. People are taken to be right, the judge is what is examined.
 """
@@ -105,8 +105,8 @@ class Confusion:
         return Estimate(value, (max(-1.0, min(value, centre - half)), min(1.0, max(value, centre + half))))
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 def _kappa(cells: Sequence[Sequence[float]]) -> float | None:
@@ -167,10 +167,10 @@ def weighted_kappa(
     steps = [tuple(math.floor((score - low) / step + 0.5 + 1e-9) for score in pair) for pair in pairs]
     if not steps:
         return None
-    ours, theirs = Counter(one for one, _ in steps), Counter(other for _, other in steps)
-    seen = math.fsum(abs(one - other) ** power for one, other in steps) / len(steps)
+    ours, theirs = Counter(our_step for our_step, _ in steps), Counter(their_step for _, their_step in steps)
+    seen = math.fsum(abs(our_step - their_step) ** power for our_step, their_step in steps) / len(steps)
     by_chance = math.fsum(
-        n * m * abs(one - other) ** power for one, n in ours.items() for other, m in theirs.items()
+        n * m * abs(our_step - their_step) ** power for our_step, n in ours.items() for their_step, m in theirs.items()
     ) / (len(steps) ** 2)
     return None if not by_chance else 1 - seen / by_chance
 
@@ -180,7 +180,7 @@ def weighted_kappa(
 
 def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
     """Correlation of ranks, ties with their mean rank: -1 to 1; None where one side says the same of all answers."""
-    ours, theirs = [one for one, _ in pairs], [other for _, other in pairs]
+    ours, theirs = [our_score for our_score, _ in pairs], [their_score for _, their_score in pairs]
     if len(set(ours)) < 2 or len(set(theirs)) < 2:
         return None
     return max(-1.0, min(1.0, correlation(_ranks(ours), _ranks(theirs))))
@@ -188,14 +188,14 @@ def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 def _ranks(values: Sequence[float]) -> list[float]:
     """1-based ranks, equal values with the mean of theirs."""
-    found = [0.0] * len(values)
+    ranks = [0.0] * len(values)
     before = 0
     for _, group in groupby(sorted(range(len(values)), key=values.__getitem__), key=values.__getitem__):
         tied = list(group)
         for position in tied:
-            found[position] = before + (len(tied) + 1) / 2
+            ranks[position] = before + (len(tied) + 1) / 2
         before += len(tied)
-    return found
+    return ranks
 
 
 def auroc(pairs: Sequence[LabelPair]) -> Estimate | None:

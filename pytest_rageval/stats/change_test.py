@@ -22,7 +22,7 @@ def change_p(differences: Sequence[float]) -> float | None:
     direction seen, the one-sided p is half of this.
     """
     by_signs = sign_flip_p(differences)
-    if by_signs is None or len({abs(one) for one in differences if one}) < 2:
+    if by_signs is None or len({abs(difference) for difference in differences if difference}) < 2:
         return by_signs
     return max(by_signs, _skewed_t_p(differences))
 
@@ -34,7 +34,7 @@ def _skewed_t_p(differences: Sequence[float]) -> float:
     """
     n = len(differences)
     mean = math.fsum(differences) / n
-    offsets = [one - mean for one in differences]
+    offsets = [difference - mean for difference in differences]
     variance = math.fsum([offset * offset for offset in offsets]) / n
     if n < _FEWEST_FOR_SKEWNESS or variance <= 0:
         return 0.0

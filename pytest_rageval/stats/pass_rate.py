@@ -1,4 +1,4 @@
-"""How many answers really pass? The judge's share over many, corrected by what people said of a few."""
+"""Pass rates with intervals: a judge's share over many answers, corrected by people's labels of a few."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def paired_difference(more: int, less: int, n: int) -> Centred:
 
 
 def share(values: Sequence[float]) -> Centred:
-    """The same for a mean of values from 0 to 1, at most as wide as if each were 0 or 1.
+    """The interval's parts for a mean of values from 0 to 1, at most as wide as if each were 0 or 1.
 
     Source: Agresti and Coull 1998, who count two more of either kind.
     """

@@ -1,4 +1,4 @@
-"""How small a change could so many cases have shown? The power of the paired tests, turned around."""
+"""The smallest change that the paired tests show with power 0.8, for a mean and for a share of cases."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ def detectable_mean(differences: Sequence[float], widest: float) -> float | None
     if n - differences.count(0) < FEWEST:
         return None
     mean = math.fsum(differences) / n
-    deviation = math.sqrt(math.fsum([(one - mean) * (one - mean) for one in differences]) / (n - 1))
-    found = (_student(_Z_LEVEL, n - 1) + _student(_Z_POWER, n - 1)) * deviation / math.sqrt(n)
-    return found if 0 < found <= widest else None
+    deviation = math.sqrt(
+        math.fsum([(difference - mean) * (difference - mean) for difference in differences]) / (n - 1)
+    )
+    change = (_student(_Z_LEVEL, n - 1) + _student(_Z_POWER, n - 1)) * deviation / math.sqrt(n)
+    return change if 0 < change <= widest else None
 
 
 @lru_cache(maxsize=256)
 def detectable_share(n: int, changed: int) -> float | None:
-    """The same for a share of n cases of which `changed` differ between the runs, one way or the other.
+    """The smallest drop of a share that n cases, of which `changed` differ between the runs, show at that power.
 
     Beside the drop, as many cases are taken to change as did; where a drop needs more, they all change for the worse.
     So even a run in which nothing changed says something. None for fewer than six cases. Source: the unconditional

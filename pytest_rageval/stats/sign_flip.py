@@ -1,4 +1,4 @@
-"""Could a change between two runs be chance? Sign-flip tests of paired differences, exact where that is affordable."""
+"""Sign-flip tests of paired differences, exact where that is affordable, and p values adjusted for their number."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def sign_flip_p(differences: Iterable[float]) -> float | None:
     equal size make it McNemar's exact test. Only beyond what can be counted, it is the limit for many differences.
     Source: Fisher 1935, section 21; Good 2005, chapter 3.
     """
-    found = Counter(differences)
-    if not found:
+    counts = Counter(differences)
+    if not counts:
         return None
-    steps = _steps(found)
+    steps = _steps(counts)
     rises, falls = (sum(step * n for step, n in steps if step * sign > 0) for sign in (1, -1))
     bound = min(rises, -falls)
     if rises == -falls:
@@ -55,13 +55,13 @@ def adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
 
     Source: Benjamini and Hochberg 1995.
     """
-    found: dict[str, float] = {}
+    adjusted_p: dict[str, float] = {}
     least = 1.0
-    ascending = sorted(p_values.items(), key=lambda one: one[1])
+    ascending = sorted(p_values.items(), key=lambda item: item[1])
     for rank, (name, p) in reversed(list(enumerate(ascending, start=1))):
         least = min(least, p * len(p_values) / rank)
-        found[name] = least
-    return found
+        adjusted_p[name] = least
+    return adjusted_p
 
 
 def binomial_tail(n: int, k: int) -> float:
@@ -122,9 +122,9 @@ def _limit(sizes: Mapping[int, int], excess: int) -> float:
     descending = reversed(list(_ascending(sizes)))
     sums = [0]
     for size in islice(descending, LARGEST):
-        sums = [one + sign * size for one in sums for sign in (1, -1)]
+        sums = [total + sign * size for total in sums for sign in (1, -1)]
     spread = math.sqrt(2 * sum(size * size for size in descending))
-    tails = (math.erfc((abs(excess) - 1 - one) / spread) / 2 for one in sums)
+    tails = (math.erfc((abs(excess) - 1 - total) / spread) / 2 for total in sums)
     return math.fsum(tails) / len(sums)
 
 

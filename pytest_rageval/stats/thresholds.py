@@ -1,4 +1,4 @@
-"""Which limit would serve best? Chosen on some of the answers, and held against the present one on the others."""
+"""The limit that serves best, chosen by cross-validation and compared with the present one on held-out answers."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def best_threshold(
     good, bad = sum(pair.passes for pair in pairs), sum(not pair.passes for pair in pairs)
     if min(good, bad) < FEWEST:
         return f"too few labels: {good} pass and {bad} fail, at least {FEWEST} of each are needed"
-    whole = _best(pairs, scale, present, aim)
-    if whole is None:
+    best = _best(pairs, scale, present, aim)
+    if best is None:
         return "the judge gives all answers much the same score"
     decided: list[tuple[LabelPair, bool]] = []
     limits: list[float] = []
     for chosen_on, left_out in _folds(pairs):
-        found = _best(chosen_on, scale, present, aim)
-        limit = present if found is None else found.limit
+        choice = _best(chosen_on, scale, present, aim)
+        limit = present if choice is None else choice.limit
         limits.append(limit)
         decided += [(pair, pair.score >= limit) for pair in left_out]
     held_out = Confusion.of((judge, pair.passes) for pair, judge in decided)
@@ -80,14 +80,14 @@ def best_threshold(
     after, before = _reached(held_out, aim), _reached(now, aim)
     return Threshold(
         aim=aim,
-        limit=whole.limit,
-        value=whole.value,
+        limit=best.limit,
+        value=best.value,
         held_out=after,
         present=before,
         gain=after - before,
         gain_interval=_gain_interval(decided, holds, aim),
         chosen=(min(limits), max(limits)),
-        is_present=whole.limit == present,
+        is_present=best.limit == present,
     )
 
 
@@ -110,7 +110,7 @@ def _best(pairs: Sequence[LabelPair], scale: Interval, present: float, aim: Aim)
     """
     good = sorted(pair.score for pair in pairs if pair.passes)
     bad = sorted(pair.score for pair in pairs if not pair.passes)
-    found: tuple[float, float, _Choice] | None = None
+    best: tuple[float, float, _Choice] | None = None
     by_parting = groupby(_limits(scale), key=lambda limit: (bisect_left(good, limit), bisect_left(bad, limit)))
     for (false_alarms, caught), group in by_parting:
         if not 0 < false_alarms + caught < len(pairs):
@@ -119,9 +119,9 @@ def _best(pairs: Sequence[LabelPair], scale: Interval, present: float, aim: Aim)
         limit = present if alike[0] <= present <= alike[-1] else alike[(len(alike) - 1) // 2]
         value = _reached(Confusion(caught, false_alarms, len(bad) - caught, len(good) - false_alarms), aim)
         ranked = (round(value, 12), -abs(limit - present), _Choice(limit, value))
-        if found is None or ranked[:2] > found[:2]:
-            found = ranked
-    return found[2] if found else None
+        if best is None or ranked[:2] > best[:2]:
+            best = ranked
+    return best[2] if best else None
 
 
 def _limits(scale: Interval) -> Iterator[float]:
@@ -146,7 +146,7 @@ def _folds(pairs: Sequence[LabelPair]) -> Iterator[tuple[list[LabelPair], list[L
 
 def _gain_interval(decided: Sequence[tuple[LabelPair, bool]], holds: Callable[[float], bool], aim: Aim) -> Interval:
     """Over all answers, or, for Youden's J, over each kind by itself and then added up."""
-    kinds = [[one for one in decided if one[0].passes is kind] for kind in (True, False)]
+    kinds = [[answer for answer in decided if answer[0].passes is kind] for kind in (True, False)]
     groups = kinds if aim == "youden" else [list(decided)]
     parts = []
     for group in groups:

@@ -20,6 +20,7 @@ from pytest_rageval.io.json_limits import limits_broken
 from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, bad, found, wrong
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
 from pytest_rageval.targets.values import Wrong, plain_json, shown_value
 
@@ -100,7 +101,7 @@ def _or_target_error(read: Callable[[], Answer], where: str) -> Answer:
     except Unsound as unsound:
         first, *others = unsound.findings.kept
         subject = "" if first.path else "the response "
-        more = f" (and {len(others) + unsound.findings.more} more)" if others else ""
+        more = f" ({and_more(len(others) + unsound.findings.more)})" if others else ""
         raise TargetError("invalid_response", f"{where}: {subject}{first}{more}") from None
 
 

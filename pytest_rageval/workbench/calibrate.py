@@ -1,4 +1,4 @@
-"""How far can a judge be trusted in place of people? All figures of one comparison, and what they leave open."""
+"""Calibration of a judge against people's labels: agreement, thresholds, pass rates and notes on their limits."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ class Calibration:
         def apart(case: Case) -> float:
             return abs(case.score - (self.gate.threshold if case.human is None else case.human))
 
-        found = [case for case in self.cases if self.gate.holds(case.score) is not case.passes]
-        return sorted(found, key=lambda case: (-apart(case), case.id))
+        cases = [case for case in self.cases if self.gate.holds(case.score) is not case.passes]
+        return sorted(cases, key=lambda case: (-apart(case), case.id))
 
     def as_mapping(self) -> dict[str, Any]:
         """Everything but texts, as plain values that JSON can hold; None where there is no figure."""
@@ -142,7 +142,7 @@ class Calibration:
             "auroc": _estimate(self.auroc),
             "confusion": {name: getattr(confusion, name) for name in ("tp", "fp", "fn", "tn")}
             | {name: getattr(confusion, name) for name in ("precision", "recall", "specificity", "youden")},
-            "thresholds": {aim: _threshold(found) for aim, found in self.thresholds.items()},
+            "thresholds": {aim: _threshold(threshold) for aim, threshold in self.thresholds.items()},
             "pass_rate": {
                 "by_people": _estimate(self.human_rate),
                 "by_judge": _estimate(self.judge_rate),
@@ -168,18 +168,18 @@ class Calibration:
         }
 
 
-def _estimate(found: Estimate | None) -> dict[str, Any] | None:
-    if found is None:
+def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
+    if estimate is None:
         return None
-    return {"value": found.value, "interval": None if found.interval is None else list(found.interval)}
+    return {"value": estimate.value, "interval": None if estimate.interval is None else list(estimate.interval)}
 
 
-def _threshold(found: Threshold | str) -> dict[str, Any]:
-    if isinstance(found, str):
-        return {"limit": None, "reason": found}
-    values = {one.name: getattr(found, one.name) for one in fields(found) if one.name != "aim"}
+def _threshold(threshold: Threshold | str) -> dict[str, Any]:
+    if isinstance(threshold, str):
+        return {"limit": None, "reason": threshold}
+    values = {field.name: getattr(threshold, field.name) for field in fields(threshold) if field.name != "aim"}
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-    return plain | {"is_clearly_better": found.is_clearly_better}
+    return plain | {"is_clearly_better": threshold.is_clearly_better}
 
 
 # ── computing ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,25 +194,25 @@ def calibrate(
     """
     assert gate.measure is not None
     scale = gate.measure.metric.scale
-    cases = tuple(_case(one, one.score, gate) for one in judged if one.score is not None)
+    cases = tuple(_case(label, label.score, gate) for label in judged if label.score is not None)
     pairs = [LabelPair(case.passes, case.score) for case in cases]
     decided = [(gate.holds(case.score), case.passes) for case in cases]
     scored = [(case.human, case.score) for case in cases if case.human is not None]
     people, judge = [human for _, human in decided], [judge for judge, _ in decided]
-    failed = [one for one in judged if one.error is not None]
-    models = tuple(sorted({one.model for one in judged if one.model}))
+    failed = [label for label in judged if label.error is not None]
+    models = tuple(sorted({label.model for label in judged if label.model}))
     return Calibration(
         metric=gate.measure.name,
         scale=scale,
         gate=gate,
         models=models,
-        heuristic=any(one.heuristic for one in judged),
-        prompt_versions=tuple(sorted({one.prompt_version for one in judged if one.prompt_version})),
+        heuristic=any(label.heuristic for label in judged),
+        prompt_versions=tuple(sorted({label.prompt_version for label in judged if label.prompt_version})),
         labelled=len(judged),
         cases=cases,
-        unscored=_counted(one.why_not or "" for one in judged if one.score is None and one.error is None),
-        errors=_counted(one.error or "" for one in failed),
-        messages=tuple(dict.fromkeys(one.why_not or "" for one in failed)),
+        unscored=_counted(label.why_not or "" for label in judged if label.score is None and label.error is None),
+        errors=_counted(label.error or "" for label in failed),
+        messages=tuple(dict.fromkeys(label.why_not or "" for label in failed)),
         confusion=Confusion.of(decided),
         linear_kappa=weighted_kappa(scored, scale),
         quadratic_kappa=weighted_kappa(scored, scale, squared=True),
@@ -233,13 +233,15 @@ def calibrate(
     )
 
 
-def _case(one: JudgedLabel, score: float, gate: Gate) -> Case:
-    passes = one.label.passes
+def _case(judged: JudgedLabel, score: float, gate: Gate) -> Case:
+    passes = judged.label.passes
     if passes is None:
-        assert one.human is not None  # every label has one of the two
-        passes = gate.holds(one.human)
-    label = one.label
-    return Case(label.id, str(label.source), passes, one.human, score, one.question, one.answer, one.reasoning)
+        assert judged.human is not None  # every label has one of the two
+        passes = gate.holds(judged.human)
+    label = judged.label
+    return Case(
+        label.id, str(label.source), passes, judged.human, score, judged.question, judged.answer, judged.reasoning
+    )
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
@@ -269,11 +271,11 @@ def _notes(
     torn = sum(case.human is not None and gate.holds(case.human) is not case.passes for case in cases)
     if torn:
         yield f"{torn} labels have a human_score on the other side of {gate} than their human_pass, which counts"
-    brought = sum(one.model is None and one.score is not None for one in judged)
+    brought = sum(label.model is None and label.score is not None for label in judged)
     if len(models) > 1 or (models and brought):
         names = [*models, *(["scores that came with the labels"] if brought else [])]
         yield f"several judges are mixed here, and no figure is that of one of them: {', '.join(names)}"
-    if len({one.prompt_version for one in judged if one.prompt_version}) > 1:
+    if len({label.prompt_version for label in judged if label.prompt_version}) > 1:
         yield f"scores by several versions of the rubric {rubric} are mixed here"
     if unlabelled is None:
         return
@@ -298,6 +300,6 @@ def unlabelled_of(run: StoredRun, gate: Gate, labelled: Iterable[str]) -> Unlabe
             if record["judge"]:
                 models.add(record["judge"]["model"])
     keys = set(labelled) & passing.keys()
-    shares = [sum(found) / len(found) for key, found in passing.items() if found and key not in keys]
-    without = sum(not found for key, found in passing.items() if key not in keys)
+    shares = [sum(passes) / len(passes) for key, passes in passing.items() if passes and key not in keys]
+    without = sum(not passes for key, passes in passing.items() if key not in keys)
     return Unlabelled(run.run_id, tuple(shares), without, len(keys), frozenset(models))

@@ -67,8 +67,8 @@ def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> 
             report.add(row.line, 1, f"more than {MOST_LABELS:,} labels; the rest was not read")
             break
         label = _label(row, path, scale, report)
-        if label is not None and (known := labels.setdefault(label.id, label)) is not label:
-            where = f"is labelled twice, first at line {known.source.line}; keep one label for each answer"
+        if label is not None and (earlier_label := labels.setdefault(label.id, label)) is not label:
+            where = f"is labelled twice, first at line {earlier_label.source.line}; keep one label for each answer"
             report.add(row.line, 1, f"{quoted(label.id)} {where}")
     if not labels and not len(report):
         report.add_whole("holds no labels")
@@ -105,21 +105,21 @@ def _label(row: JsonRow | CsvRow, path: Path, scale: tuple[float, float], report
 
 def _lacking(record: Mapping[str, Json]) -> list[str]:
     """What a record must have besides, as ends of a message."""
-    said = []
+    problems = []
     if "human_score" not in record and "human_pass" not in record:
-        said.append("neither human_score nor human_pass is given; label the answer, or leave its line out")
+        problems.append("neither human_score nor human_pass is given; label the answer, or leave its line out")
     if "case_key" in record:
-        given = [key for key in ("question", "answer", "contexts") if key in record]
-        if given:
-            said.append(f"{given[0]} stands beside case_key; the run has it already, so leave it out")
-        return said
+        keys = [key for key in ("question", "answer", "contexts") if key in record]
+        if keys:
+            problems.append(f"{keys[0]} stands beside case_key; the run has it already, so leave it out")
+        return problems
     if "id" not in record:
-        said.append("id is missing; or name a case of a run by case_key")
+        problems.append("id is missing; or name a case of a run by case_key")
     if "run" in record:
-        said.append("case_key is missing: which case of the run is meant?")
+        problems.append("case_key is missing: which case of the run is meant?")
     elif "judge_score" not in record and not {"question", "answer"} <= record.keys():
-        said.append("question and answer are both needed to be judged; or give judge_score")
-    return said
+        problems.append("question and answer are both needed to be judged; or give judge_score")
+    return problems
 
 
 # ── one line ──────────────────────────────────────────────────────────────────────────────────────────────────

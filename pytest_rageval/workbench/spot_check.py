@@ -1,4 +1,4 @@
-"""Does a second judge agree? Some of a run's answers judged once more, score by score against the first judgement."""
+"""Spot check: some of a run's answers judged by a second judge, compared with the first score by score."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ class SpotCheck:
 
     @property
     def by_rubric(self) -> dict[str, dict[str, Any]]:
-        found: dict[str, list[JudgementPair]] = {}
+        pairs_by_rubric: dict[str, list[JudgementPair]] = {}
         for pair in self.pairs:
-            found.setdefault(pair.rubric, []).append(pair)
-        return {rubric: _counted(pairs) for rubric, pairs in sorted(found.items())}
+            pairs_by_rubric.setdefault(pair.rubric, []).append(pair)
+        return {rubric: _counted(pairs) for rubric, pairs in sorted(pairs_by_rubric.items())}
 
     def in_short(self) -> dict[str, Any]:
         """What stands under aggregate_metrics."""
@@ -122,18 +122,18 @@ def check_by_second_judge(
     if not lines:
         raise SettingsError(f"run {run.run_id} has no judgements to check; `rageval judge {run.run_id}` makes some")
     check = _Second(run, second, judge)
-    came = list(at_once(check.ask, lines, second.settings.concurrency, close=judge.aclose, watch=watch))
+    replies = list(at_once(check.ask, lines, second.settings.concurrency, close=judge.aclose, watch=watch))
     pairs: list[JudgementPair] = []
-    for line, said in zip(lines, came, strict=True):
+    for line, judgements in zip(lines, replies, strict=True):
         observed = observed_of(line, run.config)
-        if said is not None and isinstance(observed, Observation):
-            pairs += _pairs(line, observed, said, first)
+        if judgements is not None and isinstance(observed, Observation):
+            pairs += _pairs(line, observed, judgements, first)
     compared = {(pair.case_key, pair.trial) for pair in pairs}
     if not compared:
         why = check.problem or "it gives none of the scores that the run has"
         raise SettingsError(f"judge {judge.model!r} cannot be compared with the run's: {printable(why)}")
-    models = {one["model"] for line in lines for one in line["judgements"].values()}
-    failed = sum(said is None for said in came)
+    models = {judgement["model"] for line in lines for judgement in line["judgements"].values()}
+    failed = sum(judgements is None for judgements in replies)
     return SpotCheck(", ".join(sorted(models)), judge.model, len(compared), failed, tuple(pairs), check.problem)
 
 
@@ -183,9 +183,9 @@ class _Second:
             return None
 
 
-def _pairs(line: Line, obs: Observation, said: Mapping[str, Judgement], plan: Plan) -> Iterator[JudgementPair]:
+def _pairs(line: Line, obs: Observation, judgements: Mapping[str, Judgement], plan: Plan) -> Iterator[JudgementPair]:
     for rubric, before in obs.judgements.items():
-        now = said.get(rubric)
+        now = judgements.get(rubric)
         for name in sorted(before.scores.keys() & now.scores.keys()) if now is not None else ():
             assert now is not None
             shares = _share(before, name), _share(now, name)
@@ -198,12 +198,12 @@ def _share(judgement: Judgement, name: str) -> float:
     return (judgement.scores[name] - low) / (high - low)
 
 
-def _between(name: str, one: float, other: float, obs: Observation, plan: Plan) -> str | None:
+def _between(name: str, first_share: float, second_share: float, obs: Observation, plan: Plan) -> str | None:
     """The gate that only one of the two passes."""
     for gate in plan.case_gates:
         if gate.measure is None or gate.measure.metric.name != name or not applies(gate, obs):
             continue
         low, high = gate.measure.metric.scale
-        if gate.holds(low + one * (high - low)) != gate.holds(low + other * (high - low)):
+        if gate.holds(low + first_share * (high - low)) != gate.holds(low + second_share * (high - low)):
             return str(gate)
     return None

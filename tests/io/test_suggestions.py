@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.io.suggestions import and_more, did_you_mean, listed, suggestion
+from pytest_rageval.io.suggestions import KEY_CUTOFF, and_more, did_you_mean, listed, suggestion
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,13 @@ from pytest_rageval.io.suggestions import and_more, did_you_mean, listed, sugges
 )
 def test_the_known_name_that_was_probably_meant(name: str, meant: str | None):
     assert suggestion(name, ["mrr", "gold.rel_path"]) == meant
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("qestion", "question"), ("context", "contexts"), ("session", None), ("notes", None)]
+)
+def test_a_key_of_another_meaning_is_no_mistyped_one(key: str, meant: str | None):
+    assert suggestion(key, ["question", "contexts"], cutoff=KEY_CUTOFF) == meant
 
 
 def test_of_names_that_differ_in_case_the_one_written_more_alike_is_meant():

@@ -1,4 +1,4 @@
-"""`rageval cases`: are the case files sound, what is in them, and what may stand in them?"""
+"""`rageval cases`: check case files, count their cases, print the JSON Schema of a case."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def _load(paths: Sequence[Path]) -> list[CaseFile]:
     """The case files among the paths, or of the project; references and answers are not case files themselves."""
     here = find_root(Path.cwd())
     if not paths:
-        found = find_case_files(here, case_globs(here))
-        if not found:
+        files = find_case_files(here, case_globs(here))
+        if not files:
             raise click.UsageError(f"no case files here; looked for {', '.join(case_globs(here))}")
     else:
-        found = list(dict.fromkeys(file for path in paths for file in _files_at(path)))
-        if not found:
+        files = list(dict.fromkeys(file for path in paths for file in _files_at(path)))
+        if not files:
             raise click.UsageError("no case files there")
-    return [load_file(path, here) for path in found]
+    return [load_file(path, here) for path in files]
 
 
 def _files_at(path: Path) -> Iterable[Path]:

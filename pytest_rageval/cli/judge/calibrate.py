@@ -1,4 +1,4 @@
-"""`rageval calibrate`: how far can a judge be trusted in place of people?"""
+"""`rageval calibrate`: compare a judge's scores with people's labels of the same answers."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def calibrate(
     how, gate = _examination(settings, root, rubric, written)
     rows = read_labels(labels, how.rubric.scale, settings.max_line_bytes)
     open_run = partial(open_stored_run, project.reports, baseline=project.baseline_file)
-    found = observations_of(rows, open_run, run)
+    observations = observations_of(rows, open_run, run)
     more = _unlabelled(open_run, unlabelled, gate, rows, run) if unlabelled is not None else None
-    judged = _judged(_Asked(settings, root, is_named=spec is not None), rows, found, how)
+    judged = _judged(_Asked(settings, root, is_named=spec is not None), rows, observations, how)
     result = compare(judged, gate, rubric, more)
     show_texts = not settings.redact
     if html is not None:
@@ -112,9 +112,9 @@ def _write(path: Path, text: str) -> None:
 def _examination(settings: Settings, root: Path, rubric: str, written: str | None) -> tuple[Examination, Gate]:
     """What is judged, and the gate; a SettingsError where either is not one that labels can be held against."""
     registry = load_registry()
-    known = [metric.name for metric in registry if metric.rubrics == (metric.name,) and metric.better == "higher"]
-    if rubric not in known:
-        raise SettingsError(f"--rubric {printable(rubric)!r}: labels are compared by one of {', '.join(known)}")
+    names = [metric.name for metric in registry if metric.rubrics == (metric.name,) and metric.better == "higher"]
+    if rubric not in names:
+        raise SettingsError(f"--rubric {printable(rubric)!r}: labels are compared by one of {', '.join(names)}")
     own: Mapping[str, Rubric] = (
         {} if settings.rubrics is None else check_rubrics(root / settings.rubrics, settings.rubrics)
     )
@@ -133,8 +133,8 @@ def _gate(settings: Settings, registry: Registry, rubric: str, written: str | No
         if gate.when or gate.off or gate.scope == "run":
             raise SettingsError(f"--gate {written!r}: write METRIC >= LIMIT, without 'run', 'when' and 'off'")
         return gate
-    sources = [("gates.case", one) for one in settings.gates.case]
-    sources += [(f"metric {rubric}", one) for one in registry[rubric].gates]
+    sources = [("gates.case", text) for text in settings.gates.case]
+    sources += [(f"metric {rubric}", text) for text in registry[rubric].gates]
     for place, text in sources:
         gate = resolve(parse_gate(text, place), registry, settings.k)
         if gate.name == rubric and not gate.when and not gate.off:
@@ -143,10 +143,10 @@ def _gate(settings: Settings, registry: Registry, rubric: str, written: str | No
 
 
 def _unlabelled(
-    open_run: Callable[[str], StoredRun], wanted: str, gate: Gate, labels: Sequence[Label], run: str | None
+    open_run: Callable[[str], StoredRun], unlabelled_run: str, gate: Gate, labels: Sequence[Label], run: str | None
 ) -> Unlabelled:
     """The run's cases that are not labelled: those that are count there."""
-    stored = open_run(wanted)
+    stored = open_run(unlabelled_run)
     of_run = [(label.run or run, label.case_key) for label in labels if label.case_key is not None]
     folders = {name: open_run(name).path.resolve() for name, _ in of_run if name is not None}
     here = stored.path.resolve()
@@ -190,18 +190,20 @@ class _Asked:
                 click.echo(printable(note), err=True)
 
 
-def _judged(asked: _Asked, labels: Sequence[Label], found: Mapping[str, Found], how: Examination) -> list[JudgedLabel]:
+def _judged(
+    asked: _Asked, labels: Sequence[Label], observations: Mapping[str, Found], how: Examination
+) -> list[JudgedLabel]:
     """All labels with the judge's scores, in their order; only those are judged whose score is not recorded."""
-    recorded = found if not asked.is_named else {}
-    known = as_recorded(labels, recorded, how)
-    rest = [label for label in labels if label.id not in known]
+    recorded = observations if not asked.is_named else {}
+    judged = as_recorded(labels, recorded, how)
+    rest = [label for label in labels if label.id not in judged]
     if rest:
         judge = asked.judge()
         if how.rubric.name not in judge.rubrics:
             raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
         with asked.cached(judge) as cached:
-            known |= asyncio.run(_asking(asked, judge, cached, rest, found, how))
-    return [known[label.id] for label in labels]
+            judged |= asyncio.run(_asking(asked, judge, cached, rest, observations, how))
+    return [judged[label.id] for label in labels]
 
 
 async def _asking(
@@ -209,7 +211,7 @@ async def _asking(
     judge: Judge,
     cached: CachedJudge,
     labels: Sequence[Label],
-    found: Mapping[str, Found],
+    observations: Mapping[str, Found],
     how: Examination,
 ) -> dict[str, JudgedLabel]:
     try:
@@ -219,7 +221,7 @@ async def _asking(
         if check is not None and not is_replay and (problem := await check()) is not None:
             raise SettingsError(f"judge {judge.model!r}: {problem}")
         with _progress(len(labels)) as tell:
-            return await judge_labels(labels, cached, found, how, tell=tell)
+            return await judge_labels(labels, cached, observations, how, tell=tell)
     finally:
         await judge.aclose()
 

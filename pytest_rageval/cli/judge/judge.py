@@ -59,27 +59,27 @@ def judge(
         raise click.UsageError("--spot-check-n and --second-judge go with --spot-check")
     if is_spot_check and (metrics or claim_level):
         raise click.UsageError("--spot-check compares what was judged; leave --metrics and --claim-level out")
-    told = {NAMED[name]: value for name, value in judging.items() if value is not None}
+    overrides = {NAMED[name]: value for name, value in judging.items() if value is not None}
     options = {"judge_cache": cache_mode, "max_cost": max_cost}
-    at = opened(run, reports=reports, baseline=baseline, **options, **_settings_among(told))
+    at = opened(run, reports=reports, baseline=baseline, **options, **_settings_among(overrides))
     check_observed(at.run)
     if is_spot_check:
-        _spot_check(at, told, second_judge, spot_check_n)
+        _spot_check(at, overrides, second_judge, spot_check_n)
     else:
         names = (*names_of(metrics), *(["claim_support"] if claim_level else []))
-        _judge_again(at, _judging(at, told, told.get("judge")), names, is_named="judge" in told)
+        _judge_again(at, _judging(at, overrides, overrides.get("judge")), names, is_named="judge" in overrides)
 
 
-def _settings_among(told: dict[str, str]) -> dict[str, str]:
+def _settings_among(overrides: dict[str, str]) -> dict[str, str]:
     """Those that are options of a run as well; the others are keys of the table alone."""
-    known = {option.field for option in OPTIONS}
-    return {name: value for name, value in told.items() if name in known}
+    fields = {option.field for option in OPTIONS}
+    return {name: value for name, value in overrides.items() if name in fields}
 
 
-def _judging(at: Opened, told: dict[str, str], spec: str | None) -> dict[str, Any]:
+def _judging(at: Opened, overrides: dict[str, str], spec: str | None) -> dict[str, Any]:
     """The settings that replace those of the run; another judge takes the project's server, where it names none."""
     server = {} if spec is None else {"judge": spec, "judge_base_url": at.settings.judge_base_url}
-    return {"retrieval_only": False, **told, **server}
+    return {"retrieval_only": False, **overrides, **server}
 
 
 def _judge_again(at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], *, is_named: bool) -> None:
@@ -103,13 +103,15 @@ def _judge_again(at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], 
     end(finished, plan)
 
 
-def _spot_check(at: Opened, told: dict[str, str], second_judge: str | None, n: int | None) -> None:
-    if second_judge is None and "rubrics" not in told:
+def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:
+    if second_judge is None and "rubrics" not in overrides:
         raise click.UsageError("--spot-check needs a second opinion: --second-judge SPEC, or --rubrics DIR")
     first = plan_again(at.run, at.settings, at.root)
-    second = plan_again(at.run, at.settings, at.root, judging=_judging(at, told, second_judge or told.get("judge")))
+    second = plan_again(
+        at.run, at.settings, at.root, judging=_judging(at, overrides, second_judge or overrides.get("judge"))
+    )
     with _judge_at_hand(second, at) as judge:
-        if second_judge is None and "judge" not in told:
+        if second_judge is None and "judge" not in overrides:
             check_judge_of(at.run, judge)
         with Progress("judged") as watch, _left_as_it_was(at):
             spot_check(at, first, second, judge, n, watch)
@@ -163,6 +165,6 @@ def _left_as_it_was(at: Opened) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        said = f"interrupted: run {at.run.run_id} is as it was; what was judged is in the judge cache"
-        click.echo(said, err=True)
+        message = f"interrupted: run {at.run.run_id} is as it was; what was judged is in the judge cache"
+        click.echo(message, err=True)
         sys.exit(130)

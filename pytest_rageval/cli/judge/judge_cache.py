@@ -1,4 +1,4 @@
-"""`rageval judge-cache`: what do the stored judgements hold, how do they travel, and how do they go?"""
+"""`rageval judge-cache`: count, export, import and prune stored judgements."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
 
     What is there already stays, unless --replace is given. A missing cache is begun.
     """
-    found: list[Entry] = []
+    entries: list[Entry] = []
     problems: list[str] = []
     try:
         with file.open("rb") as lines:
@@ -94,15 +94,16 @@ def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
                 if isinstance(read, BadLine):
                     problems.append(f"{_shown(file)}:{number}: {read}")
                 else:
-                    found.append(read)
+                    entries.append(read)
     except OSError as error:
         raise SettingsError(f"{_shown(file)}: cannot be read: {error.strerror}") from None
     if problems:
         raise RagevalError(*_bounded(problems), "nothing is imported")
     with opened(_path(cache), create=True) as connection:
-        counts = add(connection, found, replace=replace)
+        counts = add(connection, entries, replace=replace)
     click.echo(
-        f"read {_many(len(found))}: {counts.added:,} added, {counts.replaced:,} replaced, {counts.kept:,} there already"
+        f"read {_many(len(entries))}: {counts.added:,} added, {counts.replaced:,} replaced, "
+        f"{counts.kept:,} there already"
     )
 
 
@@ -121,9 +122,9 @@ def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric
         before = sum(group.entries for group in held(connection))
         gone = prune(connection, older_than_days=older_than, model=model, rubric=rubric, dry_run=dry_run)
     number = sum(group.entries for group in gone)
-    said = "would remove" if dry_run else "removed"
+    verb = "would remove" if dry_run else "removed"
     size = "" if dry_run or not gone else f"; {file_size(_size(path))} are left"
-    click.echo(f"{_shown(path)}: {said} {number:,} of {_many(before)}{size}")
+    click.echo(f"{_shown(path)}: {verb} {number:,} of {_many(before)}{size}")
     _echo_groups(gone)
 
 

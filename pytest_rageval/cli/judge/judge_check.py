@@ -43,7 +43,7 @@ def judge_check(spec: str | None, judge_base_url: str | None, as_json: bool) -> 
         click.echo(json.dumps(_as_json(judge, verdicts, conclusion), ensure_ascii=False, indent=2))
     else:
         click.echo("\n".join((*_table(verdicts), "", *conclusion)))
-    raise SystemExit(0 if all(one.passed for one in verdicts) else 1)
+    raise SystemExit(0 if all(verdict.passed for verdict in verdicts) else 1)
 
 
 def _judge(settings: Settings, root: Path) -> Judge:
@@ -69,27 +69,30 @@ async def _verdicts(judge: Judge, wordings: Mapping[str, Rubric]) -> list[Verdic
 
 def _table(verdicts: Sequence[Verdict]) -> Iterator[str]:
     rows = [("", "rubric", "canary", "expected", "came")]
-    rows += [("✓" if one.passed else "✗", one.rubric, one.canary, _band(one), _came(one)) for one in verdicts]
+    rows += [
+        ("✓" if verdict.passed else "✗", verdict.rubric, verdict.canary, _band(verdict), _came(verdict))
+        for verdict in verdicts
+    ]
     yield from aligned(rows, to_the_left=True)
-    for error in dict.fromkeys(one.error for one in verdicts if one.error is not None):
+    for error in dict.fromkeys(verdict.error for verdict in verdicts if verdict.error is not None):
         yield f"error: {error}"
 
 
 def _conclusion(model: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """What the judge can be trusted with and what not, one line each."""
     by_rubric: dict[str, list[Verdict]] = {}
-    for one in verdicts:
-        by_rubric.setdefault(one.rubric, []).append(one)
-    if trusted := [rubric for rubric, ones in by_rubric.items() if all(one.passed for one in ones)]:
+    for verdict in verdicts:
+        by_rubric.setdefault(verdict.rubric, []).append(verdict)
+    if trusted := [rubric for rubric, group in by_rubric.items() if all(verdict.passed for verdict in group)]:
         yield f"{model} can be trusted with {', '.join(trusted)}, as far as these canaries tell"
-    for rubric, ones in by_rubric.items():
-        failed = [one for one in ones if not one.passed]
-        names = ", ".join(one.canary for one in failed)
+    for rubric, group in by_rubric.items():
+        failed = [verdict for verdict in group if not verdict.passed]
+        names = ", ".join(verdict.canary for verdict in failed)
         # Where the same bad answer without the attack got its low score, it is the attack that raised it.
-        if failed and all(one.is_attack and one.score is not None for one in failed):
+        if failed and all(verdict.is_attack and verdict.score is not None for verdict in failed):
             yield f"{model} is talked into a better score for {rubric}: {names}"
         elif failed:
-            yield f"{model} cannot be trusted with {rubric}, {len(failed)} of {len(ones)} canaries failed: {names}"
+            yield f"{model} cannot be trusted with {rubric}, {len(failed)} of {len(group)} canaries failed: {names}"
 
 
 def _band(verdict: Verdict) -> str:
@@ -107,18 +110,18 @@ def _as_json(judge: Judge, verdicts: Sequence[Verdict], conclusion: Sequence[str
     return {
         "model": judge.model,
         "heuristic": judge.heuristic,
-        "passed": sum(one.passed for one in verdicts),
-        "failed": sum(not one.passed for one in verdicts),
+        "passed": sum(verdict.passed for verdict in verdicts),
+        "failed": sum(not verdict.passed for verdict in verdicts),
         "verdicts": [
             {
-                "rubric": one.rubric,
-                "canary": one.canary,
-                "expected": list(one.expected),
-                "score": one.score,
-                "error": one.error,
-                "passed": one.passed,
+                "rubric": verdict.rubric,
+                "canary": verdict.canary,
+                "expected": list(verdict.expected),
+                "score": verdict.score,
+                "error": verdict.error,
+                "passed": verdict.passed,
             }
-            for one in verdicts
+            for verdict in verdicts
         ],
         "conclusion": list(conclusion),
     }

@@ -1,4 +1,4 @@
-"""How is a spot check of a judge shown and kept? A table, the cases that disagree, a place in metrics.json."""
+"""A spot check of a judge: run it, print the scores that disagree, write it to metrics.json."""
 
 from __future__ import annotations
 
@@ -28,45 +28,45 @@ def spot_check(
     folder = RunFolder(at.run.path)
     folder.claim()
     try:
-        found = check_by_second_judge(at.run, first, second, judge, n, watch)
-        _write(at, found, first)
+        check = check_by_second_judge(at.run, first, second, judge, n, watch)
+        _write(at, check, first)
     finally:
         folder.close()
-    for line in _lines(found):
+    for line in _lines(check):
         click.echo(printable(line))
-    if found.rate > TOO_OFTEN:
-        rate = f"{found.rate:.0%}".replace("%", " %")
-        said = f"the judges disagree on {rate} of the answers: do not rely on either before people have judged some"
-        click.secho(f"WARNING: {said}", fg="yellow")
+    if check.rate > TOO_OFTEN:
+        rate = f"{check.rate:.0%}".replace("%", " %")
+        warning = f"the judges disagree on {rate} of the answers: do not rely on either before people have judged some"
+        click.secho(f"WARNING: {warning}", fg="yellow")
 
 
-def _write(at: Opened, found: SpotCheck, plan: Plan) -> None:
-    metrics = dict(at.run.finished_metrics) | {"judge_reliability": found.as_mapping()}
-    metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": found.in_short()}
+def _write(at: Opened, check: SpotCheck, plan: Plan) -> None:
+    metrics = dict(at.run.finished_metrics) | {"judge_reliability": check.as_mapping()}
+    metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": check.in_short()}
     write_json(at.run.path / "metrics.json", metrics)
     if is_last_run(metrics, at.project.reports):
         write_json(at.project.reports / "metrics.json", metrics)
     write_text(at.run.path / "summary.md", summary_markdown(metrics, at.run.config, plan.registry))
 
 
-def _lines(found: SpotCheck) -> Iterator[str]:
-    yield f"{found.first_judge} and {found.second_judge} on {found.n} answers"
+def _lines(check: SpotCheck) -> Iterator[str]:
+    yield f"{check.first_judge} and {check.second_judge} on {check.n} answers"
     rows = [["rubric", "scores", "disagree", "rate", "mean difference"]]
-    for rubric, one in found.by_rubric.items():
-        rate, difference = f"{one['disagreement_rate']:.0%}", f"{one['mean_difference']:.3f}"
-        rows.append([rubric, str(one["n"]), str(one["disagreeing"]), rate.replace("%", " %"), difference])
+    for rubric, figures in check.by_rubric.items():
+        rate, difference = f"{figures['disagreement_rate']:.0%}", f"{figures['mean_difference']:.3f}"
+        rows.append([rubric, str(figures["n"]), str(figures["disagreeing"]), rate.replace("%", " %"), difference])
     yield from aligned(rows)
     yield "scores as shares of their scale; apart by more than 0.2, or a gate between them, is a disagreement"
-    if found.failed:
-        yield f"{found.failed} answers could not be judged; the first: {found.problem}"
-    if found.disagreeing:
+    if check.failed:
+        yield f"{check.failed} answers could not be judged; the first: {check.problem}"
+    if check.disagreeing:
         yield ""
         rows = [["case", "score", "first", "second", "gate between"]]
-        for pair in found.disagreeing[:SHOWN]:
+        for pair in check.disagreeing[:SHOWN]:
             case = f"{pair.case_key} trial {pair.trial}" if pair.trial else pair.case_key
             rows.append([printable(case), pair.score, f"{pair.first:.2f}", f"{pair.second:.2f}", pair.gate or ""])
         yield from aligned(rows, to_the_left=True)
-    if len(found.disagreeing) > SHOWN:
-        yield and_more(len(found.disagreeing) - SHOWN) + ": see judge_reliability in metrics.json"
-    rate = f"{found.rate:.0%}".replace("%", " %")
-    yield f"disagreement rate: {rate} of {found.n} answers"
+    if len(check.disagreeing) > SHOWN:
+        yield and_more(len(check.disagreeing) - SHOWN) + ": see judge_reliability in metrics.json"
+    rate = f"{check.rate:.0%}".replace("%", " %")
+    yield f"disagreement rate: {rate} of {check.n} answers"

@@ -69,8 +69,8 @@ def _write(source: ExportSource, form: str, path: Path | None) -> None:
     except BrokenPipeError:
         raise
     except (OSError, sqlite3.Error) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise SettingsError(f"--output: {_shown(path or Path('-'))} cannot be written: {said}") from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SettingsError(f"--output: {_shown(path or Path('-'))} cannot be written: {reason}") from None
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise SettingsError(f"run {source.run.run_id}: a record is not what a run writes: {error!r}") from None
 

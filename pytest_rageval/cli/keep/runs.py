@@ -36,19 +36,19 @@ def runs() -> None:
 def list_(reports: str | None, *, as_json: bool) -> None:
     """List all runs by time, with what they came to and the room they take."""
     project = find_project({"reports": reports})
-    found = kept_runs(project.reports)
+    runs = kept_runs(project.reports)
     baseline = _baseline(project, is_lenient=True)
     if as_json:
-        listed = [_as_json(run) | {"is_baseline": run.run_id == baseline} for run in found]
-        _echo_json({"runs": listed, "bytes": sum(run.bytes for run in found)})
+        listed = [_as_json(run) | {"is_baseline": run.run_id == baseline} for run in runs]
+        _echo_json({"runs": listed, "bytes": sum(run.bytes for run in runs)})
         return
-    if not found:
+    if not runs:
         click.echo(f"{printable(str(project.reports / 'runs'))} holds no runs")
         return
-    notes = ["note", *(_note(run, baseline) for run in found)]
-    for line, note in zip(_table(found), notes, strict=True):
+    notes = ["note", *(_note(run, baseline) for run in runs)]
+    for line, note in zip(_table(runs), notes, strict=True):
         click.echo(f"{line}  {note}".rstrip())
-    click.echo(f"{_many(len(found))}, {file_size(sum(run.bytes for run in found))}")
+    click.echo(f"{_many(len(runs))}, {file_size(sum(run.bytes for run in runs))}")
 
 
 @runs.command()
@@ -89,20 +89,20 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
     project = find_project({"reports": reports})
     baseline = _baseline(project, is_lenient=False)
     every = kept_runs(project.reports)
-    found = may_go(every, keep=keep, older_than_days=older_than, baseline=baseline)
-    for run, reason in found.kept:
+    selection = may_go(every, keep=keep, older_than_days=older_than, baseline=baseline)
+    for run, reason in selection.kept:
         click.echo(f"stays: {_id(run)}: {reason}")
-    if not found.removed:
+    if not selection.removed:
         click.echo(f"nothing to remove among {_many(len(every))}")
         return
     if dry_run or not yes:
-        _echo_removed("would go: ", found.removed)
+        _echo_removed("would go: ", selection.removed)
     if dry_run:
         return
-    if not yes and not _agreed(len(found.removed)):
+    if not yes and not _agreed(len(selection.removed)):
         click.echo("nothing is removed")
         return
-    done = remove(found.removed)
+    done = remove(selection.removed)
     _echo_removed("removed: ", done.removed)
     for run, reason in done.kept:
         click.echo(f"stays: {_id(run)}: {printable(reason)}", err=True)
@@ -143,9 +143,9 @@ def _metrics(run: KeptRun) -> dict[str, Any] | None:
 # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _table(found: Sequence[KeptRun]) -> list[str]:
+def _table(runs: Sequence[KeptRun]) -> list[str]:
     rows = [["run", "ended (UTC)", "cases", "passed", "failed", "error", "overall", "size"]]
-    for run in found:
+    for run in runs:
         outcomes = [str(run.outcomes.get(n, 0)) if run.outcomes else NO_VALUE for n in ("passed", "failed", "error")]
         total = NO_VALUE if run.total is None else str(run.total)
         rows.append(
@@ -181,9 +181,9 @@ def _shown(
         yield from _titled("cases", [[name, str(number)] for name, number in metrics["outcomes"].items() if number])
         rows = [["overall", score_text(metrics["overall_score"]), ""]]
         rows += [
-            [name, score_text(one["mean"]), denominator(one)]
-            for name, one in metrics["metrics"].items()
-            if one["n_scored"] and name != "overall_score"
+            [name, score_text(metric["mean"]), denominator(metric)]
+            for name, metric in metrics["metrics"].items()
+            if metric["n_scored"] and name != "overall_score"
         ]
         yield from _titled("metrics", rows)
     yield from _titled("files", [[printable(file.name), file_size(file.bytes)] for file in run.files])
@@ -202,9 +202,9 @@ def _value(value: Any) -> str:
     return shortened(setting_text(value), WIDEST)
 
 
-def _echo_removed(said: str, found: Sequence[KeptRun]) -> None:
-    rows = [[_id(run), f"{run.timestamp:%Y-%m-%d %H:%M}", file_size(run.bytes)] for run in found]
-    for line in aligned(rows, indent=said):
+def _echo_removed(prefix: str, runs: Sequence[KeptRun]) -> None:
+    rows = [[_id(run), f"{run.timestamp:%Y-%m-%d %H:%M}", file_size(run.bytes)] for run in runs]
+    for line in aligned(rows, indent=prefix):
         click.echo(line)
 
 

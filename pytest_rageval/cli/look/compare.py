@@ -42,15 +42,15 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     project = find_project({"reports": options["reports"]})
     sides = [open_side(project.reports, project.baseline_file, run) for run in (before, after)]
     ignores = options["ignore_invariants"] or project.settings.ignore_invariants
-    found = pair(sides[0], sides[1], project.settings, ignore_invariants=ignores)
+    comparison = pair(sides[0], sides[1], project.settings, ignore_invariants=ignores)
     if output is None:
-        _show(found, form)
+        _show(comparison, form)
     else:
-        _write(output, rendered(found.content, form, WIDTH, is_coloured=False))
-    for problem in () if found.is_compared else found.mismatches:
+        _write(output, rendered(comparison.content, form, WIDTH, is_coloured=False))
+    for problem in () if comparison.is_compared else comparison.mismatches:
         remedy = "--ignore-invariants compares all the same"
         click.echo(f"ERROR: not comparable: {_line(str(problem))}; {remedy}", err=True)
-    sys.exit(1 if found.failed or not found.is_compared else 0)
+    sys.exit(1 if comparison.failed or not comparison.is_compared else 0)
 
 
 def rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: bool) -> str:
@@ -71,9 +71,9 @@ def rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: 
     return "".join(_styled(line.text, line.style, is_coloured=is_coloured) + "\n" for line in lines)
 
 
-def _show(found: Paired, form: str) -> None:
+def _show(comparison: Paired, form: str) -> None:
     is_coloured = _wants_colour() and form == "terminal"
-    text = rendered(found.content, form, shutil.get_terminal_size((WIDTH, 24)).columns, is_coloured=is_coloured)
+    text = rendered(comparison.content, form, shutil.get_terminal_size((WIDTH, 24)).columns, is_coloured=is_coloured)
     # Bytes, since the encoding of a pipe may not know a Korean name. What has no form in UTF-8 JSON has an escape.
     click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
 

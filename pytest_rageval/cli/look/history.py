@@ -43,9 +43,9 @@ def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str 
     """Show the metrics of all finished runs in time, grouped by the cases that they were run with, and below each run
     what was configured otherwise than in the one before."""
     folder = find_project({"reports": reports}).reports
-    found, skipped = read_history(folder)
-    check_metrics(found, metrics)
-    shown = found if last is None else found[-last:]
+    runs, skipped = read_history(folder)
+    check_metrics(runs, metrics)
+    shown = runs if last is None else runs[-last:]
     for folder_name, reason in skipped:
         click.echo(shortened(printable(f"left out: {folder_name}: {reason}"), LINE), err=True)
     if form == "json":
@@ -80,9 +80,9 @@ def _table(runs: Sequence[PastRun], metrics: Sequence[str]) -> Iterator[str]:
     yield lines[0]
     for line, run in zip(lines[1:], runs, strict=False):
         yield line
-        told = [*(["partial"] if run.is_partial else []), *map(_change, run.changes)]
-        if told:
-            yield f"      {'; '.join(told)}"
+        notes = [*(["partial"] if run.is_partial else []), *map(_change, run.changes)]
+        if notes:
+            yield f"      {'; '.join(notes)}"
     yield from lines[1 + len(runs) :]
 
 
@@ -106,29 +106,29 @@ def _row(run: PastRun, metrics: Sequence[str]) -> list[str]:
 
 def _way(values: Sequence[float | None]) -> str:
     """How far it is from the first value to the last."""
-    found = [value for value in values if value is not None]
-    return change(found[-1] - found[0]) if len(found) > 1 else NO_VALUE
+    numbers = [value for value in values if value is not None]
+    return change(numbers[-1] - numbers[0]) if len(numbers) > 1 else NO_VALUE
 
 
 def _fitting(runs: Sequence[PastRun], width: int) -> list[str]:
     """As many of the watched metrics as a line has room for."""
     room = width - cell_len(aligned(_rows(runs, ()), indent="  ")[0])
-    found = []
+    names = []
     for name in WATCHED:
         if any(run.value(name) is not None for run in runs):
             room -= 2 + len(name)
             if room < 0:
                 break
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
-def _change(one: SettingChange) -> str:
+def _change(setting: SettingChange) -> str:
     """`k 5→10`, or what was added to a list and taken from it."""
-    if isinstance(one.before, list) and isinstance(one.after, list):
-        parts = [*(f"+{_value(item)}" for item in one.after), *(f"-{_value(item)}" for item in one.before)]
-        return f"{_value(one.name)} {' '.join(parts)}"
-    return f"{_value(one.name)} {_value(one.before)}→{_value(one.after)}"
+    if isinstance(setting.before, list) and isinstance(setting.after, list):
+        parts = [*(f"+{_value(item)}" for item in setting.after), *(f"-{_value(item)}" for item in setting.before)]
+        return f"{_value(setting.name)} {' '.join(parts)}"
+    return f"{_value(setting.name)} {_value(setting.before)}→{_value(setting.after)}"
 
 
 def _value(value: Json) -> str:
@@ -154,11 +154,11 @@ def _as_json(runs: Sequence[PastRun], skipped: Sequence[Skipped], metrics: Seque
                 "outcomes": run.outcomes,
                 "overall_score": run.overall,
                 "metrics": {name: run.value(name) for name in metrics} if metrics else run.metrics,
-                "changes": [one._asdict() for one in run.changes],
+                "changes": [setting._asdict() for setting in run.changes],
             }
             for run in runs
         ],
-        "skipped": [one._asdict() for one in skipped],
+        "skipped": [folder._asdict() for folder in skipped],
     }
 
 

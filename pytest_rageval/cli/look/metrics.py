@@ -27,39 +27,39 @@ def metrics(name: str | None, as_json: bool, markdown: bool) -> None:
         click.echo(metrics_page(registry), nl=False)
         return
     if name is not None:
-        one = registry.measure(name, k=5).metric
-        click.echo(_as_json(describe(one)) if as_json else "\n".join(_in_full(one)))
+        metric = registry.measure(name, k=5).metric
+        click.echo(_as_json(describe(metric)) if as_json else "\n".join(_in_full(metric)))
         return
-    listed = sorted(registry, key=lambda one: list(LAYERS).index(one.layer))
-    click.echo(_as_json([describe(one) for one in listed]) if as_json else "\n".join(_by_layer(listed)))
+    listed = sorted(registry, key=lambda metric: list(LAYERS).index(metric.layer))
+    click.echo(_as_json([describe(metric) for metric in listed]) if as_json else "\n".join(_by_layer(listed)))
 
 
-def describe(one: Metric) -> dict[str, Any]:
+def describe(metric: Metric) -> dict[str, Any]:
     """A metric's declaration as plain values: what `--json` prints."""
-    types = option_types(one)
+    types = option_types(metric)
     return {
-        "name": one.name,
-        "aliases": list(one.aliases),
-        "aggregate": one.aggregate or one.name,
-        "layer": one.layer,
-        "layer_title": LAYERS[one.layer],
-        "scale": list(one.scale),
-        "better": one.better,
-        "binary": one.binary,
-        "cut_off": one.takes_k,
-        "run_level": one.run_level,
-        "on_by_default": one.on_by_default,
-        "needs": list(one.needs),
-        "gates": list(one.gates),
-        "yields_to": one.yields_to,
+        "name": metric.name,
+        "aliases": list(metric.aliases),
+        "aggregate": metric.aggregate or metric.name,
+        "layer": metric.layer,
+        "layer_title": LAYERS[metric.layer],
+        "scale": list(metric.scale),
+        "better": metric.better,
+        "binary": metric.binary,
+        "cut_off": metric.takes_k,
+        "run_level": metric.run_level,
+        "on_by_default": metric.on_by_default,
+        "needs": list(metric.needs),
+        "gates": list(metric.gates),
+        "yields_to": metric.yields_to,
         "options": {
             option: {
                 "default": None if parameter.default is inspect.Parameter.empty else parameter.default,
                 "choices": list(get_args(types[option])) if get_origin(types[option]) is Literal else None,
             }
-            for option, parameter in one.known_options.items()
+            for option, parameter in metric.known_options.items()
         },
-        "doc": one.doc,
+        "doc": metric.doc,
     }
 
 
@@ -68,34 +68,36 @@ def _as_json(value: Any) -> str:
 
 
 def _by_layer(listed: Iterable[Metric]) -> Iterator[str]:
-    rows = [(one, NAMES[one.takes_k].format(one.name), one.values, _first_sentence(one)) for one in listed]
+    rows = [
+        (metric, NAMES[metric.takes_k].format(metric.name), metric.values, _first_sentence(metric)) for metric in listed
+    ]
     name_width = max(len(name) for _, name, _, _ in rows)
     scale_width = max(len(scale) for _, _, scale, _ in rows)
     layer = None
-    for one, name, scale, sentence in rows:
-        if one.layer != layer:
+    for metric, name, scale, sentence in rows:
+        if metric.layer != layer:
             if layer is not None:
                 yield ""
-            layer = one.layer
-            yield _title(one)
-        yield f"  {name:{name_width}}  {scale:{scale_width}}  {one.better:6}  {sentence}"
+            layer = metric.layer
+            yield _title(metric)
+        yield f"  {name:{name_width}}  {scale:{scale_width}}  {metric.better:6}  {sentence}"
     yield ""
     yield "@k: takes a cut-off, as in recall_any@5; [@k]: may take one. In full: rageval metrics NAME"
 
 
-def _in_full(one: Metric) -> Iterator[str]:
-    yield f"{NAMES[one.takes_k].format(one.name)}: {_title(one)}"
+def _in_full(metric: Metric) -> Iterator[str]:
+    yield f"{NAMES[metric.takes_k].format(metric.name)}: {_title(metric)}"
     yield ""
-    yield one.doc
+    yield metric.doc
     yield ""
-    described = describe(one)
+    described = describe(metric)
     facts = {
-        "scale": f"{one.values}, {one.better} is better",
-        "also called": ", ".join(one.aliases),
-        "mean called": one.aggregate,
-        "scored": "once a run" if one.run_level else "each case",
-        "on by default": "yes" if one.on_by_default else "no: name it in `metrics`",
-        "needs": ", ".join(one.needs),
+        "scale": f"{metric.values}, {metric.better} is better",
+        "also called": ", ".join(metric.aliases),
+        "mean called": metric.aggregate,
+        "scored": "once a run" if metric.run_level else "each case",
+        "on by default": "yes" if metric.on_by_default else "no: name it in `metrics`",
+        "needs": ", ".join(metric.needs),
     }
     for label, value in facts.items():
         if value:
@@ -103,16 +105,16 @@ def _in_full(one: Metric) -> Iterator[str]:
     for option, allowed in described["options"].items():
         choices = " | ".join(map(str, allowed["choices"] or ["any"]))
         yield f"{'option:':15}{option} = {allowed['default']!r} ({choices})"
-    for gate in one.gates:
-        stands_back = f" (not where a model judged {one.yields_to})" if one.yields_to else ""
+    for gate in metric.gates:
+        stands_back = f" (not where a model judged {metric.yields_to})" if metric.yields_to else ""
         yield f"{'default gate:':15}{gate}{stands_back}"
 
 
-def _title(one: Metric) -> str:
-    title = LAYERS[one.layer]
-    return title.capitalize() if one.layer == title else f"{one.layer} {title}"
+def _title(metric: Metric) -> str:
+    title = LAYERS[metric.layer]
+    return title.capitalize() if metric.layer == title else f"{metric.layer} {title}"
 
 
-def _first_sentence(one: Metric) -> str:
-    paragraph = " ".join(one.doc.partition("\n\n")[0].split())
+def _first_sentence(metric: Metric) -> str:
+    paragraph = " ".join(metric.doc.partition("\n\n")[0].split())
     return paragraph.partition(". ")[0].rstrip(".")

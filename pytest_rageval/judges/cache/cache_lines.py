@@ -16,6 +16,7 @@ from pytest_rageval.io.json_limits import limits_broken
 from pytest_rageval.io.messages import Unsound, found
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import Entry
 from pytest_rageval.judges.cache.cache_key import KeyParts
 from pytest_rageval.judges.cache.cached_judge import unfit
@@ -101,7 +102,7 @@ def _record(line: bytes) -> _Record:
         raise BadLine(str(error)) from None
     except Unsound as unsound:
         first, *others = unsound.findings.kept
-        raise BadLine(f"{first} (and {len(others)} more)" if others else str(first)) from None
+        raise BadLine(f"{first} ({and_more(len(others))})" if others else str(first)) from None
 
 
 def _time(value: str) -> str:

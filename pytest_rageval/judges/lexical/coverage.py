@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.judges.lexical.terms import Claim, terms_by_sentence
 
 SUPPORTED = 0.75
@@ -95,8 +96,7 @@ def account(coverages: Sequence[Coverage], where: str) -> str:
 
 def first_items(label: str, items: Sequence[str]) -> str:
     """The first items after their label; nothing where there are none."""
-    more = f" and {len(items) - MOST_SHOWN} more" if len(items) > MOST_SHOWN else ""
-    return f"{label}: {', '.join(item[:LONGEST_QUOTATION] for item in items[:MOST_SHOWN])}{more}" if items else ""
+    return f"{label}: {listed([item[:LONGEST_QUOTATION] for item in items], MOST_SHOWN)}" if items else ""
 
 
 def _share(weights: Mapping[str, float], terms: Iterable[str], total: float) -> float:

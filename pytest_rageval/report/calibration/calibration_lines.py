@@ -1,4 +1,4 @@
-"""What did a comparison of judge and people find? As lines for a terminal."""
+"""A calibration as lines for a terminal: agreement, thresholds, pass rates, disagreements."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ MOST_SHOWN = 5
 AIMS = {"youden": "Youden's J", "agreement": "agreement"}
 
 
-def calibration_lines(found: Calibration, *, width: int, show_texts: bool = True) -> list[str]:
+def calibration_lines(calibration: Calibration, *, width: int, show_texts: bool = True) -> list[str]:
     """The report within a width in columns; nothing in it can steer the terminal.
 
     `show_texts`: whether questions and the judge's reasoning may be shown; else ids alone.
     """
     parts = (
-        _headline(found),
-        _confusion(found),
-        _figures(found),
-        ["which limit would serve best (chosen on nine tenths, tried on the rest)", *_thresholds(found)],
-        ["how many answers pass, with 95 % intervals", *_pass_rates(found)],
-        _not_scored(found),
-        _disagreements(found, width, show_texts=show_texts),
-        [f"note: {note}" for note in found.notes],
+        _headline(calibration),
+        _confusion(calibration),
+        _figures(calibration),
+        ["which limit would serve best (chosen on nine tenths, tried on the rest)", *_thresholds(calibration)],
+        ["how many answers pass, with 95 % intervals", *_pass_rates(calibration)],
+        _not_scored(calibration),
+        _disagreements(calibration, width, show_texts=show_texts),
+        [f"note: {note}" for note in calibration.notes],
     )
     lines: list[str] = []
     for part in map(list, parts):
@@ -52,24 +52,26 @@ def between(estimate: Estimate | None) -> str:
     return f"{estimate.interval[0]:.2f} to {estimate.interval[1]:.2f}"
 
 
-def judged_by(found: Calibration) -> str:
+def judged_by(calibration: Calibration) -> str:
     """Who judged, on one line."""
-    names = ", ".join(found.models) or "scores that came with the labels"
-    return f"{names} (a heuristic)" if found.heuristic else names
+    names = ", ".join(calibration.models) or "scores that came with the labels"
+    return f"{names} (a heuristic)" if calibration.heuristic else names
 
 
-def verdict(found: Calibration) -> str:
+def verdict(calibration: Calibration) -> str:
     """One line: the agreement in words, with the figure that they stand for."""
-    kappa = found.confusion.kappa
+    kappa = calibration.confusion.kappa
     if kappa is None:
-        return f"{found.verdict}: judge or people say the same of all answers"
-    return f"{found.verdict}: kappa {kappa.value:.2f}, 95 % {between(kappa)} (in the words of Landis and Koch 1977)"
+        return f"{calibration.verdict}: judge or people say the same of all answers"
+    return (
+        f"{calibration.verdict}: kappa {kappa.value:.2f}, 95 % {between(kappa)} (in the words of Landis and Koch 1977)"
+    )
 
 
-def figures(found: Calibration) -> list[tuple[str, str, str, str]]:
+def figures(calibration: Calibration) -> list[tuple[str, str, str, str]]:
     """What is measured, its value, its interval, and what it is."""
-    confusion, kappa = found.confusion, found.confusion.kappa
-    agreement, n = confusion.agreement, found.scored_by_people
+    confusion, kappa = calibration.confusion, calibration.confusion.kappa
+    agreement, n = confusion.agreement, calibration.scored_by_people
     kappas = f"scores of {n} answers, rounded"
     rows = [
         ("agreement", agreement and agreement.value, between(agreement), "share on the same side of the gate"),
@@ -77,50 +79,55 @@ def figures(found: Calibration) -> list[tuple[str, str, str, str]]:
         ("precision", confusion.precision, "", "of those that the judge fails, people fail"),
         ("recall", confusion.recall, "", "of those that people fail, the judge fails"),
         ("specificity", confusion.specificity, "", "of those that people pass, the judge passes"),
-        ("AUROC", found.auroc and found.auroc.value, between(found.auroc), "passing above failing; 0.5 is chance"),
+        (
+            "AUROC",
+            calibration.auroc and calibration.auroc.value,
+            between(calibration.auroc),
+            "passing above failing; 0.5 is chance",
+        ),
     ]
     if n:
         rows += [
-            ("linear kappa", found.linear_kappa, "", kappas),
-            ("quadratic kappa", found.quadratic_kappa, "", kappas),
-            ("Spearman", found.spearman, "", f"ranks of {n} answers"),
+            ("linear kappa", calibration.linear_kappa, "", kappas),
+            ("quadratic kappa", calibration.quadratic_kappa, "", kappas),
+            ("Spearman", calibration.spearman, "", f"ranks of {n} answers"),
         ]
     return [(name, two_digits(value), interval, about) for name, value, interval, about in rows]
 
 
-def threshold_line(aim: str, found: Threshold | str, gate: str) -> str:
+def threshold_line(aim: str, threshold: Threshold | str, gate: str) -> str:
     """One line: what the limit reaches on answers that were not used to find it, against the present gate."""
-    if isinstance(found, str):
-        return f"{AIMS[aim]}: no limit is suggested: {found}"
-    if found.is_present:
-        return f"{AIMS[aim]} {found.present:.2f}: the present gate serves best"
-    low, high = found.gain_interval
-    doubt = f"{'may be chance' if found.gain > 0 else 'no gain'}: keep {gate}"
-    advice = "beyond chance" if found.is_clearly_better else doubt
-    first, last = map(short, found.chosen)
+    if isinstance(threshold, str):
+        return f"{AIMS[aim]}: no limit is suggested: {threshold}"
+    if threshold.is_present:
+        return f"{AIMS[aim]} {threshold.present:.2f}: the present gate serves best"
+    low, high = threshold.gain_interval
+    doubt = f"{'may be chance' if threshold.gain > 0 else 'no gain'}: keep {gate}"
+    advice = "beyond chance" if threshold.is_clearly_better else doubt
+    first, last = map(short, threshold.chosen)
     spread = "" if first == last else f"; over the folds {first} to {last}"
     return (
-        f"{AIMS[aim]} {found.held_out:.2f} held out, {found.present:.2f} at {gate}: "
-        f"gain {found.gain:+.2f} ({low:+.2f} to {high:+.2f}), {advice}{spread}"
+        f"{AIMS[aim]} {threshold.held_out:.2f} held out, {threshold.present:.2f} at {gate}: "
+        f"gain {threshold.gain:+.2f} ({low:+.2f} to {high:+.2f}), {advice}{spread}"
     )
 
 
-def found_gate(metric: str, found: Threshold) -> str:
+def found_gate(metric: str, threshold: Threshold) -> str:
     """The limit as a gate: `groundedness >= 2.8`."""
-    return f"{metric} >= {found.limit:.12g}"
+    return f"{metric} >= {threshold.limit:.12g}"
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _headline(found: Calibration) -> Iterator[str]:
-    scored = f"{len(found.cases)} of {found.labelled} labelled answers scored"
-    yield f"{judged_by(found)} against people: {found.gate}, {scored}"
-    yield verdict(found)
+def _headline(calibration: Calibration) -> Iterator[str]:
+    scored = f"{len(calibration.cases)} of {calibration.labelled} labelled answers scored"
+    yield f"{judged_by(calibration)} against people: {calibration.gate}, {scored}"
+    yield verdict(calibration)
 
 
-def _confusion(found: Calibration) -> Iterator[str]:
-    confusion = found.confusion
+def _confusion(calibration: Calibration) -> Iterator[str]:
+    confusion = calibration.confusion
     rows = [
         ("", "judge fails it", "judge passes it"),
         ("people fail it", str(confusion.tp), str(confusion.fn)),
@@ -129,28 +136,28 @@ def _confusion(found: Calibration) -> Iterator[str]:
     yield from aligned(rows)
 
 
-def _figures(found: Calibration) -> Iterator[str]:
-    yield from aligned(figures(found), to_the_left=True)
+def _figures(calibration: Calibration) -> Iterator[str]:
+    yield from aligned(figures(calibration), to_the_left=True)
 
 
-def _thresholds(found: Calibration) -> Iterator[str]:
-    reasons = {one for one in found.thresholds.values() if isinstance(one, str)}
+def _thresholds(calibration: Calibration) -> Iterator[str]:
+    reasons = {threshold for threshold in calibration.thresholds.values() if isinstance(threshold, str)}
     if len(reasons) == 1:
         yield f"  no limit is suggested: {next(iter(reasons))}"
         return
-    for aim, one in found.thresholds.items():
-        limit = "" if isinstance(one, str) else f"{found_gate(found.metric, one)}  "
-        yield f"  {limit}{threshold_line(aim, one, str(found.gate))}"
+    for aim, threshold in calibration.thresholds.items():
+        limit = "" if isinstance(threshold, str) else f"{found_gate(calibration.metric, threshold)}  "
+        yield f"  {limit}{threshold_line(aim, threshold, str(calibration.gate))}"
 
 
-def _pass_rates(found: Calibration) -> Iterator[str]:
+def _pass_rates(calibration: Calibration) -> Iterator[str]:
     rows = [
-        ("  labelled, by people", two_digits(_value(found.human_rate)), between(found.human_rate)),
-        ("  labelled, by the judge", two_digits(_value(found.judge_rate)), between(found.judge_rate)),
+        ("  labelled, by people", two_digits(_value(calibration.human_rate)), between(calibration.human_rate)),
+        ("  labelled, by the judge", two_digits(_value(calibration.judge_rate)), between(calibration.judge_rate)),
     ]
-    more = found.unlabelled
+    more = calibration.unlabelled
     if more is not None:
-        by_judge, corrected = found.judge_rate_unlabelled, found.corrected_rate
+        by_judge, corrected = calibration.judge_rate_unlabelled, calibration.corrected_rate
         rows += [
             (f"  {len(more.passing)} unlabelled, by the judge", two_digits(_value(by_judge)), between(by_judge)),
             ("  unlabelled, by people (estimated)", two_digits(_value(corrected)), between(corrected)),
@@ -170,16 +177,16 @@ def _value(estimate: Estimate | None) -> float | None:
     return None if estimate is None else estimate.value
 
 
-def _not_scored(found: Calibration) -> Iterator[str]:
-    if found.unscored:
-        yield f"not scored by the judge, and in no figure: {sum(found.unscored.values())}"
-        yield from _counts(found.unscored)
-    if found.errors:
-        yield f"errors, in no figure: {sum(found.errors.values())}"
-        yield from _counts(found.errors)
-        yield from (f"  error: {message}" for message in found.messages[:MOST_SHOWN])
-        if len(found.messages) > MOST_SHOWN:
-            yield f"  and {len(found.messages) - MOST_SHOWN} other messages"
+def _not_scored(calibration: Calibration) -> Iterator[str]:
+    if calibration.unscored:
+        yield f"not scored by the judge, and in no figure: {sum(calibration.unscored.values())}"
+        yield from _counts(calibration.unscored)
+    if calibration.errors:
+        yield f"errors, in no figure: {sum(calibration.errors.values())}"
+        yield from _counts(calibration.errors)
+        yield from (f"  error: {message}" for message in calibration.messages[:MOST_SHOWN])
+        if len(calibration.messages) > MOST_SHOWN:
+            yield f"  and {len(calibration.messages) - MOST_SHOWN} other messages"
 
 
 def _counts(counts: Mapping[str, int]) -> Iterator[str]:
@@ -189,8 +196,8 @@ def _counts(counts: Mapping[str, int]) -> Iterator[str]:
         yield f"  and {len(counts) - len(shown)} other reasons"
 
 
-def _disagreements(found: Calibration, width: int, *, show_texts: bool) -> Iterator[str]:
-    cases = found.disagreements
+def _disagreements(calibration: Calibration, width: int, *, show_texts: bool) -> Iterator[str]:
+    cases = calibration.disagreements
     if not cases:
         return
     shown = cases[:MOST_SHOWN]

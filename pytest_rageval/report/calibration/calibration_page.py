@@ -1,4 +1,4 @@
-"""What did a comparison of judge and people find? As one page with charts, which needs nothing else."""
+"""A calibration as one self-contained HTML page with its ROC curve, histogram and disagreements."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ LONGEST_TEXT = 2000
 BINS = 20
 
 
-def calibration_page(found: Calibration, title: str, *, show_texts: bool = True) -> str:
+def calibration_page(calibration: Calibration, title: str, *, show_texts: bool = True) -> str:
     """The page. Every text in it is escaped; `show_texts`: whether questions, answers and reasoning are in it."""
     thresholds = {
-        AIMS[aim]: (None if isinstance(one, str) else found_gate(found.metric, one),
-                    threshold_line(aim, one, str(found.gate)))
-        for aim, one in found.thresholds.items()
+        AIMS[aim]: (None if isinstance(threshold, str) else found_gate(calibration.metric, threshold),
+                    threshold_line(aim, threshold, str(calibration.gate)))
+        for aim, threshold in calibration.thresholds.items()
     }  # fmt: skip
     return _template().render(
         title=title,
-        found=found,
-        judge=judged_by(found),
-        verdict=verdict(found),
-        figures=figures(found),
+        calibration=calibration,
+        judge=judged_by(calibration),
+        verdict=verdict(calibration),
+        figures=figures(calibration),
         thresholds=thresholds,
-        rates=_rates(found),
-        cells=_cells(found),
-        curve=_curve(found),
-        histogram=_histogram(found),
-        disagreements=[_shown(case, show_texts) for case in found.disagreements[:MOST_SHOWN]],
-        messages=found.messages[:MOST_SHOWN],
+        rates=_rates(calibration),
+        cells=_cells(calibration),
+        curve=_curve(calibration),
+        histogram=_histogram(calibration),
+        disagreements=[_shown(case, show_texts) for case in calibration.disagreements[:MOST_SHOWN]],
+        messages=calibration.messages[:MOST_SHOWN],
     )
 
 
@@ -72,15 +72,17 @@ def _shown(case: Case, show_texts: bool) -> dict[str, Any]:
             "texts": {name: text for name, text in cut.items() if text.strip()}}  # fmt: skip
 
 
-def _rates(found: Calibration) -> list[tuple[str, str, str]]:
-    more = found.unlabelled
-    rows = [("labelled, by people", found.human_rate), ("labelled, by the judge", found.judge_rate)]
+def _rates(calibration: Calibration) -> list[tuple[str, str, str]]:
+    more = calibration.unlabelled
+    rows = [("labelled, by people", calibration.human_rate), ("labelled, by the judge", calibration.judge_rate)]
     if more is not None:
         rows += [
-            (f"{len(more.passing)} unlabelled of run {more.run_id}, by the judge", found.judge_rate_unlabelled),
-            ("the same, by people (estimated)", found.corrected_rate),
+            (f"{len(more.passing)} unlabelled of run {more.run_id}, by the judge", calibration.judge_rate_unlabelled),
+            ("the same, by people (estimated)", calibration.corrected_rate),
         ]
-    return [(name, two_digits(None if one is None else one.value), between(one)) for name, one in rows]
+    return [
+        (name, two_digits(None if estimate is None else estimate.value), between(estimate)) for name, estimate in rows
+    ]
 
 
 # ── charts, in units of their own viewBox ─────────────────────────────────────────────────────────────────────
@@ -102,8 +104,8 @@ class Cell(NamedTuple):
     name: str
 
 
-def _cells(found: Calibration) -> list[Cell]:
-    confusion = found.confusion
+def _cells(calibration: Calibration) -> list[Cell]:
+    confusion = calibration.confusion
     counts = (
         (0, 0, confusion.tp, True, "both fail it"),
         (1, 0, confusion.fn, False, "people alone fail it"),
@@ -115,15 +117,15 @@ def _cells(found: Calibration) -> list[Cell]:
     ]
 
 
-def _curve(found: Calibration) -> dict[str, Any] | None:
+def _curve(calibration: Calibration) -> dict[str, Any] | None:
     """The ROC as points of a polyline, and where the present gate lies on it."""
-    if not found.curve:
+    if not calibration.curve:
         return None
-    confusion = found.confusion
+    confusion = calibration.confusion
     assert confusion.recall is not None  # a curve needs answers of both kinds
     assert confusion.specificity is not None
     return {
-        "points": " ".join(f"{x * SIDE:.1f},{(1 - y) * SIDE:.1f}" for x, y in _thinned(found.curve)),
+        "points": " ".join(f"{x * SIDE:.1f},{(1 - y) * SIDE:.1f}" for x, y in _thinned(calibration.curve)),
         "gate": (round((1 - confusion.specificity) * SIDE, 1), round((1 - confusion.recall) * SIDE, 1)),
         "side": SIDE,
     }
@@ -135,14 +137,14 @@ def _thinned(points: tuple[tuple[float, float], ...]) -> list[tuple[float, float
     return [*points[:-1:step], points[-1]]
 
 
-def _histogram(found: Calibration) -> Mapping[str, Any] | None:
+def _histogram(calibration: Calibration) -> Mapping[str, Any] | None:
     """For each kind of answers the bars by score, and the places of the present and the suggested limit."""
-    if not found.cases:
+    if not calibration.cases:
         return None
-    low, high = found.scale
+    low, high = calibration.scale
     kinds = []
     for passes, name in ((False, "people fail it"), (True, "people pass it")):
-        scores = [case.score for case in found.cases if case.passes is passes]
+        scores = [case.score for case in calibration.cases if case.passes is passes]
         counts = [0] * BINS
         for score in scores:
             counts[min(BINS - 1, max(0, int((score - low) / (high - low) * BINS)))] += 1
@@ -153,13 +155,13 @@ def _histogram(found: Calibration) -> Mapping[str, Any] | None:
             if n
         ]
         kinds.append({"name": name, "n": len(scores), "bars": bars, "passes": passes, "most": max(counts)})
-    best = found.thresholds["youden"]
+    best = calibration.thresholds["youden"]
     return {
         "kinds": kinds,
         "width": WIDTH,
         "height": HEIGHT,
         "bar": round(WIDTH / BINS - 2, 1),
-        "gate": _at(found.gate.threshold, low, high),
+        "gate": _at(calibration.gate.threshold, low, high),
         "best": None if isinstance(best, str) else _at(best.limit, low, high),
         "ticks": [(_at(value, low, high), short(value)) for value in (low + (high - low) * at / 5 for at in range(6))],
     }

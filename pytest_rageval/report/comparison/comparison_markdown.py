@@ -34,8 +34,8 @@ def comparison_markdown(content: Mapping[str, Any]) -> str:
 
 
 def _parts(content: Mapping[str, Any], most: int) -> Iterator[str]:
-    said, tone = words.conclusion(content)
-    yield f"## {MARKS[tone]} {_name(said, 1000)}"
+    conclusion, tone = words.conclusion(content)
+    yield f"## {MARKS[tone]} {_name(conclusion, 1000)}"
     yield ""
     yield from (f"- {side}: {_name(words.side(content[side]), 400)}" for side in ("before", "after"))
     yield ""
@@ -77,17 +77,17 @@ def _configuration(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _metrics(content: Mapping[str, Any]) -> Iterator[str]:
-    found = words.metric_rows(content)
-    if found:
+    metrics = words.metric_rows(content)
+    if metrics:
         head = ["metric", "before", "after", "change", "95 %", "p", "n", "verdict"]
         rows = [
             [
-                _name(one["label"]),
-                *words.numbers(one),
-                str(one["n_paired"]),
-                f"{MARKS[words.tone(one)]} {one['verdict']}",
+                _name(metric["label"]),
+                *words.numbers(metric),
+                str(metric["n_paired"]),
+                f"{MARKS[words.tone(metric)]} {metric['verdict']}",
             ]
-            for _, one in found
+            for _, metric in metrics
         ]
         yield "### Metrics"
         yield ""
@@ -97,14 +97,10 @@ def _metrics(content: Mapping[str, Any]) -> Iterator[str]:
         yield ""
 
 
-def _verdict(one: Mapping[str, Any]) -> str:
-    return f"{MARKS[words.tone(one)]} {one['verdict']}"
-
-
 def _gates(content: Mapping[str, Any]) -> Iterator[str]:
-    said = {True: "✅ holds", False: "❌ **fails**", None: "➖ says nothing"}
+    verdicts = {True: "✅ holds", False: "❌ **fails**", None: "➖ says nothing"}
     for gate in content["gates"]:
-        yield f"- {said[gate['passed']]}: {_name(gate_line(gate), 400)}"
+        yield f"- {verdicts[gate['passed']]}: {_name(gate_line(gate), 400)}"
     yield ""
 
 
@@ -173,8 +169,8 @@ def _one_sided(content: Mapping[str, Any]) -> Iterator[str]:
     for name in ("only_before", "only_after"):
         if content[name]:
             yield f"- {words.TITLES[name]} ({len(content[name])}): {_name(listed(content[name], SHOWN_CASES), 2000)}"
-    if said := words.errors(content):
-        yield f"- {_name(said)}"
+    if errors := words.errors(content):
+        yield f"- {_name(errors)}"
 
 
 def _name(text: str, most: int = NAME) -> str:

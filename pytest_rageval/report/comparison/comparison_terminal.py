@@ -42,9 +42,9 @@ def comparison_lines(content: Mapping[str, Any], *, width: int) -> Iterator[Summ
         for name in FLIPS:
             yield from _flips(content, name, width)
         yield from _one_sided(content, width)
-    said, tone = words.conclusion(content)
+    conclusion, tone = words.conclusion(content)
     yield SummaryLine("")
-    yield SummaryLine(_safe(said), STYLES[tone])
+    yield SummaryLine(_safe(conclusion), STYLES[tone])
 
 
 def _configuration(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
@@ -57,12 +57,15 @@ def _configuration(content: Mapping[str, Any], width: int) -> Iterator[SummaryLi
 
 
 def _metrics(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
-    found = [one for _, one in words.metric_rows(content)]
-    if found:
+    metrics = [metric for _, metric in words.metric_rows(content)]
+    if metrics:
         head = ["metric", "before", "after", "change", "95 %", "p", "n"]
-        rows = [head, *([_safe(one["label"]), *words.numbers(one), str(one["n_paired"])] for one in found)]
-        verdicts = ["", *(one["verdict"] for one in found)]
-        styles: list[Style] = ["bold", *(STYLES[words.tone(one)] for one in found)]
+        rows = [
+            head,
+            *([_safe(metric["label"]), *words.numbers(metric), str(metric["n_paired"])] for metric in metrics),
+        ]
+        verdicts = ["", *(metric["verdict"] for metric in metrics)]
+        styles: list[Style] = ["bold", *(STYLES[words.tone(metric)] for metric in metrics)]
         yield SummaryLine("")
         for text, verdict, style in zip(aligned(rows), verdicts, styles, strict=True):
             yield from _with_verdict(text, verdict, style, width)
@@ -83,9 +86,9 @@ def _gates(content: Mapping[str, Any]) -> Iterator[SummaryLine]:
     if content["gates"]:
         yield SummaryLine("")
     for gate in content["gates"]:
-        said = {True: "holds", False: "FAILS", None: "says nothing"}[gate["passed"]]
+        verdict = {True: "holds", False: "FAILS", None: "says nothing"}[gate["passed"]]
         style: Style = {True: "plain", False: "red", None: "yellow"}[gate["passed"]]  # type: ignore[assignment]
-        yield SummaryLine(_safe(f"{said}: {gate_line(gate)}"), style)
+        yield SummaryLine(_safe(f"{verdict}: {gate_line(gate)}"), style)
 
 
 def _categories(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
@@ -123,7 +126,7 @@ def _about(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     detail = case["detail"]
     if detail and detail["question"] is not None:
         yield "question", detail["question"]
-    yield from (("why", said) for said in words.failed_gates(case))
+    yield from (("why", gate) for gate in words.failed_gates(case))
     if case.get("scores"):
         yield "scores", words.moved_scores(case, 5)
     if detail is None:
@@ -131,7 +134,7 @@ def _about(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     golds = words.gold_rows(detail)
     yield from ((gold, f"{move}, {place}") for gold, move, place in golds)
-    if not any(one["rank_before"] != one["rank_after"] for one in detail["golds"]):
+    if not any(gold["rank_before"] != gold["rank_after"] for gold in detail["golds"]):
         yield from _chunks(detail)
     yield from words.answers(detail)
 
@@ -151,15 +154,15 @@ def _labelled(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def _one_sided(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
-    said = [
+    lines = [
         f"{words.TITLES[name]} ({len(content[name])}): {listed(content[name], SHOWN_CASES)}"
         for name in ("only_before", "only_after")
         if content[name]
     ]
-    said += [line for line in (words.errors(content),) if line]
-    if said:
+    lines += [line for line in (words.errors(content),) if line]
+    if lines:
         yield SummaryLine("")
-    yield from (SummaryLine(_cut(line, 3 * width)) for line in said)
+    yield from (SummaryLine(_cut(line, 3 * width)) for line in lines)
 
 
 def _safe(text: str) -> str:

@@ -33,14 +33,14 @@ TITLES = {
 }
 
 
-def side(one: Content) -> str:
+def side(run: Content) -> str:
     """`latest · run 20251218_063617 · 42 cases: 40 passed, 2 failed · partial`."""
     counts = ", ".join(
-        f"{one['outcomes'][name]} {said}" for name, said in OUTCOMES.items() if one["outcomes"].get(name)
+        f"{run['outcomes'][name]} {word}" for name, word in OUTCOMES.items() if run["outcomes"].get(name)
     )
-    parts = [one["name"]] + [f"run {one['run_id']}"] * (one["run_id"] != one["name"])
-    parts.append(f"{one['cases']} cases: {counts or 'none ran'}")
-    return " · ".join(parts + ["partial"] * one["partial"])
+    parts = [run["name"]] + [f"run {run['run_id']}"] * (run["run_id"] != run["name"])
+    parts.append(f"{run['cases']} cases: {counts or 'none ran'}")
+    return " · ".join(parts + ["partial"] * run["partial"])
 
 
 def conclusion(content: Content) -> tuple[str, Tone]:
@@ -61,32 +61,35 @@ def conclusion(content: Content) -> tuple[str, Tone]:
 def problems(content: Content) -> list[str]:
     """Invariants that do not hold, as they are to be said."""
     word = "compared in spite of" if content["compared"] else "not comparable"
-    return [f"{word}: {one['said']}" for one in content["problems"]]
+    return [f"{word}: {problem['said']}" for problem in content["problems"]]
 
 
 def version_rows(content: Content) -> list[tuple[str, str, str, str]]:
     """The four versions: part, before, after, whether it changed."""
-    said = {True: "changed", False: "same", None: "not known"}
+    verdicts = {True: "changed", False: "same", None: "not known"}
     return [
-        (part, setting_text(one["before"]), setting_text(one["after"]), said[one["changed"]])
-        for part, one in content["versions"].items()
+        (part, setting_text(version["before"]), setting_text(version["after"]), verdicts[version["changed"]])
+        for part, version in content["versions"].items()
     ]
 
 
 def configuration_rows(content: Content) -> list[tuple[str, str, str]]:
     """Settings that differ: name, before, after."""
-    return [(one["name"], setting_text(one["before"]), setting_text(one["after"])) for one in content["configuration"]]
+    return [
+        (setting["name"], setting_text(setting["before"]), setting_text(setting["after"]))
+        for setting in content["configuration"]
+    ]
 
 
 def metric_rows(content: Content) -> list[tuple[str, Content]]:
     """Metrics in which something is to be seen, by name, worst verdict first."""
-    found = [(name, one) for name, one in content["metrics"].items() if _is_worth_a_line(name, one)]
-    return sorted(found, key=lambda item: (VERDICTS.index(item[1]["verdict"]), _gain(item[1]) or 0, item[0]))
+    metrics = [(name, metric) for name, metric in content["metrics"].items() if _is_worth_a_line(name, metric)]
+    return sorted(metrics, key=lambda item: (VERDICTS.index(item[1]["verdict"]), _gain(item[1]) or 0, item[0]))
 
 
-def _is_worth_a_line(name: str, one: Content) -> bool:
-    has_moved = change(one["delta"]) not in ("=", NO_VALUE)
-    return one["verdict"] not in QUIET or has_moved or one["label"] != name
+def _is_worth_a_line(name: str, metric: Content) -> bool:
+    has_moved = change(metric["delta"]) not in ("=", NO_VALUE)
+    return metric["verdict"] not in QUIET or has_moved or metric["label"] != name
 
 
 def quiet_metrics(content: Content) -> str:
@@ -95,37 +98,37 @@ def quiet_metrics(content: Content) -> str:
     return f"{rest} more metric{'s' if rest != 1 else ''} did not move" if rest else ""
 
 
-def numbers(one: Content) -> tuple[str, str, str, str, str]:
+def numbers(metric: Content) -> tuple[str, str, str, str, str]:
     """Before, after, change, 95 % interval of the change, p of the change."""
-    top = one["scale"][1]
+    top = metric["scale"][1]
     scale = "" if top == 1 else f" of {top:g}"
-    low, high = one["ci"] or (None, None)
+    low, high = metric["ci"] or (None, None)
     interval = f"{low:+.3f} to {high:+.3f}" if low is not None and high is not None else NO_VALUE
-    p = one["p_adjusted"]
+    p = metric["p_adjusted"]
     said_p = NO_VALUE if p is None else "< 0.0001" if p < 0.0001 else f"{p:.2g}"
-    after = score_text(one["after"]) + (scale if one["after"] is not None else "")
-    return score_text(one["before"]), after, change(one["delta"]), interval, said_p
+    after = score_text(metric["after"]) + (scale if metric["after"] is not None else "")
+    return score_text(metric["before"]), after, change(metric["delta"]), interval, said_p
 
 
-def tone(one: Content) -> Tone:
+def tone(metric: Content) -> Tone:
     """How a metric's verdict is to be taken."""
-    gain = _gain(one)
-    if one["verdict"] == "unmeasured":
+    gain = _gain(metric)
+    if metric["verdict"] == "unmeasured":
         return "doubtful"
-    if gain is None or one["verdict"] in QUIET:
+    if gain is None or metric["verdict"] in QUIET:
         return "plain"
-    if one["verdict"] in ("regressed", "improved"):
+    if metric["verdict"] in ("regressed", "improved"):
         return "better" if gain > 0 else "worse"
     return "doubtful" if gain < 0 else "plain"
 
 
-def _gain(one: Content) -> float | None:
+def _gain(metric: Content) -> float | None:
     """A change as a share of the scale, positive where it is for the better."""
-    if one["delta"] is None:
+    if metric["delta"] is None:
         return None
-    low, high = one["scale"]
-    share: float = one["delta"] / (high - low)
-    return share if one["better"] == "higher" else -share
+    low, high = metric["scale"]
+    share: float = metric["delta"] / (high - low)
+    return share if metric["better"] == "higher" else -share
 
 
 def layers(content: Content) -> list[str]:
@@ -138,7 +141,7 @@ def layers(content: Content) -> list[str]:
 def category_rows(content: Content) -> list[tuple[str, ...]]:
     """Category, cases, passed before and after, how many flipped each way, and the mean gain of each layer."""
     columns = layers(content)
-    groups = sorted((content["by_category"] or {}).items(), key=lambda one: (-one[1]["cases"], one[0]))
+    groups = sorted((content["by_category"] or {}).items(), key=lambda item: (-item[1]["cases"], item[0]))
     return [
         (
             name,
@@ -155,8 +158,8 @@ def category_rows(content: Content) -> list[tuple[str, ...]]:
 def _layer_gain(group: Content, layer: str, content: Content) -> float | None:
     metrics = content["metrics"]
     gains = (
-        _gain(one | {key: metrics[name][key] for key in ("scale", "better")})
-        for name, one in group["metrics"].items()
+        _gain(metric | {key: metrics[name][key] for key in ("scale", "better")})
+        for name, metric in group["metrics"].items()
         if metrics[name]["layer"] == layer
     )
     return mean([gain for gain in gains if gain is not None])
@@ -184,12 +187,12 @@ def failed_gates(flip: Content) -> list[str]:
 
 def gold_rows(detail: Content) -> list[tuple[str, str, str]]:
     """Golds that came on either side: which, what became of its rank, where it stands."""
-    return [(f"gold {one['gold']}", gold_move(one), one["place"]) for one in detail["golds"]]
+    return [(f"gold {gold['gold']}", gold_move(gold), gold["place"]) for gold in detail["golds"]]
 
 
-def gold_move(one: Content) -> str:
+def gold_move(gold: Content) -> str:
     """`lost (was rank 1)`, `gained (rank 2)`, `rank 1 → 3`, `rank 1`."""
-    before, after = one["rank_before"], one["rank_after"]
+    before, after = gold["rank_before"], gold["rank_after"]
     if after is None:
         return f"lost (was rank {before})"
     if before is None:
@@ -200,9 +203,11 @@ def gold_move(one: Content) -> str:
 def chunk_rows(detail: Content, where: Literal["before", "after"]) -> list[tuple[str, str, str]]:
     """What was retrieved on one side: rank, place, and what it is (golds, its rank on the other side)."""
     rows = []
-    for one in detail[f"chunks_{where}"] or ():
-        golds = f"gold {', '.join(map(str, one['golds']))}" if one["golds"] else ""
-        rows.append((str(one["rank"]), one["place"], ", ".join(part for part in (golds, _other(one, where)) if part)))
+    for chunk in detail[f"chunks_{where}"] or ():
+        golds = f"gold {', '.join(map(str, chunk['golds']))}" if chunk["golds"] else ""
+        rows.append(
+            (str(chunk["rank"]), chunk["place"], ", ".join(part for part in (golds, _other(chunk, where)) if part))
+        )
     return rows
 
 
