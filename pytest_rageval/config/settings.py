@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pytest_rageval.config.files import DEFAULT_CASES, read_table
 from pytest_rageval.config.options import OPTIONS, Option
@@ -52,6 +52,23 @@ class Regression(_Frozen):
     max_drop: Weight | None = None
     max_rise: Weight | None = None
     significant: bool = False
+
+
+def _phrase(written: str) -> str:
+    if sum(map(str.isalnum, written)) < 2:
+        raise ValueError('a phrase of two letters or more, as in "I am only trained on"')
+    return written
+
+
+Phrase = Annotated[str, AfterValidator(_phrase)]
+Phrases = Annotated[tuple[Phrase, ...], BeforeValidator(lambda one: (one,) if isinstance(one, str) else one)]
+
+
+class Abstention(_Frozen):
+    """How it is told that an answer declines."""
+
+    phrases: Phrases = ()
+    """Refusals of the project's own bot, beside the known ones; case and white space do not matter."""
 
 
 class TargetMapping(_Frozen):
@@ -106,6 +123,7 @@ class Settings(_Frozen):
     gates: Gates = Gates()
     gate: tuple[str, ...] = ()
     """Gates of the command line: they replace the table's gates of the same metric."""
+    abstention: Abstention = Abstention()
     regression: tuple[Regression | str, ...] = ()
     tolerated: tuple[str, ...] = ()
     """Regression gates of the command line: they replace those of the same metric."""
@@ -220,8 +238,8 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
         elif key == "target" and isinstance(value, dict):
             told |= _target_table(place, value, problems)
         else:
-            is_gates = key == "gates" and isinstance(value, dict)
-            told[key] = {name: tuples_of(one) for name, one in value.items()} if is_gates else tuples_of(value)
+            has_lists = key in ("gates", "abstention") and isinstance(value, dict)
+            told[key] = {name: tuples_of(one) for name, one in value.items()} if has_lists else tuples_of(value)
     return told, problems
 
 
@@ -304,7 +322,12 @@ def _is_shard(written: str) -> bool:
     return parts is not None and 1 <= int(parts[1]) <= int(parts[2])
 
 
-_TABLES: Mapping[str, type[BaseModel]] = {"gates": Gates, "regression": Regression, "mapping": TargetMapping}
+_TABLES: Mapping[str, type[BaseModel]] = {
+    "gates": Gates,
+    "abstention": Abstention,
+    "regression": Regression,
+    "mapping": TargetMapping,
+}
 
 
 def _is_echo(error: Any) -> bool:
