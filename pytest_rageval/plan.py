@@ -199,6 +199,10 @@ def _measures(
     named = [gate.measure for gate in gates if not gate.is_default]
     named += [gate.measure for gate in regressions if not gate.is_default]
     chosen |= {measure.name: measure for measure in named if measure is not None}
+    # Of an answer taken for an abstention little else is judged: a case that has an answer must not pass by that.
+    is_judged = settings.judge != "none" and any(set(one.metric.rubrics) - {CLASSIFIER} for one in chosen.values())
+    if is_judged and any(metric.name == "over_abstention" for metric in registry):
+        chosen["over_abstention"] = registry.measure("over_abstention", settings.k)
     unique = {measure.name: measure for measure in chosen.values()}
     if settings.retrieval_only:
         unique = {name: one for name, one in unique.items() if one.metric.layer in RETRIEVAL_LAYERS}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pytest_rageval.config.files import DEFAULT_CASES, read_table
 from pytest_rageval.config.options import OPTIONS, Option
@@ -31,7 +31,8 @@ ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_RE
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-OneOrMore = Annotated[tuple[str, ...], BeforeValidator(lambda one: (one,) if isinstance(one, str) else one)]
+_ONE_OR_MORE = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+OneOrMore = Annotated[tuple[str, ...], _ONE_OR_MORE]
 
 
 class _Frozen(BaseModel):
@@ -52,6 +53,23 @@ class Regression(_Frozen):
     max_drop: Weight | None = None
     max_rise: Weight | None = None
     significant: bool = False
+
+
+def _phrase(written: str) -> str:
+    if sum(map(str.isalnum, written)) < 2:
+        raise ValueError('a phrase of two letters or more, as in "I am only trained on"')
+    return written
+
+
+Phrase = Annotated[str, AfterValidator(_phrase)]
+Phrases = Annotated[tuple[Phrase, ...], _ONE_OR_MORE]
+
+
+class Abstention(_Frozen):
+    """What counts as a refusal, beyond the phrases that are known for every bot."""
+
+    phrases: Phrases = ()
+    """Refusals of the project's own bot, beside the known ones; case and white space do not matter."""
 
 
 class TargetMapping(_Frozen):
@@ -121,6 +139,7 @@ class Settings(_Frozen):
     gates: Gates = Gates()
     gate: tuple[str, ...] = ()
     """Gates of the command line: they replace the table's gates of the same metric."""
+    abstention: Abstention = Abstention()
     regression: tuple[Regression | str, ...] = ()
     tolerated: tuple[str, ...] = ()
     """Regression gates of the command line: they replace those of the same metric."""
@@ -249,8 +268,8 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
         elif key == "target" and isinstance(value, dict):
             told |= _target_table(place, value, problems)
         else:
-            is_gates = key == "gates" and isinstance(value, dict)
-            told[key] = {name: tuples_of(one) for name, one in value.items()} if is_gates else tuples_of(value)
+            has_lists = key in ("gates", "abstention") and isinstance(value, dict)
+            told[key] = {name: tuples_of(one) for name, one in value.items()} if has_lists else tuples_of(value)
     return told, problems
 
 
@@ -334,7 +353,8 @@ def _is_shard(written: str) -> bool:
 
 
 _TABLES: Mapping[str, type[BaseModel]] = {
-    "gates": Gates, "regression": Regression, "mapping": TargetMapping, "judge_options": JudgeOptions,
+    "gates": Gates, "abstention": Abstention, "regression": Regression, "mapping": TargetMapping,
+    "judge_options": JudgeOptions,
 }  # fmt: skip
 
 
