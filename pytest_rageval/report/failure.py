@@ -28,12 +28,12 @@ _OF_ABSTENTION = frozenset({"abstention_accuracy", "over_abstention", "hallucina
 
 
 def _by_phrasing(obs: Observation) -> Iterator[str]:
-    """That no model and no flag of the system's told whether it abstained, where that is so."""
+    """A line that says that phrasing decided whether the system abstained, where neither it nor a model did."""
     seen = abstention(obs)
     if seen.decided_by == "phrasing":
         verdict = "an abstention" if seen.value else "no abstention"
         yield (
-            f"  phrasing   alone told that this is {verdict}; send 'abstained', use a model as judge, or name your "
+            f"  phrasing   alone decided that this is {verdict}; send 'abstained', use a model as judge, or name your "
             "bot's refusals in [tool.rageval.abstention] phrases"
         )
 
