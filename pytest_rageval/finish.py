@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_rageval.compare.baseline import Baseline, write_baseline
 from pytest_rageval.compare.verdicts import Comparison, compare
+from pytest_rageval.gates import UNCATEGORISED, Conditions
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
@@ -158,6 +159,8 @@ def _problems(
     lost = sorted(extent.expected - {row.key for row in rows})
     if lost and not extent.is_cut_short:
         yield "completeness", f"{len(lost)} cases were collected and have no result: {listed(lost)}"
+    if not is_partial:
+        yield from _unmeasured(plan, rows)
     settings = plan.settings
     if (
         comparison
@@ -170,6 +173,23 @@ def _problems(
             + "; accept the new state with --rageval-update-baseline, or compare all the same with "
             "--rageval-ignore-invariants",
         )  # fmt: skip
+
+
+def _unmeasured(plan: Plan, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    """Written gates of cases that have looked at none: what was not measured was not shown to hold."""
+    measured = {measure.name for measure in plan.measures}
+    for gate in plan.case_gates:
+        if gate.is_default or gate.name not in measured:
+            continue
+        if not any(gate.name in row.scores and _may_meet(gate.when, row) for row in rows):
+            name = f"{gate} when {gate.condition}" if gate.when else str(gate)
+            yield name, f"unmeasured: no case that the gate is for has a value of {gate.name}; see why in summary.md"
+
+
+def _may_meet(when: Conditions, row: Row) -> bool:
+    """Does the case meet these conditions, as far as a row tells?"""
+    groups = {**row.groups, "answerable": ("false",) if "unanswerable" in row.groups["answerable"] else ("true",)}
+    return all({*values} & {*(groups[name] or (UNCATEGORISED,))} for name, values in when if name in groups)
 
 
 def _notes(keeper: Keeper, plan: Plan, comparison: Comparison | None) -> Iterator[str]:

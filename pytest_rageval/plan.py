@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from pytest_rageval.config.settings import Regression, Settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.gates import (
     DEFAULT_REGRESSIONS,

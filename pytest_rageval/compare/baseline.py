@@ -48,7 +48,12 @@ def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
     content = read_json(path, "baseline")
     try:
         cases = {
-            key: CaseScores(case["content_hash"], case["outcome"], _numbers(case["scores"]))
+            key: CaseScores(
+                case["content_hash"],
+                case["outcome"],
+                _numbers(case["scores"]),
+                failed_metrics=frozenset(case["failed"]) if "failed" in case else None,
+            )
             for key, case in content.pop("cases").items()
         }
         content["metrics"], content["volatile"]
@@ -78,7 +83,12 @@ def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], 
     cases = ",\n".join(
         f"  {json.dumps(row.key, ensure_ascii=False)}: "
         + json.dumps(
-            {"content_hash": row.content_hash, "outcome": row.outcome, "scores": dict(row.scores)},
+            {
+                "content_hash": row.content_hash,
+                "outcome": row.outcome,
+                "scores": dict(row.scores),
+                "failed": sorted({metric.partition("@")[0] for metric, _ in row.failed}),
+            },
             ensure_ascii=False,
             allow_nan=False,
             sort_keys=True,

@@ -23,13 +23,19 @@ class Ending(NamedTuple):
 
 
 def known_failure(result: CaseResult, settings: Settings, baseline: Baseline | None) -> str | None:
-    """Why a failed gate of this case does not fail the run, or None."""
+    """Why the failed gates of this case do not fail the run, or None.
+
+    With `ratchet` each of them must have failed in the baseline too: what breaks beside a known failure is new.
+    """
     mode = settings.known_failures
     if mode == "report":
         return REPORT
     if mode == "ratchet" and baseline is not None:
         before = baseline.cases.get(result.key)
-        return RATCHET if before is not None and before.is_bad else None
+        if before is None or not before.is_bad:
+            return None
+        failed = {gate.metric.partition("@")[0] for gate in result.failed_gates}
+        return RATCHET if before.failed_metrics is None or failed <= before.failed_metrics else None
     return None
 
 

@@ -7,14 +7,27 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pytest_rageval.config.files import DEFAULT_CASES, read_table
 from pytest_rageval.config.options import OPTIONS, Option
+from pytest_rageval.config.tables import (
+    TABLES,
+    Abstention,
+    Frozen,
+    Gates,
+    JudgeOptions,
+    OneOrMore,
+    Positive,
+    Regression,
+    TargetMapping,
+    Weight,
+)
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import (
+    SENT_FROM_ENVIRONMENT,
     public_target,
     secrets_of_environment,
     secrets_of_headers,
@@ -27,73 +40,12 @@ RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's"
                    "folders": "it is the case's", "k": "set k", "folder_mode": "set folder_mode",
                    "rerank_vector_weight": "set rerank_vector_weight",
                    "rerank_lexical_weight": "set rerank_lexical_weight"}  # fmt: skip
+REFERENCES = ("latest", "baseline")
+"""Names that mean a run wherever one is named, and so cannot be a run's own."""
 ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_ONE_OR_MORE = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
-OneOrMore = Annotated[tuple[str, ...], _ONE_OR_MORE]
 
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Gates(_Frozen):
-    """Gate expressions by where they apply."""
-
-    case: tuple[str, ...] = ()
-    run: tuple[str, ...] = ()
-
-
-class Regression(_Frozen):
-    """How far a metric may get worse against the baseline."""
-
-    metric: str
-    max_drop: Weight | None = None
-    max_rise: Weight | None = None
-    significant: bool = False
-
-
-def _phrase(written: str) -> str:
-    if sum(map(str.isalnum, written)) < 2:
-        raise ValueError('a phrase of two letters or more, as in "I am only trained on"')
-    return written
-
-
-Phrase = Annotated[str, AfterValidator(_phrase)]
-Phrases = Annotated[tuple[Phrase, ...], _ONE_OR_MORE]
-
-
-class Abstention(_Frozen):
-    """What counts as a refusal, beyond the phrases that are known for every bot."""
-
-    phrases: Phrases = ()
-    """Refusals of the project's own bot, beside the known ones; case and white space do not matter."""
-
-
-class TargetMapping(_Frozen):
-    """How a JSON API is asked and read: `[tool.rageval.target.mapping]`; see docs/targets.md."""
-
-    path: str = ""
-    method: Literal["POST", "PUT"] = "POST"
-    request: Mapping[str, Any]
-    response: Mapping[str, Any]
-
-
-class JudgeOptions(_Frozen):
-    """What the provider of a judge is told: `[tool.rageval.judge_options]`; see docs/model-judges.md."""
-
-    max_tokens: Annotated[int, Field(ge=16, le=1_000_000)] | None = None
-    reasoning_effort: str | None = None
-    headers: Mapping[str, str] = Field(default_factory=dict)
-    extra_body: Mapping[str, Any] = Field(default_factory=dict)
-    api: Literal["openai", "azure"] = "openai"
-    """What a server of OpenAI's kind is: OpenAI's own API, or Azure's deployments of it."""
-    api_version: str | None = None
-
-
-class Settings(_Frozen):
+class Settings(Frozen):
     """Everything a run is told. Field names are the keys of `[tool.rageval]`; see docs/configuration.md."""
 
     target: str | None = None
@@ -240,6 +192,7 @@ def load_settings(
         problems += [_said(error, place, given, options or {}) for error in invalid.errors() if not _is_echo(error)]
         raise SettingsError(*problems) from None
     problems += list(_contradictions(settings, place))
+    problems += list(_meaningless_variables(settings, os.environ if environment is None else environment))
     if problems:
         raise SettingsError(*problems)
     # Another target may be tried from the command line while the table describes an API.
@@ -342,20 +295,32 @@ def _contradictions(settings: Settings, place: str) -> Iterator[str]:
         yield "--rageval-force: nothing to force; it goes with --rageval-update-baseline"
     if settings.run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", settings.run_id):
         yield f"--rageval-run-id: {settings.run_id!r} is not a folder name; use letters, digits, '.', '_' and '-'"
+    if settings.run_id in REFERENCES:
+        yield f"--rageval-run-id: {settings.run_id!r} stands for another run wherever one is named; choose another"
+    if not settings.cases:
+        yield f"{place}: cases is empty, so that no case would be run; leave it out for the usual places, or name some"
+    named = [gate.metric if isinstance(gate, Regression) else gate.split()[0] for gate in settings.regression if gate]
+    for metric in sorted({metric for metric in named if named.count(metric) > 1}):
+        yield f"{place}: regression has {named.count(metric)} entries for {metric!r}, of which one would count"
     for number, gate in enumerate(settings.regression):
         if isinstance(gate, Regression) and (gate.max_drop is None) == (gate.max_rise is None):
             yield f"{place}: regression[{number}] needs one of max_drop and max_rise"
 
 
+def _meaningless_variables(settings: Settings, environment: Mapping[str, str]) -> Iterator[str]:
+    """Variables that look like ours and are nobody's: a misspelt one would leave another system to be asked."""
+    headers = (*settings.headers.values(), *settings.judge_options.headers.values())
+    used = {value.removeprefix("env:") for value in headers if value.startswith("env:")}
+    ours = (*ENVIRONMENT, *(name for name in SENT_FROM_ENVIRONMENT if name.startswith("RAGEVAL_")))
+    for variable in sorted(environment):
+        if variable.startswith("RAGEVAL_") and variable not in used and variable not in ours:
+            remedy = did_you_mean(variable, ours, f"; variables: {', '.join(ours)}")
+            yield f"environment variable {variable} means nothing{remedy}"
+
+
 def _is_shard(written: str) -> bool:
     parts = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", written)
     return parts is not None and 1 <= int(parts[1]) <= int(parts[2])
-
-
-_TABLES: Mapping[str, type[BaseModel]] = {
-    "gates": Gates, "abstention": Abstention, "regression": Regression, "mapping": TargetMapping,
-    "judge_options": JudgeOptions,
-}  # fmt: skip
 
 
 def _is_echo(error: Any) -> bool:
@@ -371,7 +336,7 @@ def _said(error: Any, place: str, given: Mapping[str, Option], options: Mapping[
     written = f"target.{field}" if field == "mapping" else field
     name = f"--rageval-{given[str(field)].name}" if as_option else f"{place}: {written}{path}"
     if error["type"] == "extra_forbidden":
-        known = list(_TABLES[field].model_fields)
+        known = list(TABLES[field].model_fields)
         return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), known)}"
     if error["type"] == "missing":
         return f"{name} is missing"

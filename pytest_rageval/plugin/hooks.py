@@ -88,8 +88,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config, exitstatus: int) -> None:
-    """Say that nothing was found where the project or the command line speaks of us."""
+    """Say what was not found, or not run, where the project or the command line speaks of us."""
     ours = config.stash[SESSION]
+    for line in ours.unsaid():
+        terminalreporter.write_line(line, yellow=True)
     is_meant = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and (ours.given_options or has_table(ours.root))
     if is_meant and not ours.found_files:
         patterns = ", ".join(ours.globs)

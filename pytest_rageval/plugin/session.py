@@ -5,6 +5,7 @@ Standard library and pytest only: this is made in every test session of every pr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from pytest_rageval import cases
 from pytest_rageval.cases.discovery import find_case_files, is_case_file
-from pytest_rageval.config.files import case_globs, reports_of
+from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
 
 FIXTURES = "rageval-fixtures"
@@ -77,6 +78,27 @@ class EvalSession:
         folders = [path for path in places if path.is_dir()]
         below = [path for path in self.found_files if any(path.is_relative_to(folder) for folder in folders)]
         return list(dict.fromkeys([*named, *below]))
+
+    def unsaid(self) -> Iterator[str]:
+        """What a person would not notice: case files that this session leaves out, a table that nobody reads."""
+        named = self.config.invocation_params.dir
+        unread = next((folder for folder in (named, *named.parents) if has_table(folder)), None)
+        if unread is not None and unread != self.root and not has_table(self.root):
+            yield (
+                f"rageval: the configuration table in {unread} is not read: pytest's root directory is {self.root}; "
+                f"move it there, or run pytest with --rootdir {unread}"
+            )
+        if not has_table(self.root) or any("::" in place for place in self.config.args) or self.named_files:
+            return
+        folders = [place for place in self.named_places if place.is_dir()]
+        outside = [path for path in self.found_files if not any(path.is_relative_to(folder) for folder in folders)]
+        if outside:
+            files = "1 case file is" if len(outside) == 1 else f"{len(outside)} case files are"
+            first = outside[0].relative_to(self.root)
+            yield (
+                f"rageval: {files} outside of what was collected, such as {first}; name the folder on the command "
+                "line, or add it to testpaths"
+            )
 
     @property
     def given_options(self) -> dict[str, Any]:

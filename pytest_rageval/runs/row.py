@@ -83,6 +83,8 @@ class CaseScores:
     outcome: str
     scores: Mapping[str, float]
     error_kind: str | None = None
+    failed_metrics: frozenset[str] | None = None
+    """Metrics whose gates failed, without cut-offs; None where a baseline was written without them."""
 
     @property
     def is_bad(self) -> bool:

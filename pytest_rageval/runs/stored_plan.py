@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.config.settings import Abstention, Gates, Settings, tuples_of
+from pytest_rageval.config.settings import Settings, tuples_of
+from pytest_rageval.config.tables import Abstention, Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.model import NotApplicable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,36 @@ def test_a_project_without_a_table_is_seen_as_such(tmp_path: Path):
 def test_the_refusals_of_the_bot_are_a_list_or_a_single_phrase(tmp_path: Path, written: str):
     (tmp_path / "pyproject.toml").write_text(f"[tool.rageval.abstention]\nphrases = {written}\n")
     assert load_settings(tmp_path, environment={}).abstention.phrases == ("Ask the desk",)
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("cases = []", "cases is empty, so that no case would be run"),
+        ('run_id = "x"', "run_id is not a known key"),
+        (
+            '[[tool.rageval.regression]]\nmetric = "mrr"\nmax_drop = 0.1\n'
+            '[[tool.rageval.regression]]\nmetric = "mrr"\nmax_drop = 0.2',
+            "regression has 2 entries for 'mrr', of which one would count",
+        ),
+    ],
+)
+def test_what_would_be_passed_over_in_silence_is_said(tmp_path: Path, table: str, problem: str):
+    (tmp_path / "pyproject.toml").write_text(f"[tool.rageval]\n{table}\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=re.escape(problem)):
+        load_settings(tmp_path, {}, {})
+
+
+@pytest.mark.parametrize("name", ["latest", "baseline"])
+def test_a_run_cannot_be_called_like_a_reference(tmp_path: Path, name: str):
+    with pytest.raises(SettingsError, match=f"--rageval-run-id: '{name}' stands for another run"):
+        load_settings(tmp_path, {"run_id": name}, {})
+
+
+def test_a_variable_that_means_nothing_is_said_with_what_was_probably_meant(tmp_path: Path):
+    with pytest.raises(SettingsError, match=r"RAGEVAL_TARGT means nothing; did you mean 'RAGEVAL_TARGET'\?"):
+        load_settings(tmp_path, {}, {"RAGEVAL_TARGT": "demo"})
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.rageval]\nheaders = { X-Key = "env:RAGEVAL_BOT_KEY" }\n', encoding="utf-8"
+    )
+    load_settings(tmp_path, {}, {"RAGEVAL_BOT_KEY": "k", "RAGEVAL_TARGET_TOKEN": "t"})

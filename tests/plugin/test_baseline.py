@@ -152,7 +152,7 @@ def test_a_baseline_holds_no_texts(settled: Project):
     text = (settled.path / "reports/baseline.json").read_text(encoding="utf-8")
     assert "boiling" not in text
     assert "Water boils" not in text
-    assert set(json.loads(text)["cases"]["evalcases/a.jsonl::q0"]) == {"content_hash", "outcome", "scores"}
+    assert set(json.loads(text)["cases"]["evalcases/a.jsonl::q0"]) == {"content_hash", "failed", "outcome", "scores"}
 
 
 def test_git_keeps_what_should_be_kept(settled: Project):
@@ -169,3 +169,33 @@ def test_gates_written_by_the_user_replace_default_ones(project: Project):
     assert project.run("--rageval-gate", "recall_any off").ret == 0
     result = project.run("--rageval-gate", "context_recall >= 50% tag mine")
     assert lines_with(result, "context_recall@5 is 0, gate >= 50% (mine)")
+
+
+def test_a_known_failure_that_fails_by_another_gate_is_new(project: Project):
+    project.configure('target = "bot:answer"\nknown_failures = "ratchet"')
+    project.cases([a_missed_case("known")])
+    project.run("--rageval-update-baseline")
+    assert project.run().ret == 0
+    result = project.run("--rageval-gate", "token_f1 < 0.1")
+    assert project.outcomes() == {"known": "failed"}
+    assert lines_with(result, "token_f1 is 1, gate < 0.1")
+
+
+def test_a_known_failure_stays_known_under_another_cut_off(project: Project):
+    project.configure('target = "bot:answer"\nknown_failures = "ratchet"')
+    project.cases([a_missed_case("known")])
+    project.run("--rageval-update-baseline")
+    project.run("--rageval-k", "3", "--rageval-ignore-invariants")
+    assert project.outcomes() == {"known": "xfailed"}
+
+
+def test_a_baseline_without_failed_gates_counts_as_it_did(project: Project):
+    project.configure('target = "bot:answer"\nknown_failures = "ratchet"')
+    project.cases([a_missed_case("known")])
+    project.run("--rageval-update-baseline")
+    file = project.path / "reports" / "baseline.json"
+    baseline = json.loads(file.read_text(encoding="utf-8"))
+    del baseline["cases"]["evalcases/a.jsonl::known"]["failed"]
+    file.write_text(json.dumps(baseline), encoding="utf-8")
+    project.run("--rageval-gate", "token_f1 < 0.1")
+    assert project.outcomes() == {"known": "xfailed"}

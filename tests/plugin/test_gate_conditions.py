@@ -45,3 +45,30 @@ def test_off_for_some_cases_is_off_for_them_alone(project: Project):
     project.cases([a_missed_case("strict"), a_missed_case("lenient", difficulty="hard")])
     project.run("--rageval-gate", "recall_any off when difficulty=hard")
     assert project.outcomes() == {"strict": "failed", "lenient": "passed"}
+
+
+UNLABELLED = {"id": "odd", "question": "What is the boiling point of water?"}
+
+
+def test_a_written_gate_that_no_case_could_meet_is_unmeasured_and_fails_the_run(project: Project):
+    project.cases([UNLABELLED])
+    result = project.run("--rageval-gate", "recall_any@5 >= 0.5")
+    assert result.ret == 1
+    assert lines_with(result, "unmeasured: no case that the gate is for has a value of recall_any@5")
+
+
+def test_a_gate_is_measured_where_one_case_has_a_value_and_meets_its_condition(project: Project):
+    project.cases([a_case("boil", tags=["warm"]), {**UNLABELLED, "tags": ["cold"]}])
+    assert project.run("--rageval-gate", "recall_any@5 >= 0.5 when tag=warm").ret == 0
+    result = project.run("--rageval-gate", "recall_any@5 >= 0.5 when tag=cold")
+    assert (result.ret, project.outcomes()["odd"]) == (1, "passed")
+
+
+def test_a_part_of_the_cases_measures_no_gate_and_fails_none(project: Project):
+    project.cases([a_case("boil"), UNLABELLED])
+    assert project.run("-k", "odd", "--rageval-gate", "recall_any@5 >= 0.5").ret == 0
+
+
+def test_what_a_retrieval_only_run_leaves_out_is_not_missed(project: Project):
+    project.cases(SOME)
+    assert project.run("--rageval-retrieval-only", "--rageval-gate", "token_f1 >= 0.1").ret == 0
