@@ -201,7 +201,9 @@ def _measures(
     named += [gate.measure for gate in regressions if not gate.is_default]
     chosen |= {measure.name: measure for measure in named if measure is not None}
     # Of an answer taken for an abstention little else is judged: a case that has an answer must not pass by that.
-    is_judged = settings.judge != "none" and any(set(one.metric.rubrics) - {CLASSIFIER} for one in chosen.values())
+    is_judged = settings.judge != "none" and any(
+        set(measure.metric.rubrics) - {CLASSIFIER} for measure in chosen.values()
+    )
     if is_judged and any(metric.name == "over_abstention" for metric in registry):
         chosen["over_abstention"] = registry.measure("over_abstention", settings.k)
     unique = {measure.name: measure for measure in chosen.values()}

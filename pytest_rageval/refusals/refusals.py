@@ -1,4 +1,4 @@
-"""Refusals: whether an answer declines, told by phrases and by what stands around them.
+"""Refusals: whether an answer declines, judged by phrases and by what stands around them.
 
 An answer that says that the sources do not hold what was asked declines, whatever related facts, advice or regrets it
 gives beside, unless it gives an answer first, or after a "but".
