@@ -122,7 +122,7 @@ def _unreached(metrics: Mapping[str, Any]) -> int:
 
 def _with_baseline(finished: Finished, plan: Plan, file: Path) -> Finished:
     """The same, accepted as the new baseline, or with the problem that it cannot be."""
-    refusal = _refusal(plan, finished.metrics)
+    refusal = _refusal(plan, finished.metrics, finished.problems)
     if refusal is not None:
         return replace(finished, problems={**finished.problems, "update-baseline": refusal})
     write_baseline(file, finished.metrics, finished.rows, finished.config)
@@ -201,16 +201,14 @@ def _notes(keeper: Keeper, plan: Plan, comparison: Comparison | None) -> Iterato
     yield from keeper.warnings
 
 
-def _refusal(plan: Plan, metrics: Mapping[str, Any]) -> str | None:
-    """Why this run cannot become the baseline."""
-    if plan.settings.force:
+def _refusal(plan: Plan, metrics: Mapping[str, Any], problems: Mapping[str, str]) -> str | None:
+    """Why this run cannot become the baseline. A part of the cases never can, errors can be forced."""
+    if metrics["partial"] or "completeness" in problems:
+        return "baseline not updated: the run is partial: some cases have no result; run them all"
+    errors = metrics["outcomes"]["error"]
+    if not errors or plan.settings.force:
         return None
-    reasons = [f"{metrics['outcomes']['error']} cases ended in errors"] if metrics["outcomes"]["error"] else []
-    if metrics["partial"]:
-        reasons.append("the run is partial")
-    return (
-        f"baseline not updated: {' and '.join(reasons)}; --rageval-force accepts it all the same" if reasons else None
-    )
+    return f"baseline not updated: {errors} cases ended in errors; --rageval-force accepts it all the same"
 
 
 def _accepted(path: Path, metrics: Mapping[str, Any]) -> str:

@@ -23,6 +23,11 @@ HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 FIELDS = ("category", "difficulty", "domain", "tag", "answerable", "requires_kg", "gold", "groups")
+CLOSED = {
+    **dict.fromkeys(("answerable", "requires_kg", "groups"), ("true", "false")),
+    "gold": ("anchors", "ids", "none"),
+}
+"""Fields that have these values only."""
 UNCATEGORISED = "uncategorised"
 """What a field of free text counts as where a case leaves it out."""
 Conditions = tuple[tuple[str, tuple[str, ...]], ...]
@@ -114,9 +119,13 @@ def _conditions(written: str | None, place: str, gate: str) -> Conditions:
             fields[-1][1].append(value.strip())
         else:
             raise SettingsError(f"{place}: gate {gate!r}: {part!r} is not FIELD=VALUE; fields: {', '.join(FIELDS)}")
-    for name, _ in fields:
+    for name, values in fields:
         if name not in FIELDS:
             raise SettingsError(f"{place}: gate {gate!r}: {name!r} is not a field; fields: {', '.join(FIELDS)}")
+        for value in values:
+            if value not in CLOSED.get(name, (value,)) or not value:
+                choices = " or ".join(CLOSED.get(name, ("something",)))
+                raise SettingsError(f"{place}: gate {gate!r}: {name} is {value!r}, expected {choices}")
     return tuple((name, tuple(values)) for name, values in fields)
 
 

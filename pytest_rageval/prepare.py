@@ -72,7 +72,8 @@ def prepare(
     problems = Problems()
     project = problems.attempt(_with_run_id, project) or project
     root, settings = project
-    plan = problems.attempt(make_plan, settings, load_registry(list(own_metrics)), root)
+    registry = problems.attempt(load_registry, list(own_metrics))
+    plan = None if registry is None else problems.attempt(make_plan, settings, registry, root)
     problems.attempt(check_reports, project.reports)
     if not is_worker:
         problems.attempt(check_run_id, project.reports, settings.run_id)
@@ -81,7 +82,8 @@ def prepare(
         problems.attempt(checked_mapping, settings.mapping)
     baseline = problems.attempt(project_baseline, project)
     # The judge last: making one may ask its server which model it has.
-    judge = None if problems else problems.attempt(_judge, settings, root, workers)
+    is_judged = not problems and not settings.retrieval_only
+    judge = problems.attempt(_judge, settings, root, workers) if is_judged else None
     problems.raise_all()
     assert plan is not None
     return Prepared(project, plan, judge, baseline)

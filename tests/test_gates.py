@@ -170,3 +170,16 @@ def test_a_regression_has_the_direction_of_its_metric():
     assert parse_regression("groundedness drop 10%", "here", REGISTRY, 5).tolerance == pytest.approx(0.5)
     with pytest.raises(SettingsError, match="lower is better, so only a rise"):
         parse_regression("hallucinated drop 0.1", "here", REGISTRY, 5)
+
+
+@pytest.mark.parametrize(
+    ("when", "problem"),
+    [
+        ("answerable=True", "answerable is 'True', expected true or false"),
+        ("gold=nonne", "gold is 'nonne', expected anchors or ids or none"),
+        ("category=multi_hop,", "category is '', expected something"),
+    ],
+)
+def test_a_condition_that_nothing_could_meet_is_refused(when: str, problem: str):
+    with pytest.raises(SettingsError, match=problem):
+        parse_gate(f"mrr >= 0.5 when {when}", "here")

@@ -34,17 +34,18 @@ class CsvRow(NamedTuple):
 
 
 def csv_rows(
-    lines: Iterator[Line], report: Report, known: Mapping[str, Cell], needed: Sequence[Sequence[str]], max_bytes: int
+    lines: Iterator[Line], report: Report, columns: Mapping[str, Cell], needed: Sequence[Sequence[str]], max_bytes: int
 ) -> Iterator[CsvRow]:
     """The records of a CSV file with a header.
 
-    `known` says how cells are read; each member of `needed` lists names one of which must be a column. A structure
-    that cannot be read on from (an open quote, a quote in the wrong place) ends the file, and the problem says so.
+    `columns` says how the cells of each known column are read; each member of `needed` lists names one of which must be
+    a column. A structure that cannot be read on from (an open quote, a quote in the wrong place) ends the file, and the
+    problem says so.
     """
     with _cells_up_to(max_bytes):
         table = _Table(lines, report, max_bytes)
         header = table.next_row()
-        if header is None or not _is_header(header, table, known, needed):
+        if header is None or not _is_header(header, table, columns, needed):
             return
         names = [name.strip() for name in header]
         while (cells := table.next_row()) is not None:
@@ -54,7 +55,7 @@ def csv_rows(
                 many = f"{len(cells)} cell{'s' * (len(cells) != 1)}, expected {len(names)} ({', '.join(names)[:200]})"
                 report.add_unread(table.start, 1, f"the row has {many}; quote cells that hold commas or line breaks")
                 continue
-            record = _record(names, cells, table, known)
+            record = _record(names, cells, table, columns)
             if record is not None:
                 yield CsvRow(table.start, record, names, table.text)
 
@@ -143,9 +144,9 @@ def _reworded(error: csv.Error) -> str:
 
 
 def _is_header(
-    header: Sequence[str], table: _Table, known: Mapping[str, Cell], needed: Sequence[Sequence[str]]
+    header: Sequence[str], table: _Table, columns: Mapping[str, Cell], needed: Sequence[Sequence[str]]
 ) -> bool:
-    """Can rows be read by this first row? If not, all of why is reported."""
+    """True if rows can be read by this first row; else every reason is reported."""
     report, line = table.report, table.start
     before = len(report)
     names = [name.strip() for name in header]
@@ -156,13 +157,13 @@ def _is_header(
     for position, name in enumerate(names[:200]):
         if not name:
             report.add_unread(line, 1, f"column {position + 1} of the header has no name")
-        elif name not in known:
-            close = closest(name, known)
+        elif name not in columns:
+            close = closest(name, columns)
             remedy = f"did you mean {close!r}?" if close else "the first row must name the columns"
             report.add_unread(line, 1, f"{quoted(name)} is not a known column; {remedy}")
         elif name in names[:position]:
             report.add_unread(line, 1, f"column {quoted(name)} stands twice in the header")
-    meant = {*names, *(closest(name, known) for name in names[:200])}
+    meant = {*names, *(closest(name, columns) for name in names[:200])}
     for choices in needed:
         if meant.isdisjoint(choices):
             report.add_unread(line, 1, f"the header has no column {' or '.join(map(repr, choices))}")
@@ -173,7 +174,7 @@ def _is_header(
 
 
 def _record(
-    names: Sequence[str], cells: Sequence[str], table: _Table, known: Mapping[str, Cell]
+    names: Sequence[str], cells: Sequence[str], table: _Table, columns: Mapping[str, Cell]
 ) -> dict[str, Json] | None:
     """The cells by column, empty ones left out; None if one of them cannot be read."""
     record: dict[str, Json] = {}
@@ -181,7 +182,7 @@ def _record(
     for position, (name, cell) in enumerate(zip(names, cells, strict=True)):
         if not cell or cell.isspace():
             continue
-        written = known[name]
+        written = columns[name]
         if written == "text":
             record[name] = cell
             continue

@@ -1,4 +1,4 @@
-"""Which files below a folder hold cases? Asked for every file of every test suite: nothing heavy is imported here."""
+"""Find the case files below a folder. Done in every test suite: nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_case_files(root: Path, globs: Sequence[str]) -> list[Path]:
 
 
 def is_case_file(path: Path, root: Path, globs: Sequence[str]) -> bool:
-    """The same rule for one path, existing or not; a path outside `root` is none."""
+    """True if `find_case_files` would take this path, existing or not; a path outside `root` is none."""
     try:
         relative = path.relative_to(root).as_posix()
     except ValueError:

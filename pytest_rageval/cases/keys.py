@@ -165,7 +165,7 @@ LIFTED: Mapping[str, Key] = {key: COMMON[key] for key in ("requires_kg", "domain
 """What the layers spelling writes into `metadata`, though the case has a field for it."""
 
 
-def spelling_of(given: Collection[str], in_gold: Collection[str]) -> tuple[str, ...]:
+def spelling_of(line_keys: Collection[str], in_gold: Collection[str]) -> tuple[str, ...]:
     """The spellings that a line combines, by the keys of the line and of its `gold` that are there and not null: none,
     one or several of anchors, reference, ids, layers, canonical.
 
@@ -173,7 +173,7 @@ def spelling_of(given: Collection[str], in_gold: Collection[str]) -> tuple[str, 
     tells another one; with a key that only canonical cases have, it is canonical.
     """
     by_line = {"anchors": ANCHORS, "reference": REFERENCE, "ids": IDS}
-    spellings = [name for name, keys in by_line.items() if not keys.keys().isdisjoint(given)]
+    spellings = [name for name, keys in by_line.items() if not keys.keys().isdisjoint(line_keys)]
     if not CANONICAL.keys().isdisjoint(in_gold):
         spellings.append("canonical")
     elif in_gold and (not spellings or not LAYERED.keys().isdisjoint(in_gold)):

@@ -58,7 +58,7 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
 
 
 def looks_like_cases(path: Path) -> bool:
-    """Is the first record of a .jsonl or .csv file a case without any problem? Reads no further than that."""
+    """True if the first record of a .jsonl or .csv file is a case without any problem. Reads no further than that."""
     if path.suffix.lower() not in (".jsonl", ".csv") or ".references." in path.name or ".answers." in path.name:
         return False
     report = Report(path.name)

@@ -42,11 +42,11 @@ def find_partner(questions: Path, report: Report, name: Callable[[Path], str], m
     beside = [questions.with_name(f"{stem}.references{suffix}") for suffix in _SUFFIXES]
     there = [path for path in beside if path.exists()]
     if len(there) != 1:
-        wanted = " or ".join(path.name for path in beside)
+        names = " or ".join(path.name for path in beside)
         report.add_whole(
             f"both {beside[0].name} and {beside[1].name} stand beside it; keep one"
             if there
-            else f"needs its references beside it, in {wanted}; or give the file another name"
+            else f"needs its references beside it, in {names}; or give the file another name"
         )
         return None
     return Partner(there[0], Report(name(there[0])), report, max_bytes)

@@ -93,7 +93,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("baseline", "Baseline to compare with (default: REPORTS/baseline.json, where it exists).", metavar="PATH"),
     Option("update-baseline", "Accept this run as the new baseline.", "flag"),
-    Option("force", "With --rageval-update-baseline: even from a run with errors, or a partial one.", "flag"),
+    Option("force", "With --rageval-update-baseline: even from a run with errors; never from a partial one.", "flag"),
     Option("allow-regressions", "Report regressions without failing the run.", "flag"),
     Option(
         "ignore-invariants", "Compare with a baseline of other cases or another judge; warn instead of failing.", "flag"

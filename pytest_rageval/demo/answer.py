@@ -1,4 +1,4 @@
-"""What do the retrieved chunks say to the question? The fewest sentences that cover it, quoted and cited, or none."""
+"""Extractive answers: the fewest sentences of the retrieved chunks that cover the question, cited, or none."""
 
 from __future__ import annotations
 
@@ -110,13 +110,13 @@ def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable
         return _abstained(text, "insufficient_information")
     if question.years and not question.years & frozenset().union(*(_years(hit.chunk) for hit in read)):
         return _abstained(text, "insufficient_information")
-    sentences = sorted(_sentences(question, read), key=lambda one: (-one.value, one.order))
+    sentences = sorted(_sentences(question, read), key=lambda sentence: (-sentence.value, sentence.order))
     if not sentences:
         return _abstained(text, "insufficient_information")
     best = sentences[0]
     older = _other_version(question, best, sentences)
     if older is not None:
-        return _two_versions(*sorted((best, older), key=lambda one: one.chunk.meta["date"], reverse=True))
+        return _two_versions(*sorted((best, older), key=lambda sentence: sentence.chunk.meta["date"], reverse=True))
     return _joined(_with_neighbour(_further(question, best, sentences), sentences))
 
 
@@ -130,12 +130,12 @@ def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> Wri
     places: dict[int, int] = {}
     unknown: dict[int, None] = {}
 
-    def renumber(found: re.Match[str]) -> str:
-        known: dict[int, None] = {}
-        for number in _cited_numbers(found[2]):
-            (known if 1 <= number <= len(shown) else unknown)[number] = None
-        kept = "".join(f"[{places.setdefault(number, len(places) + 1)}]" for number in known)
-        return found[1] + kept if kept else ""
+    def renumber(citation: re.Match[str]) -> str:
+        passage_numbers: dict[int, None] = {}
+        for number in _cited_numbers(citation[2]):
+            (passage_numbers if 1 <= number <= len(shown) else unknown)[number] = None
+        kept = "".join(f"[{places.setdefault(number, len(places) + 1)}]" for number in passage_numbers)
+        return citation[1] + kept if kept else ""
 
     text = _CITED.sub(renumber, draft.text).strip()
     remarks = []
@@ -176,7 +176,7 @@ def _further(question: _Question, best: _Sentence, sentences: Sequence[_Sentence
     covered = best.about
     while len(chosen) < SENTENCES:
         gain, following = max(
-            ((question.share(one.covered - covered), one) for one in sentences),
+            ((question.share(sentence.covered - covered), sentence) for sentence in sentences),
             key=lambda pair: (pair[0], -pair[1].order),
         )
         if gain < GAIN:
@@ -190,13 +190,13 @@ def _with_neighbour(chosen: list[_Sentence], sentences: Sequence[_Sentence]) -> 
     """A sentence that stands alone is quoted with the next one of its section, or the one before: often the reason."""
     if len(chosen) > 1:
         return chosen
-    beside = {one.order - chosen[0].order: one for one in sentences if one.chunk is chosen[0].chunk}
+    beside = {sentence.order - chosen[0].order: sentence for sentence in sentences if sentence.chunk is chosen[0].chunk}
     neighbour = beside.get(1, beside.get(-1))
     return chosen if neighbour is None else [*chosen, neighbour]
 
 
 def _other_version(question: _Question, best: _Sentence, sentences: Sequence[_Sentence]) -> _Sentence | None:
-    """What a note of another date says to the same: about the same terms, fitting about as well, with other numbers."""
+    """The sentence of a note of another date about the same terms that fits about as well, with other numbers."""
     for other in sentences:
         dates = {best.chunk.meta.get("date", ""), other.chunk.meta.get("date", "")}
         if len(dates) < 2 or "" in dates or other.value < ABOUT_AS_MUCH * best.value:
@@ -206,7 +206,7 @@ def _other_version(question: _Question, best: _Sentence, sentences: Sequence[_Se
         # Where the question names a year, a sentence about another year is no other version, but another subject.
         if question.years and not question.years.issuperset(_YEAR.findall(f"{best.text} {other.text}")):
             continue
-        numbers, others = (set(_NUMBER.findall(one.text)) - question.years for one in (best, other))
+        numbers, others = (set(_NUMBER.findall(sentence.text)) - question.years for sentence in (best, other))
         if numbers and others and numbers != others:
             return other
     return None
@@ -223,10 +223,10 @@ def _two_versions(newer: _Sentence, older: _Sentence) -> Written:
 
 def _joined(chosen: Sequence[_Sentence]) -> Written:
     """The sentences with their citations: those of the best one's section first, each section in its own order."""
-    chosen = sorted(chosen, key=lambda one: (one.chunk is not chosen[0].chunk, one.order))
+    chosen = sorted(chosen, key=lambda sentence: (sentence.chunk is not chosen[0].chunk, sentence.order))
     cited = tuple({sentence.chunk.chunk_id: sentence.chunk for sentence in chosen}.values())
     number = {chunk.chunk_id: place for place, chunk in enumerate(cited, start=1)}
-    return Written(" ".join(f"{one.text} [{number[one.chunk.chunk_id]}]" for one in chosen), cited)
+    return Written(" ".join(f"{sentence.text} [{number[sentence.chunk.chunk_id]}]" for sentence in chosen), cited)
 
 
 def _abstained(question: str, reason: str) -> Written:

@@ -1,4 +1,4 @@
-"""How is a note cut into chunks that fit a token budget, each with an id that outlives re-indexing?"""
+"""Cut a note into chunks that fit a token budget, each with an id that outlives re-indexing."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class _Sized(NamedTuple):
 
 def _fit(piece: Piece, most: int) -> Iterator[_Sized]:
     """The piece, or parts of it that fit: cut between words, each word whole."""
-    whole = _Sized(piece, _size(piece.text), _size(piece.header))
-    if whole.head + whole.tokens <= most:
-        yield whole
+    sized = _Sized(piece, _size(piece.text), _size(piece.header))
+    if sized.head + sized.tokens <= most:
+        yield sized
         return
     words = [(word, _size(word)) for word in piece.text.split()]
     glue = piece.glue

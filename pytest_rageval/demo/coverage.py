@@ -1,4 +1,4 @@
-"""What of the corpus got into the index, what did not, and why? A fact of the index, the same for every question."""
+"""Indexing coverage: what of the corpus got into the index, what did not, and why; equal for every question."""
 
 from __future__ import annotations
 

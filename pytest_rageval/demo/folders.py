@@ -1,4 +1,4 @@
-"""In which folders is the answer likely to stand? A question is compared with folder names, titles and headings."""
+"""Choose the folders to search: a question is compared with folder names, titles and headings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Folders:
         self._frequency = Counter(term for name in self.names for term in self._in_name[name] | self._in_heading[name])
 
     def has(self, name: str) -> bool:
-        """Is this a folder with chunks in it or below it?"""
+        """True for a folder with chunks in it or below it."""
         return any(is_below(folder, name) for folder in self.names)
 
     def choose(self, terms: Sequence[str], scope: Scope) -> Selection:

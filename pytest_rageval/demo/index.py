@@ -1,4 +1,4 @@
-"""Which chunks share the rarest terms with a question? BM25 by SQLite FTS5 over text that we cut into terms."""
+"""The full-text index of chunks: BM25 by SQLite FTS5 over text that we cut into terms."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Scope(NamedTuple):
 
 
 def is_below(folder: str, above: str) -> bool:
-    """Is this folder the other one, or inside it? The root is written as the empty string."""
+    """True if the folder is the one `above`, or inside it. The root is written as the empty string."""
     return not above or folder == above or folder.startswith(f"{above}/")
 
 
@@ -114,6 +114,6 @@ class Index:
 
         A pair of syllables that no chunk has counts half: it is more often an ending than a word.
         """
-        found = self._frequency[term]
-        idf = math.log(1 + len(self.chunks) / (found + 0.5))
-        return idf if found or term.isascii() else idf / 2
+        frequency = self._frequency[term]
+        idf = math.log(1 + len(self.chunks) / (frequency + 0.5))
+        return idf if frequency or term.isascii() else idf / 2

@@ -1,4 +1,4 @@
-"""What does the question speak of, and what does the small knowledge graph hold about it?"""
+"""The small knowledge graph: entities linked in a question, and the edges and inferences about them."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ class Graph:
 
     def _asked_edges(self, names: Sequence[str], asked: Sequence[str]) -> list[GraphEdge]:
         """Edges of the asked predicates at the linked entities, or else one step away from them."""
-        found: list[GraphEdge] = []
+        edges: list[GraphEdge] = []
         for predicate in asked:
             direct = [edge for edge in self._touching(names) if edge.predicate == predicate]
-            found += direct or self._one_step_away(names, predicate)
-        return self._narrowed(list(dict.fromkeys(found)), names)
+            edges += direct or self._one_step_away(names, predicate)
+        return self._narrowed(list(dict.fromkeys(edges)), names)
 
     def _one_step_away(self, names: Sequence[str], predicate: str) -> list[GraphEdge]:
-        """Which ingredients has a brand? Those of its products: both edges of each way are given."""
+        """Both edges of each way over one entity between: from a brand over its products to their ingredients."""
         domain, _ = self._domain.get(predicate, ("", ""))
         return [
             edge
@@ -139,15 +139,15 @@ class Graph:
 
     def _inferences(self, names: Sequence[str]) -> tuple[tuple[GraphEdge, tuple[GraphEdge, GraphEdge]], ...]:
         """What follows from two edges in a row that begin at a linked entity, each conclusion once."""
-        found: dict[GraphEdge, tuple[GraphEdge, GraphEdge]] = {}
+        premises: dict[GraphEdge, tuple[GraphEdge, GraphEdge]] = {}
         for first in self._edges:
             if first.subject not in names:
                 continue
             for second in self._edges:
                 predicate = INFERRED.get((first.predicate, second.predicate))
                 if predicate and second.subject == first.object:
-                    found.setdefault(GraphEdge(first.subject, predicate, second.object), (first, second))
-        return tuple(found.items())
+                    premises.setdefault(GraphEdge(first.subject, predicate, second.object), (first, second))
+        return tuple(premises.items())
 
 
 class _Lexicon:
@@ -169,11 +169,11 @@ class _Lexicon:
 
     def find(self, text: str) -> dict[str, str]:
         """Ids found, in order of appearance, each with the words it was found by."""
-        found: dict[str, str] = {}
+        forms: dict[str, str] = {}
         for match in self._pattern.finditer(_folded(text)):
             form = match[1] or match[2]
-            found.setdefault(self._ids[form], form)
-        return found
+            forms.setdefault(self._ids[form], form)
+        return forms
 
 
 def _folded(text: str) -> str:

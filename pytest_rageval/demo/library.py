@@ -1,4 +1,4 @@
-"""Which index answers this request? Each is built once, at the first need, and kept for those who come back to it."""
+"""The indexes by their parameters: each is built once, at the first need, and kept for later requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Library:
         self._lock = threading.RLock()
 
     def is_ready(self, ask: Ask | None = None) -> bool:
-        """Is the index for this question there, and free? Never waits. None asks for the index of no question."""
+        """True if the index for this question is there, and free; never waits. None stands for no question."""
         budget = self._budget_of(ask)
         if not self._lock.acquire(blocking=False):
             return False

@@ -1,4 +1,4 @@
-"""Which notes does the corpus hold? Reads `<corpus>/<vault>/<folder>/<note>.md`, front matter and all."""
+"""Read the notes of a corpus, `<corpus>/<vault>/<folder>/<note>.md`, front matter and all."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def _front_matter(lines: tuple[str, ...]) -> tuple[dict[str, str], int]:
             return meta, number + 1
         if not line.strip():
             continue
-        found = _META.match(line)
-        if found is None:
+        match = _META.match(line)
+        if match is None:
             return {}, 0
-        meta[found[1]] = (found[2] or "").strip("\"'")
+        meta[match[1]] = (match[2] or "").strip("\"'")
     return {}, 0

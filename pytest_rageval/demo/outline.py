@@ -1,4 +1,4 @@
-"""Which sections does a note have, and which sentences, items, rows and lines of code stand in each?"""
+"""The sections of a note, with the sentences, items, rows and lines of code in each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sections(note: Note) -> tuple[Section, ...]:
     A `#` inside fenced code, a quotation or a list is no heading.
     """
     tokens = _MARKDOWN.parse("\n".join(note.lines))
-    found: list[tuple[str, list[Piece]]] = [("", [])]
+    outline: list[tuple[str, list[Piece]]] = [("", [])]
     trail: list[tuple[int, str]] = []
     for position, token in enumerate(tokens):
         if token.level or token.map is None:
@@ -54,10 +54,10 @@ def sections(note: Note) -> tuple[Section, ...]:
             depth = int(token.tag[1:])
             trail = [above for above in trail if above[0] < depth]
             trail.append((depth, f"{'#' * depth} {' '.join(tokens[position + 1].content.split())}"))
-            found.append((" > ".join(heading for _, heading in trail), []))
+            outline.append((" > ".join(heading for _, heading in trail), []))
         elif (cut := _BLOCKS.get(token.type)) is not None:
-            found[-1][1].extend(cut(note, tokens, position))
-    return tuple(Section(heading_path, tuple(pieces)) for heading_path, pieces in found)
+            outline[-1][1].extend(cut(note, tokens, position))
+    return tuple(Section(heading_path, tuple(pieces)) for heading_path, pieces in outline)
 
 
 def _source(note: Note, start: int, end: int) -> list[str]:
@@ -72,11 +72,11 @@ def _prose(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece
     """A paragraph or a quotation: its sentences."""
     start, end = tokens[position].map or (0, 0)
     lines = [line.strip().lstrip(">").strip() for line in _source(note, start, end)]
-    whole = " ".join(lines)
+    text = " ".join(lines)
     at = 0
-    for number, sentence in enumerate(sentences(whole)):
-        found = whole.find(sentence, at)
-        begin = at if found < 0 else found
+    for number, sentence in enumerate(sentences(text)):
+        offset = text.find(sentence, at)
+        begin = at if offset < 0 else offset
         at = begin + len(sentence)
         first, last = _line_of(lines, begin), _line_of(lines, max(begin, at - 1))
         glue = SAME_PARAGRAPH if number else PARAGRAPH
@@ -98,10 +98,10 @@ def _items(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece
     for token in _inside(tokens, position):
         if token.type == "list_item_open" and token.level == 1 and token.map:
             lines = _source(note, *token.map)
-            said = " ".join(line.strip() for line in lines).removeprefix(token.info + token.markup).lstrip("-*+ ")
-            if said:
+            text = " ".join(line.strip() for line in lines).removeprefix(token.info + token.markup).lstrip("-*+ ")
+            if text:
                 first = note.first_line + token.map[0]
-                yield Piece("\n".join(lines), said, first, first + len(lines) - 1, glue)
+                yield Piece("\n".join(lines), text, first, first + len(lines) - 1, glue)
                 glue = LINE
 
 
@@ -119,11 +119,11 @@ def _rows(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]
         if not columns:
             columns = cells
             continue
-        said = "; ".join(
+        text = "; ".join(
             f"{name}: {cell}" if name else cell for name, cell in zip(columns, cells, strict=False) if cell
         )
         line = note.first_line + token.map[0]
-        yield Piece(note.lines[token.map[0]], said, line, line, glue, header)
+        yield Piece(note.lines[token.map[0]], text, line, line, glue, header)
         glue = LINE
 
 
@@ -143,8 +143,8 @@ def _code(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]
     glue = PARAGRAPH
     for number, line in enumerate(_source(note, start, end), start=note.first_line + start):
         if line.strip():
-            said = "" if line.lstrip().startswith(("```", "~~~")) else line.strip()
-            yield Piece(line, said, number, number, glue)
+            text = "" if line.lstrip().startswith(("```", "~~~")) else line.strip()
+            yield Piece(line, text, number, number, glue)
             glue = LINE
 
 

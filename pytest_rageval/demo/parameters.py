@@ -1,4 +1,4 @@
-"""What may a request say? Checks the bodies of `ask` and `index`, and says all that is wrong with one at once."""
+"""Check the bodies of `ask` and `index` requests; all problems of one are reported at once."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Ask:
 
 def parse_ask(body: bytes) -> Ask:
     """The question in this JSON body; null equals absent. Raises `BadRequest` with all problems."""
-    given = _checked(_object(body), _ASK)
-    if "question" not in given:
+    values = _checked(_object(body), _ASK)
+    if "question" not in values:
         raise BadRequest("question is missing, expected a string")
-    return Ask(**given)
+    return Ask(**values)
 
 
 def parse_index(body: bytes) -> dict[str, int]:
@@ -96,15 +96,15 @@ def _refuse_constant(name: str) -> float:
     raise BadRequest(f"the body holds {name}, which is not JSON")
 
 
-def _checked(given: Mapping[str, Any], known: Mapping[str, _Check]) -> dict[str, Any]:
+def _checked(body: Mapping[str, Any], checks: Mapping[str, _Check]) -> dict[str, Any]:
     problems: list[str] = []
     values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in known:
-            problems.append(f"unknown parameter {_shown(name)}; known are {', '.join(known)}")
+    for name, value in body.items():
+        if name not in checks:
+            problems.append(f"unknown parameter {_shown(name)}; known are {', '.join(checks)}")
         elif value is not None:
             try:
-                values[name] = known[name](value)
+                values[name] = checks[name](value)
             except _Unfit as unfit:
                 problems.append(f"{name}{unfit.where} is {_shown(unfit.value)}, expected {unfit.expected}")
     if problems:

@@ -1,4 +1,4 @@
-"""Which of the retrieved chunks speak to the question? A second look, by a language model or by words."""
+"""Rerank the retrieved chunks by their relevance to the question, by a language model or by words."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Reranked(NamedTuple):
     rerank_ms: float
 
 
-async def rerank(ask: Ask, found: Retrieved, rarity: Callable[[str], float], llm: LanguageModel | None) -> Reranked:
+async def rerank(ask: Ask, retrieved: Retrieved, rarity: Callable[[str], float], llm: LanguageModel | None) -> Reranked:
     """The retrieved chunks by their relevance, those below the threshold or `min_score` left out.
 
     Where the model fails, all scores are lexical: those of two scales are never mixed. Equal ones keep their order.
     """
     began = time.perf_counter()
-    hits = found.hits[:MOST]
+    hits = retrieved.hits[:MOST]
     by, problem, scores = LEXICAL, None, None
     if llm is not None and hits:
         try:
@@ -63,11 +63,11 @@ async def rerank(ask: Ask, found: Retrieved, rarity: Callable[[str], float], llm
         except LlmError as error:
             problem = str(error)
     if scores is None:
-        scores = [passage_relevance(found.terms, hit.chunk, rarity) for hit in hits]
+        scores = [passage_relevance(retrieved.terms, hit.chunk, rarity) for hit in hits]
     least = max(THRESHOLD, ask.min_score)
     relevant = [Hit(hit.chunk, score) for hit, score in zip(hits, scores, strict=True) if score >= least]
     relevant.sort(key=lambda hit: -hit.score)
-    return Reranked(relevant, by, len(found.hits) - len(relevant), problem, milliseconds_since(began))
+    return Reranked(relevant, by, len(retrieved.hits) - len(relevant), problem, milliseconds_since(began))
 
 
 def passage_relevance(terms: Sequence[str], chunk: NoteChunk, rarity: Callable[[str], float]) -> float:
@@ -89,8 +89,11 @@ def passage_relevance(terms: Sequence[str], chunk: NoteChunk, rarity: Callable[[
     if not pairs:
         return round(math.sqrt(coverage), 6)
     adjacency = _share(
-        (weight[one] + weight[other], one in places and other in places and _stand_together(places[one], places[other]))
-        for one, other in pairs
+        (
+            weight[first] + weight[second],
+            first in places and second in places and _stand_together(places[first], places[second]),
+        )
+        for first, second in pairs
     )
     return round(math.sqrt((1 - FROM_ADJACENCY) * coverage + FROM_ADJACENCY * adjacency), 6)
 
@@ -111,5 +114,5 @@ def _share(weighed: Iterable[tuple[float, bool]]) -> float:
     return true / total if total else 0.0
 
 
-def _stand_together(ones: set[int], others: set[int]) -> bool:
-    return any(one + apart in others for one in ones for apart in range(-NEAR, NEAR + 1))
+def _stand_together(places: set[int], other_places: set[int]) -> bool:
+    return any(place + apart in other_places for place in places for apart in range(-NEAR, NEAR + 1))

@@ -1,4 +1,4 @@
-"""Which chunks come back for a question? Folders are chosen first; where they give too little, all are searched."""
+"""Retrieve chunks for a question: folders are chosen first; where they give too little, all are searched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the demo answer, and how does it say where the answer comes from? The response of the native contract."""
+"""The demo system: answers a question with the response of the native contract, references and debug part included."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class System:
         nothing but that model. Raises `BadRequest`, and LlmError where the model was to write and did not.
         """
         _check_scope(ask, built.folders)
-        found = retrieve(ask, built.index, built.folders)
-        reranked = await rerank(ask, found, built.index.rarity, self._llm) if ask.rerank else None
-        hits = found.hits if reranked is None else reranked.hits
+        retrieved = retrieve(ask, built.index, built.folders)
+        reranked = await rerank(ask, retrieved, built.index.rarity, self._llm) if ask.rerank else None
+        hits = retrieved.hits if reranked is None else reranked.hits
         began = time.perf_counter()
-        written = await self._written(ask, found.terms, hits, built)
+        written = await self._written(ask, retrieved.terms, hits, built)
         generation_ms = milliseconds_since(began)
         response: dict[str, Any] = {
             "answer": written.text,
@@ -53,7 +53,7 @@ class System:
             "abstain_reason": written.abstain_reason,
         }
         if debug:
-            response["debug"] = _debug(ask, built, found, generation_ms)
+            response["debug"] = _debug(ask, built, retrieved, generation_ms)
             if reranked is not None:
                 _add_reranking(response["debug"], reranked)
             if self._llm is not None:
@@ -86,18 +86,18 @@ def _check_scope(ask: Ask, folders: Folders) -> None:
         raise BadRequest(*problems)
 
 
-def _debug(ask: Ask, built: Built, found: Retrieved, generation_ms: float) -> dict[str, Any]:
+def _debug(ask: Ask, built: Built, retrieved: Retrieved, generation_ms: float) -> dict[str, Any]:
     debug: dict[str, Any] = {
-        "retrieved_chunks": [_retrieved_chunk(rank, hit) for rank, hit in enumerate(found.hits, start=1)],
+        "retrieved_chunks": [_retrieved_chunk(rank, hit) for rank, hit in enumerate(retrieved.hits, start=1)],
         "folder_selection": {
             "mode": ask.folder_mode,
-            "folders": list(found.selection.folders) if found.selection else [],
-            "reasoning": found.selection.reasoning if found.selection else "folder selection is off",
-            "fallback": found.fallback,
+            "folders": list(retrieved.selection.folders) if retrieved.selection else [],
+            "reasoning": retrieved.selection.reasoning if retrieved.selection else "folder selection is off",
+            "fallback": retrieved.fallback,
         },
         "latency": {
-            "folder_selection_ms": found.folder_selection_ms,
-            "retrieval_ms": found.retrieval_ms,
+            "folder_selection_ms": retrieved.folder_selection_ms,
+            "retrieval_ms": retrieved.retrieval_ms,
             "generation_ms": generation_ms,
         },
         "indexing_coverage": built.coverage,

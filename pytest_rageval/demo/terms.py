@@ -1,4 +1,4 @@
-"""Which terms of a text does the index know it by, and which of a question are worth looking up?"""
+"""Terms: those by which the index knows a text, and those of a question that are worth looking up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[a-z]{4,}")
 
 
 def text_terms(text: str) -> list[str]:
-    """Every term of a passage in order, stemmed; the same terms the question is looked up by."""
+    """Every term of a passage in order, stemmed as the terms of a question are."""
     return [stem(term) for term in index_terms(text)]
 
 
@@ -28,13 +28,13 @@ def question_terms(question: str) -> tuple[str, ...]:
     """The first distinct terms of a question that say what it is about; none if it says nothing of that."""
     # content_tokens hands back the stop words of a text that has nothing else; one more word keeps it from that.
     words = content_tokens(f"rageval {question}")[1:]
-    found: dict[str, None] = {}
+    terms: dict[str, None] = {}
     for word in words:
         if not _ASKING.match(word):
-            found.update(dict.fromkeys(map(stem, index_terms(word))))
-        if len(found) >= QUESTION_TERMS:
+            terms.update(dict.fromkeys(map(stem, index_terms(word))))
+        if len(terms) >= QUESTION_TERMS:
             break
-    return tuple(found)
+    return tuple(terms)
 
 
 @lru_cache(maxsize=50_000)

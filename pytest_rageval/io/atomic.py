@@ -23,7 +23,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """The same, line by line: they need not be in memory together."""
+    """Replace a file in one step by these lines, which need not be in memory together."""
     _replace(path, (line + "\n" for line in lines))
 
 

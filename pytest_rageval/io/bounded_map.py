@@ -16,23 +16,23 @@ STARTED = 4
 
 def at_once(
     work: Callable[[A], Coroutine[Any, Any, T]],
-    things: Iterable[A],
+    items: Iterable[A],
     limit: int,
     *,
     close: Callable[[], Coroutine[Any, Any, None]],
     watch: Callable[[int], None],
 ) -> Iterator[T]:
-    """`work` of each thing, in the order of the things, at most `limit` of them under way.
+    """`work` of each item, in the order of the items, at most `limit` of them under way.
 
     The loop runs only while a result is waited for. `watch` is told how many are done, in whatever order. When the
-    iterator ends, however that comes (Ctrl-C, an error of one), what is left is cancelled and `close` awaited.
+    iterator ends, however that comes (Ctrl-C, an error of one item), what is left is cancelled and `close` awaited.
     """
     done = 0
 
-    async def one(thing: A, slots: asyncio.Semaphore) -> T:
+    async def work_on(item: A, slots: asyncio.Semaphore) -> T:
         nonlocal done
         async with slots:
-            result = await work(thing)
+            result = await work(item)
         done += 1
         watch(done)
         return result
@@ -41,8 +41,8 @@ def at_once(
     with asyncio.Runner() as runner:
         loop, slots = runner.get_loop(), asyncio.Semaphore(limit)
         try:
-            for thing in things:
-                waiting.append(loop.create_task(one(thing, slots)))
+            for item in items:
+                waiting.append(loop.create_task(work_on(item, slots)))
                 if len(waiting) >= STARTED * limit:
                     yield runner.run(_result(waiting.popleft()))
             while waiting:

@@ -41,7 +41,7 @@ def import_object(what: str, module: str, attributes: str, root: Path | None = N
         try:
             value = getattr(value, name)
         except AttributeError:
-            public = [known for known in dir(value) if not known.startswith("_")]
+            public = [attribute for attribute in dir(value) if not attribute.startswith("_")]
             raise SettingsError(f"{what}: {module} has no {name!r}{did_you_mean(name, public)}") from None
     return value
 

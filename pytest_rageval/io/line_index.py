@@ -75,7 +75,7 @@ def record_at(place: Place) -> dict[str, Any]:
 
 
 def ends_well(path: Path) -> bool:
-    """Does the last line end? What is appended would stand behind it otherwise."""
+    """True if the last line ends; what is appended would stand behind it otherwise."""
     if not path.exists() or not path.stat().st_size:
         return True
     with path.open("rb") as file:

@@ -28,7 +28,7 @@ def take_lock(path: Path, *, is_shared: bool = False) -> int:
 
 
 def is_locked(path: Path) -> bool:
-    """Does another process hold the lock? False where that cannot be told."""
+    """True if another process holds the lock; False where that cannot be told."""
     try:
         os.close(take_lock(path, is_shared=True))
     except LockHeld:

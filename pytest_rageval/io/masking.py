@@ -1,4 +1,4 @@
-"""What of a URL, a header or a reply may be written down? Credentials are masked before anything else sees them."""
+"""Mask credentials in URLs, headers, parameters and replies before anything else sees them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SECRET_NAME = re.compile(r"auth|key|token|secret|passw|cookie|credential|sessio
 
 
 def is_secret_name(name: str) -> bool:
-    """Does a header, a parameter or a query key of this name hold a credential?"""
+    """True if a header, a parameter or a query key of this name holds a credential."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -53,14 +53,14 @@ def secrets_of_url(url: str) -> list[str]:
     """The password (a user without one is taken for a token), also as it is sent, and the credentials in the query."""
     try:
         parts = urlsplit(url)
-        found = [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
+        secrets = [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
     except ValueError:
         return []
     user, colon, password = parts.netloc.rpartition("@")[0].partition(":")
     if user or password:
         basic = b64encode(unquote(f"{user}{colon}{password}").encode()).decode()
-        found += [basic, *([password, unquote(password)] if password else [user, unquote(user)])]
-    return found
+        secrets += [basic, *([password, unquote(password)] if password else [user, unquote(user)])]
+    return secrets
 
 
 def secrets_of_target(spec: str) -> list[str]:
@@ -71,21 +71,21 @@ def secrets_of_target(spec: str) -> list[str]:
 
 def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
     """The values of headers that by their name hold credentials, and the bare token of `Bearer TOKEN`."""
-    found = []
+    secrets = []
     for name, value in headers.items():
         if _SECRET_NAME.search(name):
-            found += [value, value.partition(" ")[2]]
-    return found
+            secrets += [value, value.partition(" ")[2]]
+    return secrets
 
 
 def secrets_of_params(params: Mapping[str, Any]) -> Iterator[str]:
     """The strings that stand, at any depth, under a name of a credential."""
     for name, value in params.items():
-        for one in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(one, Mapping):
-                yield from secrets_of_params(one)
-            elif isinstance(one, str) and _holds_secret(name, one):
-                yield one
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(part, Mapping):
+                yield from secrets_of_params(part)
+            elif isinstance(part, str) and _holds_secret(name, part):
+                yield part
 
 
 def public_params(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _public_value(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         return public_params(value)
     if isinstance(value, list | tuple):
-        return [_public_value(name, one) for one in value]
+        return [_public_value(name, part) for part in value]
     return value
 
 
@@ -120,8 +120,8 @@ class Mask:
     """Replaces known credentials wherever somebody repeats them, as they are or as JSON and URLs spell them."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        whole = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
-        spelt = {spelling for secret in whole for spelling in _spellings(secret)}
+        long_secrets = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        spelt = {spelling for secret in long_secrets for spelling in _spellings(secret)}
         self._secrets = sorted(spelt, key=lambda secret: (-len(secret), secret))
 
     def text(self, text: str) -> str:
@@ -130,7 +130,7 @@ class Mask:
         return text
 
     def message(self, text: str) -> str:
-        """The same for a message that was cut, at its end or at a `…`: what is left of a secret there goes, too."""
+        """A text that was cut, at its end or at a `…`, with secrets masked, and what is left of one at the cut, too."""
         pieces = self.text(text).split("…") if self._secrets else [text]
         return "…".join(map(self._without_beginning, pieces))
 
@@ -147,7 +147,7 @@ class Mask:
         return body
 
     def value(self, value: T) -> T:
-        """The same with every text in it masked: in mappings, sequences and dataclasses, at any depth.
+        """The value with every text in it masked: in mappings, sequences and dataclasses, at any depth.
 
         What holds no secret comes back as it is, the same object.
         """
@@ -160,14 +160,14 @@ class Mask:
             return self.text(value)
         if names := _field_names(value.__class__):
             named = [(name, getattr(value, name)) for name in names]
-            changed = {name: new for name, one in named if (new := self._masked(one)) is not one}
+            changed = {name: new for name, member in named if (new := self._masked(member)) is not member}
             return replace(value, **changed) if changed else value
         if isinstance(value, Mapping):
-            pairs = {self._masked(name): self._masked(one) for name, one in value.items()}
-            is_same = all(name in pairs and pairs[name] is one for name, one in value.items())
+            pairs = {self._masked(name): self._masked(member) for name, member in value.items()}
+            is_same = all(name in pairs and pairs[name] is member for name, member in value.items())
             return value if is_same else pairs
         if isinstance(value, list | tuple):
-            parts = [self._masked(one) for one in value]
+            parts = [self._masked(member) for member in value]
             if all(new is old for new, old in zip(parts, value, strict=True)):
                 return value
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
@@ -177,7 +177,7 @@ class Mask:
 @lru_cache(maxsize=64)
 def _field_names(kind: Any) -> tuple[str, ...]:
     """What a value of a dataclass is made of; nothing for other classes."""
-    return tuple(one.name for one in fields(kind) if one.init) if is_dataclass(kind) else ()
+    return tuple(field.name for field in fields(kind) if field.init) if is_dataclass(kind) else ()
 
 
 _WRITTEN_AS_NUMBERS = re.compile(r"""[+&<>='"]""")
@@ -189,4 +189,4 @@ def _spellings(secret: str) -> Iterator[str]:
     yield quote(secret, safe="")
     yield secret.replace("/", "\\/")
     for digits in ("04x", "04X"):
-        yield _WRITTEN_AS_NUMBERS.sub(lambda found: "\\u" + format(ord(found[0]), digits), secret)  # noqa: B023 - used at once
+        yield _WRITTEN_AS_NUMBERS.sub(lambda match: "\\u" + format(ord(match[0]), digits), secret)  # noqa: B023 - used at once

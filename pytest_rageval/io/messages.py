@@ -52,13 +52,13 @@ class Findings:
             self.kept.append(finding._replace(path=(*path, *finding.path)))
         self.more += inner.more + max(0, len(inner.kept) - room)
 
-    def unknown(self, path: Path, known: Collection[str], otherwise: str = "") -> None:
+    def unknown(self, path: Path, keys: Collection[str], otherwise: str = "") -> None:
         """Note a key that nobody reads; `otherwise` is the remedy where no known key is close."""
         if len(self.kept) >= MOST_OF_A_RECORD:
             self.more += 1
             return
-        close = closest(str(path[-1]), known)
-        remedy = f"did you mean {close!r}?" if close else otherwise or f"known here: {', '.join(sorted(known))}"
+        close = closest(str(path[-1]), keys)
+        remedy = f"did you mean {close!r}?" if close else otherwise or f"known here: {', '.join(sorted(keys))}"
         self.kept.append(Finding(path, f"is not a known key; {remedy}", at_key=True))
 
 
@@ -165,12 +165,12 @@ def spelled(path: Path) -> str:
     return text
 
 
-def closest(name: str, known: Collection[str]) -> str | None:
+def closest(name: str, names: Collection[str]) -> str | None:
     """The known name that was probably meant, if one is close: whatever its case, or the last part of a longer one."""
     if len(name) > 80:  # difflib needs quadratic time, and nobody mistypes that much
         return None
-    folded = {unicodedata.normalize("NFKC", one).casefold(): one for one in known}
-    wanted = unicodedata.normalize("NFKC", name).casefold().strip()
-    inner = next((one for one in known if one.rpartition(".")[2] == wanted), None)
-    near = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.7)
+    folded = {unicodedata.normalize("NFKC", candidate).casefold(): candidate for candidate in names}
+    folded_name = unicodedata.normalize("NFKC", name).casefold().strip()
+    inner = next((candidate for candidate in names if candidate.rpartition(".")[2] == folded_name), None)
+    near = difflib.get_close_matches(folded_name, folded, n=1, cutoff=0.7)
     return inner or (folded[near[0]] if near else None)

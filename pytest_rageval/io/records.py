@@ -130,9 +130,9 @@ class RecordReader(Generic[T]):
         for flaw in flaws:
             if flaw.is_unknown:
                 at_top = len(flaw.path) == 1
-                known = {*flaw.known, *self._elsewhere} if at_top else flaw.known
+                keys = {*flaw.known, *self._elsewhere} if at_top else flaw.known
                 remedy = self._remedy(str(flaw.path[-1])) if at_top and self._remedy else ""
-                findings.unknown(flaw.path, known, remedy)
+                findings.unknown(flaw.path, keys, remedy)
             elif not flaw.is_missing:
                 findings.add(flaw.path, flaw.message)
             elif flaw.path not in mistyped:
@@ -200,14 +200,14 @@ def _follow(steps: Sequence[str | int], value: Json, of: Any) -> _Place:
 
 
 def _message(details: Mapping[str, Any], value: Json, of: Any) -> str:
-    kind, said = details["type"], details["msg"]
+    kind, text = details["type"], details["msg"]
     if kind == "value_error":
         return str(details["ctx"]["error"])
     is_of_kind = not (kind.endswith(("_type", "_parsing", "_from_float")) or kind == "literal_error")
     if is_of_kind and expects(of).broken:
         return expects(of).broken
     if is_of_kind and not expects(of).what:
-        return f"is {found(value)}, expected {said.removeprefix('Input should be ')}"
+        return f"is {found(value)}, expected {text.removeprefix('Input should be ')}"
     names = [choice for choice in choices(of) if isinstance(choice, str)]
     close = closest(value, names) if isinstance(value, str) and names else None
     return f"is {found(value)}, expected {type_in_words(of)}" + (f"; did you mean {close!r}?" if close else "")
@@ -318,7 +318,7 @@ class _Strictness:
 
 
 def _would_keep_nulls(schema: Mapping[str, Any]) -> bool:
-    """May a null in an object become another value than what an absent key gives?"""
+    """True if a null in an object may become another value than what an absent key gives."""
     if schema["type"] != "dataclass-args":
         return True
     inner = [field["schema"] for field in schema["fields"]]

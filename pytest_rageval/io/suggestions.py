@@ -15,7 +15,7 @@ MOST_NAMES = 5
 """Names of a list that a message holds."""
 
 
-def suggestion(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+def suggestion(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """The known name closest to this one, whatever its case; None where none is close.
 
     Of names in parts the last part is enough: `rel_path` means `gold_supports.rel_path`.
@@ -23,16 +23,16 @@ def suggestion(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str |
     if len(name) > LONGEST_NAME:
         return None
     by_folded: dict[str, list[str]] = {}
-    for candidate in known:
+    for candidate in names:
         by_folded.setdefault(_folded(candidate), []).append(candidate)
     close = _nearest(_folded(name), by_folded, cutoff)
     # Names that differ in their case alone: the one written more alike.
     return None if close is None else get_close_matches(name, by_folded[close], n=1, cutoff=0)[0]
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
     """`; did you mean 'mrr'?`, to be put behind a message; `otherwise` where no known name is close."""
-    close = suggestion(name, known)
+    close = suggestion(name, names)
     return f"; did you mean {close!r}?" if close is not None else otherwise
 
 
@@ -48,13 +48,13 @@ def and_more(hidden: int, what: str = "") -> str:
     return f"and {hidden:,} more {what}".rstrip()
 
 
-def _nearest(name: str, known: Collection[str], cutoff: float) -> str | None:
-    if name in known:
+def _nearest(name: str, names: Collection[str], cutoff: float) -> str | None:
+    if name in names:
         return name
-    if len(known) > MOST_KNOWN:
+    if len(names) > MOST_KNOWN:
         return None
-    inner = next((candidate for candidate in known if candidate.rpartition(".")[2] == name), None)
-    return inner or next(iter(get_close_matches(name, known, n=1, cutoff=cutoff)), None)
+    inner = next((candidate for candidate in names if candidate.rpartition(".")[2] == name), None)
+    return inner or next(iter(get_close_matches(name, names, n=1, cutoff=cutoff)), None)
 
 
 def _folded(name: str) -> str:

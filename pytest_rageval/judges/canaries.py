@@ -1,4 +1,4 @@
-"""Can a judge be trusted at all? A few answers whose worth nobody doubts, some of them asking for a better score."""
+"""Canaries that test a judge: answers whose worth nobody doubts, some of them asking for a better score."""
 
 from __future__ import annotations
 

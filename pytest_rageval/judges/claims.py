@@ -1,4 +1,4 @@
-"""How many of an answer's claims are supported? The judge takes the answer apart, then judges each claim by itself."""
+"""Claim support: the judge takes the answer apart into claims, then judges each claim by itself."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
     time. Without any claim there is no score. What a judge says that holds no list of claims, or no verdict on one, is
     a JudgeError. Tokens, cost and time are those of all calls together.
     """
-    said = await judge.judge(split)
-    claims = _claims(said, judge.model)
+    reply = await judge.judge(split)
+    claims = _claims(reply, judge.model)
     judged = claims[:MOST_CLAIMS]
     verdicts = await ask_together(
         judge.judge(replace(support, variables={**support.variables, "claim": claim})) for claim in judged
     )
     supported = [_is_supported(verdict, judge.model) for verdict in verdicts]
-    parts = taken([said, *verdicts])
+    parts = taken([reply, *verdicts])
     if len(claims) > MOST_CLAIMS:
         parts["flags"] += (f"of {len(claims)} claims the first {MOST_CLAIMS} were judged",)
     return Judgement(
@@ -41,16 +41,16 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
         reasoning=f"{sum(supported)} of {len(judged)} claims are supported" if judged else "the answer makes no claim",
         supported_claims=tuple(claim for claim, held in zip(judged, supported, strict=True) if held),
         unsupported_claims=tuple(claim for claim, held in zip(judged, supported, strict=True) if not held),
-        model=said.model,
+        model=reply.model,
         prompt_version=f"{split.prompt_version},{support.prompt_version}",
-        extra={name: value for name, value in said.extra.items() if name != "claims"},
+        extra={name: value for name, value in reply.extra.items() if name != "claims"},
         **parts,
     )
 
 
-def _claims(said: Judgement, model: str) -> list[str]:
+def _claims(reply: Judgement, model: str) -> list[str]:
     """The claims in order, each once, cut where they are overlong; blank ones are none."""
-    claims = said.extra.get("claims")
+    claims = reply.extra.get("claims")
     if not isinstance(claims, list | tuple) or not all(isinstance(claim, str) for claim in claims):
         raise JudgeError("invalid_reply", f"judge {model!r}, rubric {SPLIT!r}: its reply has no list of claims")
     texts = (" ".join(claim[:LONGEST_CLAIM].split()) for claim in claims)

@@ -29,7 +29,7 @@ async def ask_together(asked: Iterable[Awaitable[Judgement]], *, is_local: bool 
     `is_local`: none of them waits for anything, so that one after the other is as quick and costs less.
     """
     if is_local:
-        return [await one for one in asked]
+        return [await call for call in asked]
     waiting = list(asked)
     if len(waiting) == 1:
         return [await waiting[0]]
@@ -53,18 +53,18 @@ def taken(parts: Sequence[Judgement]) -> Taken:
 
     Those from a cache cost nothing now: they are added up only if all parts are.
     """
-    asked = [one for one in parts if not one.cached] or parts
+    asked = [part for part in parts if not part.cached] or parts
     return Taken(
-        tokens_in=_sum(asked, lambda one: one.tokens_in),
-        tokens_out=_sum(asked, lambda one: one.tokens_out),
-        cost_usd=_sum(asked, lambda one: one.cost_usd),
-        latency_ms=_sum(asked, lambda one: one.latency_ms),
-        cached=all(one.cached for one in parts),
-        heuristic=any(one.heuristic for one in parts),
-        flags=tuple(dict.fromkeys(flag for one in parts for flag in one.flags)),
+        tokens_in=_sum(asked, lambda part: part.tokens_in),
+        tokens_out=_sum(asked, lambda part: part.tokens_out),
+        cost_usd=_sum(asked, lambda part: part.cost_usd),
+        latency_ms=_sum(asked, lambda part: part.latency_ms),
+        cached=all(part.cached for part in parts),
+        heuristic=any(part.heuristic for part in parts),
+        flags=tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),
     )
 
 
 def _sum(parts: Sequence[Judgement], value: Callable[[Judgement], Number | None]) -> Number | None:
-    known = [found for one in parts if (found := value(one)) is not None]
-    return sum(known[1:], known[0]) if len(known) == len(parts) else None
+    values = [number for part in parts if (number := value(part)) is not None]
+    return sum(values[1:], values[0]) if len(values) == len(parts) else None

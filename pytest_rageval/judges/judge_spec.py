@@ -70,16 +70,16 @@ def judge_from_spec(
 _NO_MODULE = object()
 
 
-def judge_from_object(given: object) -> Judge | None:
+def judge_from_object(candidate: object) -> Judge | None:
     """The judge that a fixture gives: a Judge as it is, a plain object through an adapter, None for none."""
-    if given is None or (isinstance(given, Judge) and not inspect.isclass(given)):
-        return given
-    if not inspect.isclass(given):
+    if candidate is None or (isinstance(candidate, Judge) and not inspect.isclass(candidate)):
+        return candidate
+    if not inspect.isclass(candidate):
         from pytest_rageval.judges.plain_judge import METHODS, PlainJudge
 
-        if any(callable(getattr(given, method, None)) for method in METHODS.values()):
-            return PlainJudge(given)
-    raise SettingsError(f"rag_judge gives {_described(given)}; {_WANTED}{_lacking(given)}")
+        if any(callable(getattr(candidate, method, None)) for method in METHODS.values()):
+            return PlainJudge(candidate)
+    raise SettingsError(f"rag_judge gives {_described(candidate)}; {_WANTED}{_lacking(candidate)}")
 
 
 _WANTED = (
@@ -88,17 +88,17 @@ _WANTED = (
 )
 
 
-def _lacking(given: object) -> str:
-    if not hasattr(given, "judge") or inspect.isclass(given):
+def _lacking(candidate: object) -> str:
+    if not hasattr(candidate, "judge") or inspect.isclass(candidate):
         return ""
-    lacking = [name for name in ("model", "heuristic", "rubrics", "aclose") if not hasattr(given, name)]
+    lacking = [name for name in ("model", "heuristic", "rubrics", "aclose") if not hasattr(candidate, name)]
     return f"; it has judge but lacks {', '.join(lacking)}" if lacking else ""
 
 
-def _described(given: object) -> str:
-    if inspect.isclass(given):
-        return f"the class {given.__qualname__}, not an instance of it"
-    return printable(f"{type(given).__qualname__} {given!r}"[:120])
+def _described(candidate: object) -> str:
+    if inspect.isclass(candidate):
+        return f"the class {candidate.__qualname__}, not an instance of it"
+    return printable(f"{type(candidate).__qualname__} {candidate!r}"[:120])
 
 
 def _stub(spec: str, written: str) -> Judge:

@@ -1,4 +1,4 @@
-"""How does a plain object judge? Through its coroutines `score_groundedness` and `score_relevance`."""
+"""Judge by a plain object with the coroutines `score_groundedness` and `score_relevance`."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ class PlainJudge:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | GeneratorExit | asyncio.CancelledError):
                 raise
-            said = " ".join(f"{type(error).__name__}: {error}".split())
-            raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {said[:200]}")) from error
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {text[:200]}")) from error

@@ -1,4 +1,4 @@
-"""What is a judge asked about one answer? Requests built from the case and the answer, where there is any to make."""
+"""Requests to a judge about one answer, built from the case and the answer, where there is any to make."""
 
 from __future__ import annotations
 
@@ -52,19 +52,21 @@ def requests_for(
     """
     if answer.text is None or not answer.text.strip():
         return []
-    known = answer.abstained if answer.abstained is not None else abstained
+    abstains = answer.abstained if answer.abstained is not None else abstained
     shown: dict[str, Json] = {"contexts": [passage._asdict() for passage in passages.contexts(case, answer, k)]}
     chosen = [wordings.get(name) or load_rubric(name) for name in rubrics]
     has_context = bool(shown["contexts"]) or answer.chunks == ()
-    applying = [one for one in chosen if _applies(one.name, case, answer, k, known, has_context=has_context)]
-    found = []
+    applying = [
+        rubric for rubric in chosen if _applies(rubric.name, case, answer, k, abstains, has_context=has_context)
+    ]
+    requests = []
     for rubric in applying:
         if not _is_covered(rubric, applying):
             values = {
                 name: shown[name] if name in shown else _VALUES[name](case, answer) for name in sorted(rubric.variables)
             }
-            found.append(JudgeRequest(rubric.name, rubric.prompt_version, values, trial, rubric))
-    return found
+            requests.append(JudgeRequest(rubric.name, rubric.prompt_version, values, trial, rubric))
+    return requests
 
 
 def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: bool | None, *, has_context: bool) -> bool:

@@ -44,8 +44,8 @@ def _deepeval(rest: str, options: EndpointOptions) -> Judge:
 
     metric, _, spec = rest.partition("@")
     if metric not in METRICS:
-        known = ", ".join(sorted(METRICS))
-        raise SettingsError(f"metric {printable(metric)!r} is not one of {known}")
+        names = ", ".join(sorted(METRICS))
+        raise SettingsError(f"metric {printable(metric)!r} is not one of {names}")
     if not spec:
         raise SettingsError(
             f"no model; write it as deepeval:{metric}@openai:MODEL or deepeval:{metric}@openai:MODEL@URL"

@@ -1,4 +1,4 @@
-"""L5 Answer: is what the system says right and complete, by comparison with what is labelled?"""
+"""L5 Answer: exact match, token F1 and key fact recall against what is labelled."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
         return NO_KEY_FACTS
     words = _as_phrase(obs.answer.text)
     contents = [frozenset(text.content_tokens(sentence)) for sentence in text.sentences(obs.answer.text)]
-    found = [
+    matches = [
         _as_phrase(fact) in words or any(map(frozenset(text.content_tokens(fact)).issubset, contents)) for fact in facts
     ]
-    return sum(found) / len(found)
+    return sum(matches) / len(matches)
 
 
 def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:
@@ -122,38 +122,38 @@ def best_f1(
 ) -> float:
     """The highest bag-of-tokens F1 over the golds, in [0, 1]; two texts without tokens agree."""
     cut: Callable[[str], list[str]] = _squad_tokens if normalizer == "squad" else partial(text.tokens, hangul=hangul)
-    given = cut(answer)
+    answer_tokens = cut(answer)
     if normalizer == "squad" or hangul == "char" or answer.isascii():
-        return max(_f1(given, cut(gold)) for gold in golds)
-    return max(_f1(*_parted(given, cut(gold))) for gold in golds)
+        return max(_f1(answer_tokens, cut(gold)) for gold in golds)
+    return max(_f1(*_parted(answer_tokens, cut(gold))) for gold in golds)
 
 
 def _squad_tokens(answer: str) -> list[str]:
     return text.squad_normalise(answer).split()
 
 
-def _f1(given: Sequence[str], gold: Sequence[str]) -> float:
-    total = len(given) + len(gold)
-    return 2 * (Counter(given) & Counter(gold)).total() / total if total else 1.0
+def _f1(answer: Sequence[str], gold: Sequence[str]) -> float:
+    total = len(answer) + len(gold)
+    return 2 * (Counter(answer) & Counter(gold)).total() / total if total else 1.0
 
 
-def _parted(given: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
+def _parted(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
     """Both with Korean compounds in the parts that the other writes apart: 시장점유율 beside 시장 점유율."""
-    wanted = frozenset(gold)
-    ours = [part for word in given for part in _parts(word, wanted)]
-    come = frozenset(ours)
-    return ours, [part for word in gold for part in _parts(word, come)]
+    gold_words = frozenset(gold)
+    parts = [part for word in answer for part in _parts(word, gold_words)]
+    answer_words = frozenset(parts)
+    return parts, [part for word in gold for part in _parts(word, answer_words)]
 
 
-def _parts(word: str, known: frozenset[str]) -> list[str]:
-    if word in known or not 2 < len(word) <= _LONGEST_COMPOUND or not text.has_hangul(word):
+def _parts(word: str, other_words: frozenset[str]) -> list[str]:
+    if word in other_words or not 2 < len(word) <= _LONGEST_COMPOUND or not text.has_hangul(word):
         return [word]
     for cut in range(len(word) - 1, 1, -1):
-        if word[:cut] in known:
-            return [word[:cut], *_parts(word[cut:], known)]
+        if word[:cut] in other_words:
+            return [word[:cut], *_parts(word[cut:], other_words)]
     for cut in range(1, len(word) - 1):
-        if word[cut:] in known:
-            return [*_parts(word[:cut], known), word[cut:]]
+        if word[cut:] in other_words:
+            return [*_parts(word[:cut], other_words), word[cut:]]
     return [word]
 
 

@@ -1,4 +1,4 @@
-"""Which metrics are there? Those that come with the package, those of installed packages, those of the user."""
+"""The registry of metrics: those of this package, of entry points of installed packages, and of the user."""
 
 from __future__ import annotations
 
@@ -6,9 +6,47 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.metrics import abstention, answer, citations, graph, judged, operations, query, retrieval, scope
-from pytest_rageval.metrics.ontology import rates
+from pytest_rageval.metrics.abstention import abstention_accuracy, hallucinated, over_abstention
+from pytest_rageval.metrics.answer import exact_match, key_fact_recall, token_f1
+from pytest_rageval.metrics.citations import attribution_hit, citation_precision, citation_recall, recency_conflict_ok
+from pytest_rageval.metrics.graph import hits, kg_edge_f1, kg_entity_recall
+from pytest_rageval.metrics.judged import (
+    abstention_quality,
+    citation_accuracy,
+    claim_support,
+    composite,
+    correctness,
+    faithfulness,
+    groundedness,
+    reference_match,
+    relevance,
+    synthesis,
+)
+from pytest_rageval.metrics.ontology.rates import CHECKED
+from pytest_rageval.metrics.operations import (
+    chunks_skipped_due_to_context_rate,
+    empty_response_rate,
+    error_rate,
+    no_chunks_generated_rate,
+    overall_score,
+    timeout_rate,
+)
+from pytest_rageval.metrics.query import concept_map_f1, constraint_extraction_f1, entity_link_f1
 from pytest_rageval.metrics.registry import Metric, Registry
+from pytest_rageval.metrics.retrieval import (
+    context_recall,
+    f1,
+    map_,
+    mrr,
+    ndcg,
+    negative_accuracy,
+    precision,
+    r_precision,
+    recall_all,
+    recall_any,
+    specificity_accuracy,
+)
+from pytest_rageval.metrics.scope import scope_miss
 
 GROUP = "rageval.metrics"
 """Entry points of this group load to a metric or to a list of them."""
@@ -17,51 +55,51 @@ GROUP = "rageval.metrics"
 def builtin_metrics() -> tuple[Metric, ...]:
     """The metrics of this package, layer by layer."""
     return (
-        query.entity_link_f1,
-        query.concept_map_f1,
-        query.constraint_extraction_f1,
-        retrieval.recall_any,
-        retrieval.recall_all,
-        retrieval.context_recall,
-        retrieval.precision,
-        retrieval.mrr,
-        retrieval.ndcg,
-        retrieval.map_,
-        retrieval.r_precision,
-        retrieval.f1,
-        retrieval.negative_accuracy,
-        retrieval.specificity_accuracy,
-        scope.scope_miss,
-        citations.attribution_hit,
-        citations.citation_precision,
-        citations.citation_recall,
-        citations.recency_conflict_ok,
-        graph.hits,
-        graph.kg_entity_recall,
-        graph.kg_edge_f1,
-        *rates.CHECKED,
-        answer.exact_match,
-        answer.token_f1,
-        answer.key_fact_recall,
-        judged.groundedness,
-        judged.correctness,
-        judged.relevance,
-        judged.faithfulness,
-        judged.citation_accuracy,
-        judged.abstention_quality,
-        judged.synthesis,
-        judged.composite,
-        judged.reference_match,
-        judged.claim_support,
-        abstention.abstention_accuracy,
-        abstention.hallucinated,
-        abstention.over_abstention,
-        operations.error_rate,
-        operations.timeout_rate,
-        operations.empty_response_rate,
-        operations.no_chunks_generated_rate,
-        operations.chunks_skipped_due_to_context_rate,
-        operations.overall_score,
+        entity_link_f1,
+        concept_map_f1,
+        constraint_extraction_f1,
+        recall_any,
+        recall_all,
+        context_recall,
+        precision,
+        mrr,
+        ndcg,
+        map_,
+        r_precision,
+        f1,
+        negative_accuracy,
+        specificity_accuracy,
+        scope_miss,
+        attribution_hit,
+        citation_precision,
+        citation_recall,
+        recency_conflict_ok,
+        hits,
+        kg_entity_recall,
+        kg_edge_f1,
+        *CHECKED,
+        exact_match,
+        token_f1,
+        key_fact_recall,
+        groundedness,
+        correctness,
+        relevance,
+        faithfulness,
+        citation_accuracy,
+        abstention_quality,
+        synthesis,
+        composite,
+        reference_match,
+        claim_support,
+        abstention_accuracy,
+        hallucinated,
+        over_abstention,
+        error_rate,
+        timeout_rate,
+        empty_response_rate,
+        no_chunks_generated_rate,
+        chunks_skipped_due_to_context_rate,
+        overall_score,
     )
 
 
@@ -81,9 +119,9 @@ def load_registry(extra: Iterable[Metric] = ()) -> Registry:
 
 
 def _add(registry: Registry, metrics: Iterable[Metric], place: str) -> Iterator[str]:
-    for one in metrics:
+    for metric in metrics:
         try:
-            registry.add(one)
+            registry.add(metric)
         except SettingsError as error:
             yield from (place + problem for problem in error.problems)
 

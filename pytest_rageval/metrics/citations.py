@@ -1,4 +1,4 @@
-"""L2 Retrieval, as far as it reached the answer: does it cite the right places, and all of them?"""
+"""L2 Retrieval as far as it reached the answer: citation precision and recall, rules for conflicting sources."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ def recency_conflict_ok(obs: Observation) -> float | Score | NotApplicable:
     references = _references(obs)
     if isinstance(references, NotApplicable):
         return references
-    found = frozenset().union(*references)
+    cited = frozenset().union(*references)
     if rule == "cite_newer":
-        return NO_DATES if obs.matching.kind == "ids" else float(bool(found & _newest(obs.case.gold.supports or ())))
-    is_all = len(found) == obs.matching.golds
+        return NO_DATES if obs.matching.kind == "ids" else float(bool(cited & _newest(obs.case.gold.supports or ())))
+    is_all = len(cited) == obs.matching.golds
     if rule == "cite_both" or not is_all:
         return float(is_all)
     judgement = obs.judged("conflict_acknowledged")
@@ -176,9 +176,9 @@ def _file_names(path: str) -> Iterator[str]:
 
 
 def _holds_any(folded: str, names: Iterable[str]) -> bool:
-    """Does the text hold one of these between the borders of words?"""
+    """True if the text holds one of the names between the borders of words."""
     return any(
-        re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", folded) is not None for wanted in filter(None, map(fold, names))
+        re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None for name in filter(None, map(fold, names))
     )
 
 

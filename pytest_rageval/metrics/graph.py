@@ -1,4 +1,4 @@
-"""L3 Knowledge graph: did the right entities and edges come out of the graph?"""
+"""L3 Knowledge graph: hits@k, entity recall and edge F1 of the graph results against the expected ones."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ def hits(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("hits@2", traced("kg_entities", "x laneige y", gold="laneige sulwhasoo"))
     1.0
     """
-    found = _found(obs, k)
-    return found if isinstance(found, NotApplicable) else float(bool(found[0] & found[1]))
+    label_sets = _label_sets(obs, k)
+    if isinstance(label_sets, NotApplicable):
+        return label_sets
+    results, expected = label_sets
+    return float(bool(results & expected))
 
 
 @metric(layer="L3", better="higher", needs=("trace", "gold.kg_entities"))
@@ -44,8 +47,11 @@ def kg_entity_recall(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("kg_entity_recall@3", traced("kg_entities", "x laneige y", gold="laneige sulwhasoo"))
     0.5
     """
-    found = _found(obs, k)
-    return found if isinstance(found, NotApplicable) else len(found[0] & found[1]) / len(found[1])
+    label_sets = _label_sets(obs, k)
+    if isinstance(label_sets, NotApplicable):
+        return label_sets
+    results, expected = label_sets
+    return len(results & expected) / len(expected)
 
 
 @metric(
@@ -70,14 +76,14 @@ def kg_edge_f1(obs: Observation) -> float | NotApplicable:
         return NotApplicable("no graph edges are labelled")
     if obs.answer.trace is None or obs.answer.trace.kg_edges is None:
         return NO_RESULTS
-    found = {_label(edge) for edge in obs.answer.trace.kg_edges}
+    edges = {_label(edge) for edge in obs.answer.trace.kg_edges}
     expected = {_label(edge) for edge in obs.gold.kg_edges}
-    if not found and not expected:
+    if not edges and not expected:
         return 1.0
-    return 2 * len(found & expected) / (len(found) + len(expected))
+    return 2 * len(edges & expected) / (len(edges) + len(expected))
 
 
-def _found(obs: Observation, k: int) -> tuple[set[str], set[str]] | NotApplicable:
+def _label_sets(obs: Observation, k: int) -> tuple[set[str], set[str]] | NotApplicable:
     """Labels of the top k graph results and of the expected entities (never empty)."""
     expected = labels(obs.gold.kg_entities or ())
     if not expected:

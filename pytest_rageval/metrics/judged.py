@@ -1,4 +1,4 @@
-"""L5 Answer, where no formula can score it: what did the judge say?"""
+"""L5 Answer, where no formula can score it: the judge's scores, brought to the scale of each metric."""
 
 from __future__ import annotations
 
@@ -166,14 +166,14 @@ def composite(obs: Observation) -> Score | NotApplicable:
     >>> score("composite", judged("composite", parts, (0, 1)))
     0.9
     """
-    found: dict[str, float] = {}
+    parts: dict[str, float] = {}
     for part in (faithfulness, citation_accuracy, abstention_quality, synthesis, relevance):
         scored = part.function(obs)
         if isinstance(scored, NotApplicable):
             return scored if scored in (NO_ANSWER, ABSTAINED) else NotApplicable(f"{part.name}: {scored.reason}")
-        found[part.name] = scored.value if isinstance(scored, Score) else scored
+        parts[part.name] = scored.value if isinstance(scored, Score) else scored
     # In per cent: five parts of 1 are exactly 1.
-    return Score(math.fsum(WEIGHTS[name] * value for name, value in found.items()) / 100, found)
+    return Score(math.fsum(WEIGHTS[name] * value for name, value in parts.items()) / 100, parts)
 
 
 @metric(
@@ -238,8 +238,8 @@ def _judged(
     factor = (high - low) / (from_high - from_low)
     value = low + (judgement.scores[name] - from_low) * factor
     spread = judgement.extra.get("spread")
-    if isinstance(spread, Mapping) and isinstance(found := spread.get(name), int | float):
-        return Score(value, {"spread": found * factor})
+    if isinstance(spread, Mapping) and isinstance(score_spread := spread.get(name), int | float):
+        return Score(value, {"spread": score_spread * factor})
     return value
 
 
@@ -249,11 +249,13 @@ def _why_not(
     """Why no judgement holds a score for this."""
     if not text.strip():
         return BLANK
-    said = obs.judgements.get(name)
-    if said is not None:
+    judgement = obs.judgements.get(name)
+    if judgement is not None:
         # A heuristic's reasons are its own words; a model's may quote what it read.
-        reason = said.reasoning[:_LONGEST_REASON] if said.heuristic else ""
-        return NotApplicable(printable(reason)) if reason else unscored or NotApplicable(_by(said, "gave no score"))
+        reason = judgement.reasoning[:_LONGEST_REASON] if judgement.heuristic else ""
+        if reason:
+            return NotApplicable(printable(reason))
+        return unscored or NotApplicable(_by(judgement, "gave no score"))
     other = next(iter(obs.judgements.values()), None)
     if other is None:
         return NOT_JUDGED

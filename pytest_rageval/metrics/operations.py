@@ -1,4 +1,4 @@
-"""Operations: what did the run cost in failures and time, and how much of the corpus can be found at all?
+"""Operations: rates of errors, time-outs, empty answers and chunks left out of the index, and the overall score.
 
 Metrics of a whole run, scored once from its `RunFacts`; scores of single cases are in the other modules.
 """
@@ -130,7 +130,7 @@ def percentile(values: Iterable[float], q: float) -> float | None:
     return ordered[max(0, math.ceil(q * len(ordered)) - 1)] if ordered else None
 
 
-def _rate(part: Json, whole: Json) -> float | None:
-    if type(part) is not int or type(whole) is not int or not 0 <= part <= whole or whole == 0:
+def _rate(part: Json, total: Json) -> float | None:
+    if type(part) is not int or type(total) is not int or not 0 <= part <= total or total == 0:
         return None
-    return part / whole
+    return part / total

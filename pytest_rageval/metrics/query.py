@@ -1,4 +1,4 @@
-"""L1 Query understanding: did the system see which entities, concepts and constraints the question is about?"""
+"""L1 Query understanding: set F1 of the linked entities, concepts and constraints of the question."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def labels(names: Iterable[str]) -> set[str]:
     return {label for label in map(as_label, names) if label}
 
 
-def set_f1(found: Iterable[str], expected: Iterable[str]) -> float:
-    """2·|both| / (|found| + |expected|) over labels, in [0, 1]; 1 where both are empty."""
-    ours, gold = labels(found), labels(expected)
+def set_f1(reported: Iterable[str], expected: Iterable[str]) -> float:
+    """2·|both| / (|reported| + |expected|) over labels, in [0, 1]; 1 where both are empty."""
+    ours, gold = labels(reported), labels(expected)
     if not ours and not gold:
         return 1.0
     return 2 * len(ours & gold) / (len(ours) + len(gold))

@@ -110,7 +110,7 @@ class Measure:
 
     @cached_property
     def score(self) -> Callable[[Any], Scored]:
-        """The same with a plain float for a score without detail: all that is known before the first case is bound."""
+        """What a call does, with a plain float for a score without detail; bound once, before the first case."""
         checked, cut = self._checked, self.k
         options = dict(self.metric.options)
         if self.metric.run_level and cut is not None:
@@ -205,26 +205,26 @@ class Registry:
     def __init__(self, metrics: Iterable[Metric] = ()) -> None:
         self._metrics: dict[str, Metric] = {}
         self._aliases: dict[str, str] = {}
-        for one in metrics:
-            self.add(one)
+        for metric in metrics:
+            self.add(metric)
 
-    def add(self, one: Metric) -> None:
+    def add(self, metric: Metric) -> None:
         """Register; the same name for another definition is a SettingsError."""
-        if not isinstance(one, Metric):
-            raise SettingsError(f"{one!r} is not a metric; declare it with @metric(layer=…, better=…)")
-        if one.layer not in get_args(Layer) or one.better not in get_args(Better):
+        if not isinstance(metric, Metric):
+            raise SettingsError(f"{metric!r} is not a metric; declare it with @metric(layer=…, better=…)")
+        if metric.layer not in get_args(Layer) or metric.better not in get_args(Better):
             raise SettingsError(
-                f"metric {one.name!r}: layer is {one.layer!r} and better {one.better!r}; "
+                f"metric {metric.name!r}: layer is {metric.layer!r} and better {metric.better!r}; "
                 f"layer is one of {', '.join(get_args(Layer))}, better is higher or lower"
             )
-        if not _BARE_NAME.fullmatch(one.name):
-            raise SettingsError(f"metric {one.name!r}: a name is lower-case letters, digits and underscores")
-        known = self._metrics.get(one.name)
-        if known is not None and known.function is not one.function:
-            raise SettingsError(f"metric {one.name!r} is declared twice; rename one of the two")
-        self._metrics[one.name] = one
-        for alias in (*one.aliases, *([one.aggregate] if one.aggregate else [])):
-            self._aliases[alias] = one.name
+        if not _BARE_NAME.fullmatch(metric.name):
+            raise SettingsError(f"metric {metric.name!r}: a name is lower-case letters, digits and underscores")
+        registered = self._metrics.get(metric.name)
+        if registered is not None and registered.function is not metric.function:
+            raise SettingsError(f"metric {metric.name!r} is declared twice; rename one of the two")
+        self._metrics[metric.name] = metric
+        for alias in (*metric.aliases, *([metric.aggregate] if metric.aggregate else [])):
+            self._aliases[alias] = metric.name
 
     def __iter__(self) -> Iterator[Metric]:
         return iter(self._metrics.values())
@@ -243,24 +243,24 @@ class Registry:
         """`recall@5` → the measure recall_any@5; without a cut-off the configured `k` is taken where one is needed."""
         name, at, cut = written.partition("@")
         try:
-            found = self[name]
+            metric = self[name]
         except SettingsError as error:
             raise SettingsError(str(error).replace(f"{name!r}", f"{written!r}", 1)) from None
         if not at:
-            return Measure(found, k if found.takes_k == "always" else None)
-        if found.takes_k == "no":
-            raise SettingsError(f"{written!r}: {found.name} has no cut-off; write {found.name!r}")
+            return Measure(metric, k if metric.takes_k == "always" else None)
+        if metric.takes_k == "no":
+            raise SettingsError(f"{written!r}: {metric.name} has no cut-off; write {metric.name!r}")
         if cut == "k":
-            return Measure(found, k)
+            return Measure(metric, k)
         if not cut.isascii() or not cut.isdigit() or int(cut) < 1:
-            raise SettingsError(f"{written!r}: a cut-off is a whole number from 1, as in {found.name}@5")
-        return Measure(found, int(cut))
+            raise SettingsError(f"{written!r}: a cut-off is a whole number from 1, as in {metric.name}@5")
+        return Measure(metric, int(cut))
 
 
 _BARE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def option_types(one: Metric) -> Mapping[str, Any]:
+def option_types(metric: Metric) -> Mapping[str, Any]:
     """The annotated types of a metric's options, for checking the configuration table."""
-    hints = get_type_hints(one.function)
-    return {name: hints.get(name, Any) for name in one.known_options}
+    hints = get_type_hints(metric.function)
+    return {name: hints.get(name, Any) for name in metric.known_options}

@@ -1,4 +1,4 @@
-"""L2 Retrieval: did the right chunks come back, and how high?
+"""L2 Retrieval: recall, precision and ranking of the retrieved chunks against the golds.
 
 Everything is computed from `obs.matching`: for each rank, the set of golds that the chunk there matches. Relevance is
 binary, and scores of the system are never looked at. A chunk may match several golds and a gold several chunks; where
@@ -46,10 +46,10 @@ def recall_any(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("recall_any@2", retrieved("x y a", gold="a b"))
     0.0
     """
-    found = obs.matching
-    if found.hits is None or not found.golds:
-        return _missing(found)
-    return 1.0 if found.fresh and found.fresh[0][0] <= k else 0.0
+    matching = obs.matching
+    if matching.hits is None or not matching.golds:
+        return _missing(matching)
+    return 1.0 if matching.fresh and matching.fresh[0][0] <= k else 0.0
 
 
 @metric(
@@ -82,10 +82,10 @@ def recall_all(obs: Observation, k: int) -> float | NotApplicable:
     groups = obs.case.gold.support_groups if matching.kind == "anchors" else None
     if not groups and obs.case.category not in _ALL_NEEDED:
         return NOT_ALL_NEEDED
-    found = _NO_GOLD.union(*matching.hits[:k])
+    matched_golds = _NO_GOLD.union(*matching.hits[:k])
     if groups:
-        return float(any(found.issuperset(group) for group in groups))
-    return float(len(found) == matching.golds)
+        return float(any(matched_golds.issuperset(group) for group in groups))
+    return float(len(matched_golds) == matching.golds)
 
 
 @metric(
@@ -108,7 +108,7 @@ def context_recall(obs: Observation, k: int) -> float | NotApplicable:
     matching = obs.matching
     if matching.hits is None or not matching.golds:
         return _missing(matching)
-    return _found(matching, k) / matching.golds
+    return _count_matched(matching, k) / matching.golds
 
 
 @metric(layer="L2", better="higher", needs=("chunks", "gold"))
@@ -146,10 +146,10 @@ def mrr(obs: Observation, k: int | None = None) -> float | NotApplicable:
     >>> score("mrr@3", retrieved("x y z b a", gold="a b"))
     0.0
     """
-    found = obs.matching
-    if found.hits is None or not found.golds:
-        return _missing(found)
-    return 1 / found.fresh[0][0] if found.fresh and (k is None or found.fresh[0][0] <= k) else 0.0
+    matching = obs.matching
+    if matching.hits is None or not matching.golds:
+        return _missing(matching)
+    return 1 / matching.fresh[0][0] if matching.fresh and (k is None or matching.fresh[0][0] <= k) else 0.0
 
 
 @metric(layer="L2", better="higher", needs=("chunks", "gold"))
@@ -165,12 +165,12 @@ def ndcg(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("ndcg@3", retrieved("x y a", gold="a"))
     0.5
     """
-    found = obs.matching
-    if found.hits is None or not found.golds:
-        return _missing(found)
+    matching = obs.matching
+    if matching.hits is None or not matching.golds:
+        return _missing(matching)
     # Summed as the ideal gain is: rounded otherwise, the same terms came to 1.0000000000000002 of it.
-    gains = [_DISCOUNTS[rank] if rank < _PREPARED else _discount(rank) for rank, _ in found.fresh if rank <= k]
-    return math.fsum(gains) / _ideal_gain(min(found.golds, k)) if gains else 0.0
+    gains = [_DISCOUNTS[rank] if rank < _PREPARED else _discount(rank) for rank, _ in matching.fresh if rank <= k]
+    return math.fsum(gains) / _ideal_gain(min(matching.golds, k)) if gains else 0.0
 
 
 @metric(name="map", layer="L2", better="higher", needs=("chunks", "gold"))
@@ -185,15 +185,15 @@ def map_(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("map@5", retrieved("a x y b", gold="a b"))
     0.75
     """
-    found = obs.matching
-    if found.hits is None or not found.golds:
-        return _missing(found)
+    matching = obs.matching
+    if matching.hits is None or not matching.golds:
+        return _missing(matching)
     total = 0.0
-    for relevant, (rank, _) in enumerate(found.fresh, start=1):
+    for relevant, (rank, _) in enumerate(matching.fresh, start=1):
         if rank > k:
             break
         total += relevant / rank
-    return total / found.golds
+    return total / matching.golds
 
 
 @metric(layer="L2", better="higher", needs=("chunks", "gold"))
@@ -208,12 +208,12 @@ def r_precision(obs: Observation) -> float | NotApplicable:
     >>> score("r_precision", retrieved("a x b c", gold="a b c"))
     0.6666666666666666
     """
-    found = obs.matching
-    if found.hits is None or not found.golds:
-        return _missing(found)
-    if obs.asked_k is not None and found.golds > obs.asked_k:
-        return not_asked_for(obs.asked_k, found.golds)
-    return _relevant(found, found.golds) / found.golds
+    matching = obs.matching
+    if matching.hits is None or not matching.golds:
+        return _missing(matching)
+    if obs.asked_k is not None and matching.golds > obs.asked_k:
+        return not_asked_for(obs.asked_k, matching.golds)
+    return _relevant(matching, matching.golds) / matching.golds
 
 
 @metric(layer="L2", better="higher", needs=("chunks", "gold"))
@@ -229,15 +229,15 @@ def f1(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("f1@3", retrieved("a x y", gold="a b"))
     0.4
     """
-    found = obs.matching
-    if found.hits is None or not found.golds:
-        return _missing(found)
-    relevant = _relevant(found, k)
+    matching = obs.matching
+    if matching.hits is None or not matching.golds:
+        return _missing(matching)
+    relevant = _relevant(matching, k)
     if not relevant:
         return 0.0
     # The same as above without a rounded quotient in between: 2 / (1/P + 1/R).
-    found_golds, returned = _found(found, k), min(len(found.hits), k)
-    return 2 * relevant * found_golds / (relevant * found.golds + returned * found_golds)
+    matched_golds, returned = _count_matched(matching, k), min(len(matching.hits), k)
+    return 2 * relevant * matched_golds / (relevant * matching.golds + returned * matched_golds)
 
 
 @metric(
@@ -297,14 +297,14 @@ def _missing(matching: Matching) -> NotApplicable:
     return NOT_REPORTED if matching.golds else UNLABELLED
 
 
-def _found(matching: Matching, k: int) -> int:
+def _count_matched(matching: Matching, k: int) -> int:
     """How many golds the top k chunks match."""
-    found = 0
+    count = 0
     for rank, so_far in matching.fresh:
         if rank > k:
             break
-        found = so_far
-    return found
+        count = so_far
+    return count
 
 
 def _relevant(matching: Matching, k: int) -> int:

@@ -1,4 +1,4 @@
-"""L2 Retrieval, before the search: were the right folders chosen to search in?"""
+"""L2 Retrieval, before the search: whether the folders chosen to search in hold the golds."""
 
 from __future__ import annotations
 

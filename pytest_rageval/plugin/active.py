@@ -167,7 +167,10 @@ class ActiveSession:
         if self.run is not None:
             return self.run
         if not self.session.is_worker:
-            return self.open(is_judge_asked=False)
+            try:
+                return self.open(is_judge_asked=False)
+            except RagevalError as problem:
+                raise pytest.UsageError(*self.mask.value(problem.problems)) from None
         told = self.session.worker_input
         folder = Path(told("rageval_run")) if told("rageval_run") else None
         self.run = join_run(self.prepared, folder, told("workerid"), told("rageval_config_hash"))

@@ -51,6 +51,8 @@ class Controller:
     def open_for_workers(self) -> None:
         """Check settings, target and judge, and open the run, before xdist starts its workers."""
         self._active.raise_problem()
+        if self._config.option.setuponly:
+            return
         self._active.check_gates()
         asked = sum(len(self._active.load(path).cases) for path in self._session.collected)
         is_target_ours = self._active.settings.target is not None or not may_override_client(self._session)
@@ -77,9 +79,11 @@ class Controller:
         """Take the final order of items; stop with a usage error where nothing could be asked."""
         items = [item for item in session.items if isinstance(item, EvalItem)]
         option = self._config.option
-        if not items or option.collectonly or option.setuponly:
+        if option.collectonly or option.setuponly:
             return
         self._active.check_gates()
+        if not items:
+            return
         self._expected |= {item.nodeid: item.case for item in items}
         if session.testsfailed and not option.continue_on_collection_errors:
             return
@@ -196,12 +200,13 @@ class Controller:
         is_lost = bool(self._expected) and exitstatus == pytest.ExitCode.OK
         if self._writer.rows or is_lost:
             return True
-        if self._active.settings.resume is None:  # else what was observed before is still there to be resumed
+        if not self._writer.folder.has_observations:  # which a run that resumes this one need not ask for again
             self._writer.discard()
         return False
 
     def _extent(self, session: pytest.Session, exitstatus: int) -> Extent:
-        is_ended_early = bool(session.shouldstop or session.shouldfail) or exitstatus == pytest.ExitCode.INTERRUPTED
+        has_run_through = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        is_ended_early = bool(session.shouldstop or session.shouldfail) or not has_run_through
         return Extent(
             every={case.key for case in self._active.all_cases()},
             expected={case.key for case in self._expected.values()},

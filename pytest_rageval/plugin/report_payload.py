@@ -20,6 +20,9 @@ from pytest_rageval.prepare import OpenRun, Prepared
 from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.text import printable
 
+OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})
+"""Fixtures through which a test may meet credentials of the run."""
+
 
 def attach(
     item: pytest.Item,
@@ -30,7 +33,7 @@ def attach(
 ) -> None:
     """Put the records of this item on its report, once its outcome is known."""
     evaluations = item.stash.get(RESULTS, [])
-    if not isinstance(item, EvalItem) and not evaluations and "rageval" not in getattr(item, "fixturenames", ()):
+    if not isinstance(item, EvalItem) and not evaluations and not OURS & {*getattr(item, "fixturenames", ())}:
         return
     _hide_secrets(report, prepared.mask)
     if _is_final(report) and not prepared.settings.dry_run:

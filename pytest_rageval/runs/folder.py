@@ -76,6 +76,11 @@ class RunFolder:
             raise SettingsError(f"run {self.run_id} is being written by another process; wait for it to end") from None
 
     @property
+    def has_observations(self) -> bool:
+        """Has this run, or a worker of it, written down an answer?"""
+        return any(file.stat().st_size for file in self.path.glob("observations*.jsonl"))
+
+    @property
     def run_id(self) -> str:
         return self.path.name
 

@@ -33,7 +33,7 @@ class AnswersTarget:
         """Nothing is held open."""
 
     def has_answer(self, case_key: str) -> bool:
-        """Is there an answer for the case with this key?"""
+        """True if there is an answer for the case with this key."""
         return self._record(case_key) is not None
 
     def check_coverage(self, cases: Sequence[tuple[str, str]], *, is_partial_allowed: bool = False) -> list[str]:
@@ -46,7 +46,7 @@ class AnswersTarget:
         for key, case_id in cases:
             by_id.setdefault(case_id, []).append(key)
         keys = {key for key, _ in cases}
-        known = [*by_id, *keys]
+        names = [*by_id, *keys]
         problems = []
         for record in self._answers.records.values():
             where = f"{self._answers.shown}:{record.line}"
@@ -54,7 +54,7 @@ class AnswersTarget:
                 continue
             of_id = by_id.get(record.id, [])
             if not of_id:
-                problems.append(f"{where}: no case has the id {shown_value(record.id)}{did_you_mean(record.id, known)}")
+                problems.append(f"{where}: no case has the id {shown_value(record.id)}{did_you_mean(record.id, names)}")
             elif len(of_id) > 1:
                 problems.append(
                     f"{where}: id {shown_value(record.id)} stands in {len(of_id)} case files; "

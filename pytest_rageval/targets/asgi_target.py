@@ -110,12 +110,12 @@ class _Lifespan:
         await self._to_app.put({"type": "lifespan.startup"})
         try:
             async with asyncio.timeout(seconds):
-                said = await self._from_app.get()
+                message = await self._from_app.get()
         except TimeoutError:
             self._task.cancel()
             raise TargetError("timeout", f"{self._name}: not started up within {seconds:.3g} s") from None
-        if said["type"] == "lifespan.startup.failed":
-            raise TargetError("exception", f"{self._name}: startup failed: {_last_line(said.get('message', ''))}")
+        if message["type"] == "lifespan.startup.failed":
+            raise TargetError("exception", f"{self._name}: startup failed: {_last_line(message.get('message', ''))}")
 
     async def stop(self) -> None:
         """Ask the application to shut down and wait for it, though not for ever."""

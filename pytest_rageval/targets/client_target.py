@@ -71,4 +71,4 @@ _KINDS = {
 
 def _kind_of(error: BaseException) -> str:
     """The kind by the names of the exception's classes: the client's library need not be imported to know them."""
-    return next((_KINDS[known.__name__] for known in type(error).__mro__ if known.__name__ in _KINDS), "exception")
+    return next((_KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in _KINDS), "exception")

@@ -1,4 +1,4 @@
-"""How is code that is not ours called: in time, away from the event loop, and its exceptions said in one line?"""
+"""Call code that is not ours: in time, away from the event loop, its exceptions described in one line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def call_foreign(
 
 
 def must_pass(error: BaseException) -> bool:
-    """Is this no failure of the code called, but the end of the program or the cancelling of the current task?"""
+    """True for the end of the program and the cancelling of the current task: no failure of the code called."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0

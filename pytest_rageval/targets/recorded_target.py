@@ -74,7 +74,7 @@ class RecordedTarget:
         """Nothing is held open."""
 
     def has_answer(self, case_key: str, trial: int = 0) -> bool:
-        """Is an answer to that case recorded?"""
+        """True if an answer to that case is recorded."""
         return (case_key, trial) in self._answers
 
     def _take(self, row: JsonRow, report: Report) -> None:

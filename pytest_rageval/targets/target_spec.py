@@ -1,4 +1,4 @@
-"""Which target is meant by a spelling, or by what an overridden `rag_client` fixture returned?
+"""The target that a spelling names, or that an overridden `rag_client` fixture returned.
 
 Adapters are imported only where they are chosen: scoring a file of answers never loads an HTTP library.
 """

@@ -20,7 +20,7 @@ class Wrong(Exception):
         self.path, self.value, self.expected = path, value, expected
 
     def inside(self, outer: str) -> Wrong:
-        """The same problem, seen from one level further out."""
+        """This problem, its path seen from one level further out."""
         self.path = outer + ("" if not self.path or self.path[0] == "[" else ".") + self.path
         return self
 

@@ -339,7 +339,7 @@ class HalfAJudge:
     model = "half"
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        raise NotImplementedError
+        raise AssertionError("an incomplete judge is refused before it is asked")
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,8 @@ def test_a_baseline_is_not_made_of_a_run_with_errors_or_a_part(project: Project)
     assert lines_with(result, "the run is partial")
     assert not (project.path / "reports/baseline.json").exists()
     project.run("-k", "boil", "--rageval-update-baseline", "--rageval-force")
+    assert not (project.path / "reports/baseline.json").exists()
+    project.run("--rageval-target", "odd:answer", "--rageval-update-baseline", "--rageval-force")
     assert (project.path / "reports/baseline.json").exists()
 
 
@@ -199,3 +201,16 @@ def test_a_baseline_without_failed_gates_counts_as_it_did(project: Project):
     file.write_text(json.dumps(baseline), encoding="utf-8")
     project.run("--rageval-gate", "token_f1 < 0.1")
     assert project.outcomes() == {"known": "xfailed"}
+
+
+@pytest.mark.parametrize("force", [[], ["--rageval-force"]])
+def test_a_run_that_was_cut_short_by_an_exit_never_becomes_the_baseline(project: Project, force: list[str]):
+    project.cases([a_case("first"), a_case("second")])
+    project.write(
+        "conftest.py",
+        "import pytest\ndef pytest_runtest_logreport(report):\n"
+        "    if report.when == 'teardown':\n        pytest.exit('stop', returncode=7)\n",
+    )
+    assert project.run("--rageval-update-baseline", *force).ret == 7
+    assert not (project.path / "reports" / "baseline.json").exists()
+    assert project.metrics()["partial"] is True

@@ -72,3 +72,13 @@ def test_a_part_of_the_cases_measures_no_gate_and_fails_none(project: Project):
 def test_what_a_retrieval_only_run_leaves_out_is_not_missed(project: Project):
     project.cases(SOME)
     assert project.run("--rageval-retrieval-only", "--rageval-gate", "token_f1 >= 0.1").ret == 0
+
+
+def test_a_session_of_marked_tests_alone_is_held_to_its_gates_too(project: Project):
+    project.cases([a_case("own")], "own_cases.jsonl")
+    project.write(
+        "test_own.py",
+        'import pytest\n@pytest.mark.rageval("own_cases.jsonl")\ndef test_own(eval_case, rageval):\n'
+        "    rageval.evaluate(eval_case).assert_gates()\n",
+    )
+    assert project.run("--rageval-gate", "token_f1 >= 0.1 when category=typo").ret == 4

@@ -1,4 +1,4 @@
-"""What is in a cache's file, what may go from it, and what comes into it? For people, who want errors and not notes."""
+"""List, prune and import the entries of a cache file, for people, who want errors and not notes."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def opened(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
         with closing(open_alone(lambda: connect(path, create=create), path.parent)) as connection:
             yield connection
     except (OSError, sqlite3.Error) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise SettingsError(f"{shown}: not usable as a judge cache: {printable(said)[:200]}") from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SettingsError(f"{shown}: not usable as a judge cache: {printable(reason)[:200]}") from None
 
 
 def held(connection: sqlite3.Connection) -> list[Held]:
@@ -76,24 +76,24 @@ def held(connection: sqlite3.Connection) -> list[Held]:
 
 def entries(connection: sqlite3.Connection) -> Iterator[Entry | Unreadable]:
     """All that is there at this moment, in the order of the keys."""
-    for key, created, parts, judgement in connection.execute(_ALL):
+    for key, created, parts, text in connection.execute(_ALL):
         try:
-            found = judgement_from_json(judgement)
-            if (problem := unfit(found)) is not None:
+            judgement = judgement_from_json(text)
+            if (problem := unfit(judgement)) is not None:
                 raise ValueError(problem)
             described = None if parts is None else KeyParts.read(json.loads(parts))
             if described is not None and described.key != key:
                 raise ValueError("its key is not that of its parts")
-            yield Entry(key, created, described, found)
+            yield Entry(key, created, described, judgement)
         except (ValueError, RecursionError) as error:
             yield Unreadable(key, printable(str(error))[:200])
 
 
-def add(connection: sqlite3.Connection, found: Iterable[Entry], *, replace: bool) -> Added:
+def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> Added:
     """Bring entries in, all or none; of a key that is there already the judgement stays, unless `replace`."""
     added = replaced = kept = 0
     with _at_once(connection):
-        for entry in found:
+        for entry in new_entries:
             is_there = connection.execute("SELECT 1 FROM judgements WHERE key = ?", (entry.key,)).fetchone() is not None
             if is_there and not replace:
                 kept += 1

@@ -1,4 +1,4 @@
-"""Is this file a judge cache, and how is it opened? SQLite in WAL mode, by many processes, read-only media included."""
+"""Open the file of a judge cache: SQLite in WAL mode, by many processes, read-only media included."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
 
 
 def is_broken(error: sqlite3.Error) -> bool:
-    """Does it mean that the file is not, or no longer, a cache of ours?"""
+    """True if the error means that the file is not, or no longer, a cache of ours."""
     return isinstance(error, Foreign) or name_of(error).startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT"))
 
 
 def is_passing(error: Exception) -> bool:
-    """Does it mean that somebody else is at the file just now?"""
+    """True if the error means that somebody else is at the file just now."""
     return isinstance(error, BlockingIOError) or name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 

@@ -75,27 +75,27 @@ def cache_key(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = 
     return key_parts(request, model, sampling).key
 
 
-def distance(kept: KeyParts, wanted: KeyParts) -> int:
+def distance(kept: KeyParts, current: KeyParts) -> int:
     """In how many parts two keys differ."""
-    names = {*kept.variables, *wanted.variables}
-    others = sum(1 for name in names if kept.variables.get(name) != wanted.variables.get(name))
-    return others + sum(1 for name in _COMPARED if getattr(kept, name) != getattr(wanted, name))
+    names = {*kept.variables, *current.variables}
+    others = sum(1 for name in names if kept.variables.get(name) != current.variables.get(name))
+    return others + sum(1 for name in _COMPARED if getattr(kept, name) != getattr(current, name))
 
 
-def compared(kept: KeyParts, wanted: KeyParts) -> str:
+def compared(kept: KeyParts, current: KeyParts) -> str:
     """In one line, what a kept key has in common with the wanted one, and what not."""
-    if kept == wanted:
+    if kept == current:
         return "the same in all parts, but its judgement cannot be read"
-    hashes = {name: (getattr(kept, name), getattr(wanted, name)) for name in ("question", "answer", "contexts")}
-    for name in sorted({*kept.variables, *wanted.variables}):
-        hashes[name] = (kept.variables.get(name), wanted.variables.get(name))
+    hashes = {name: (getattr(kept, name), getattr(current, name)) for name in ("question", "answer", "contexts")}
+    for name in sorted({*kept.variables, *current.variables}):
+        hashes[name] = (kept.variables.get(name), current.variables.get(name))
     phrases = [f"{'same' if old == new else 'other'} {name}" for name, (old, new) in hashes.items() if old or new]
-    if kept.question != wanted.question and kept.asked is not None:
+    if kept.question != current.question and kept.asked is not None:
         phrases[0] = f"other question {_short(kept.asked)}"
     in_clear = [
-        f"{name} was {_short(getattr(kept, name))}, now {_short(getattr(wanted, name))}"
+        f"{name} was {_short(getattr(kept, name))}, now {_short(getattr(current, name))}"
         for name in ("prompt_version", "model", "trial", "sampling")
-        if getattr(kept, name) != getattr(wanted, name)
+        if getattr(kept, name) != getattr(current, name)
     ]
     return "; ".join([", ".join(phrases), *in_clear] if phrases else in_clear)
 

@@ -1,4 +1,4 @@
-"""Where are judgements kept? One SQLite file, one row a judgement, shared by processes and threads.
+"""The judge cache: one SQLite file, one row a judgement, shared by processes and threads.
 
 The cache never fails a run: what is wrong with its file goes into `notes`, one line each, and judging goes on without.
 """
@@ -82,8 +82,12 @@ class SqliteCache:
         """
         rows = self._read(_SAME_QUESTION, parts.rubric, parts.question, LOOKED_AT) if parts.question else []
         rows = rows or self._read(_SAME_RUBRIC, parts.rubric, LOOKED_AT)
-        kept = [(distance(one, parts), key, one) for key, row in rows if (one := _parts_from(row)) is not None]
-        return min(kept, key=lambda one: one[:2], default=(0, "", None))[2]
+        kept = [
+            (distance(candidate, parts), key, candidate)
+            for key, row in rows
+            if (candidate := _parts_from(row)) is not None
+        ]
+        return min(kept, key=lambda candidate: candidate[:2], default=(0, "", None))[2]
 
     def close(self) -> None:
         """Give the file back; the next `get` or `put` opens it again."""

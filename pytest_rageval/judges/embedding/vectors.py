@@ -132,6 +132,6 @@ class Embedder:
         return array("d", [x / length for x in numbers])
 
 
-def cosine(one: Vector, other: Vector) -> float:
+def cosine(first: Vector, second: Vector) -> float:
     """Of two vectors of length 1: in [-1, 1]."""
-    return math.fsum(map(mul, one, other))
+    return math.fsum(map(mul, first, second))

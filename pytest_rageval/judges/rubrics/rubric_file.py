@@ -188,5 +188,5 @@ def _not_toml(message: str) -> str:
     return f"{match[2]}:{match[3]}: not TOML: {match[1]}" if match[2] else f" not TOML at its end: {match[1]}"
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
-    return did_you_mean(name, known, f"; known: {', '.join(known)}")
+def _nearest(name: str, names: Collection[str]) -> str:
+    return did_you_mean(name, names, f"; known: {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""Which rubric goes by a name? The TOML file of that name: a project's own, else the one beside this module."""
+"""Rubrics by name: the TOML file of that name, a project's own, else the one beside this module."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
     place = shown or str(folder)
     paths = sorted(folder.glob("*.toml")) if folder.is_dir() else []
     if not paths:
-        wanted = f"rubric files, as in {rubric_names()[0]}.toml" if folder.is_dir() else "a folder"
-        raise SettingsError(f"rubrics: {place} is not there or empty; expected {wanted}")
-    found: dict[str, Rubric] = {}
+        expected = f"rubric files, as in {rubric_names()[0]}.toml" if folder.is_dir() else "a folder"
+        raise SettingsError(f"rubrics: {place} is not there or empty; expected {expected}")
+    rubrics: dict[str, Rubric] = {}
     problems: list[str] = []
     for path in paths:
         try:
-            found[path.stem] = _own(path, f"{place}/{path.name}")
+            rubrics[path.stem] = _own(path, f"{place}/{path.name}")
         except SettingsError as error:
             problems += error.problems
     if problems:
         raise SettingsError(*problems)
-    return found
+    return rubrics
 
 
 def rubric_of(request: JudgeRequest) -> Rubric:
@@ -88,8 +88,8 @@ def _own(path: Path, shown: str) -> Rubric:
 def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
     """Where a project's rubric does not give what is read of it: the scores of the shipped one, or its lists."""
     if own.scores.keys() != shipped.scores.keys():
-        wanted = ", ".join(f'{score} = "FIELD"' for score in shipped.scores) or "no score"
-        yield f"{shown}: scores holds {', '.join(own.scores) or 'nothing'}, expected {wanted}"
+        expected = ", ".join(f'{score} = "FIELD"' for score in shipped.scores) or "no score"
+        yield f"{shown}: scores holds {', '.join(own.scores) or 'nothing'}, expected {expected}"
     if not shipped.scores:
         for field in shipped.schema["required"]:
             if field not in own.schema["required"]:

@@ -1,4 +1,4 @@
-"""What does a trace claim: which facts it infers, which it took as known, of which types its entities are?"""
+"""The claims of a trace (inferred facts, known facts, types of entities), and the protocol of what checks them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Validator(Protocol):
         ...
 
     def check(self, claims: Claims) -> Violations:
-        """The same violations for the same claims. What cannot be checked within bounds is a ValueError."""
+        """What violates the ontology; equal for equal claims. What cannot be checked within bounds is a ValueError."""
         ...
 
 
@@ -86,7 +86,7 @@ def claims_of(trace: Trace) -> Claims:
     """
     inferences = trace.inferences or ()
     claims = Claims(
-        inferences=tuple(fact_of(one) for one in inferences),
+        inferences=tuple(fact_of(inference) for inference in inferences),
         known=frozenset(filter(None, map(fact_of, [*(trace.kg_edges or ()), *_premises(inferences)]))),
         types=tuple(sorted((entity, tuple(sorted(names))) for entity, names in types_of(trace).items())),
     )
@@ -111,8 +111,8 @@ def fact_of(written: Json) -> Fact | None:
 def types_of(trace: Trace) -> dict[str, set[str]]:
     """The labels of the types by the label of the entity that has them; an entity without any is left out."""
     types: dict[str, set[str]] = {}
-    given = [(entity.id, entity.type) for entity in trace.entities or ()]
-    for entity, written in [*given, *(trace.entity_types or {}).items()]:
+    linked_types = [(entity.id, entity.type) for entity in trace.entities or ()]
+    for entity, written in [*linked_types, *(trace.entity_types or {}).items()]:
         for name in written if isinstance(written, list | tuple) else [written]:
             label = as_label(name if isinstance(name, str) else "" if name is None else json.dumps(name))
             if label and as_label(entity):

@@ -1,4 +1,4 @@
-"""Do claims keep to an ontology of TOML or JSON? Closed world: what a trace does not say is not so."""
+"""Closed-world check of claims against an ontology of TOML or JSON: what a trace does not state is false."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Classes = Mapping[str, frozenset[str]]
 
 
 class DeclaredValidator:
-    """Checks claims against classes, properties and rules; see `reading` for what each of them says."""
+    """Checks claims against classes, properties and rules; see `toml_ontology` for what each of them says."""
 
     def __init__(self, ontology: Ontology, digest: str = "") -> None:
         self._ontology = ontology
@@ -23,7 +23,7 @@ class DeclaredValidator:
         """What violates the ontology; rules that need too much work for this trace are a ValueError."""
         classes = {entity: self._classes(names) for entity, names in claims.types}
         declared = [fact for fact in claims.facts if fact.predicate in self._ontology.properties]
-        facts = Facts([*declared, *(Fact(entity, IS_A, one) for entity, above in classes.items() for one in above)])
+        facts = Facts([*declared, *(Fact(entity, IS_A, label) for entity, above in classes.items() for label in above)])
         inferences = {
             index: tuple(reasons)
             for index, fact in enumerate(claims.inferences)
@@ -38,7 +38,7 @@ class DeclaredValidator:
 
     def _classes(self, names: tuple[str, ...]) -> frozenset[str]:
         above = self._ontology.with_ancestors
-        return frozenset(one for name in names for one in above.get(name, ()))
+        return frozenset(label for name in names for label in above.get(name, ()))
 
     def _reasons(self, fact: Fact, facts: Facts, classes: Classes) -> Iterator[str]:
         """Why this fact violates the ontology, but for values that are missing."""
@@ -46,10 +46,13 @@ class DeclaredValidator:
         if declared is None:
             yield "its predicate is no property of the ontology"
             return
-        for role, node, wanted in (("subject", fact.subject, declared.domain), ("object", fact.object, declared.range)):
-            if wanted is not None and wanted not in _classes_of(node, classes):
-                name = self._ontology.classes[wanted].name
-                yield f"the {role} is no {name} ({self._said_of(node, classes)})"
+        for role, node, expected in (
+            ("subject", fact.subject, declared.domain),
+            ("object", fact.object, declared.range),
+        ):
+            if expected is not None and expected not in _classes_of(node, classes):
+                name = self._ontology.classes[expected].name
+                yield f"the {role} is no {name} ({self._types_in_words(node, classes)})"
         count = facts.count(fact.subject, fact.predicate)
         if declared.max is not None and count > declared.max:
             yield f"{declared.name} has {count} values, at most {declared.max} allowed"
@@ -60,7 +63,7 @@ class DeclaredValidator:
                 yield f"rule {rule.name!r}"
 
     def _incomplete(
-        self, claims: Claims, facts: Facts, classes: Classes, found: Mapping[int, tuple[str, ...]]
+        self, claims: Claims, facts: Facts, classes: Classes, other_reasons: Mapping[int, tuple[str, ...]]
     ) -> dict[int, tuple[str, ...]]:
         """Inferences about subjects that have too few values of some property, with all reasons against them."""
         by_subject: dict[str, list[tuple[int, Fact]]] = {}
@@ -76,20 +79,20 @@ class DeclaredValidator:
                     of_it = [index for index, fact in about if fact.predicate == label]
                     reason = f"{declared.name} has {count} values, at least {declared.min} needed"
                     for index in of_it or [index for index, _ in about]:
-                        more[index] = (*more.get(index, found.get(index, ())), reason)
+                        more[index] = (*more.get(index, other_reasons.get(index, ())), reason)
         return more
 
     def _type_problems(self, names: tuple[str, ...], classes: frozenset[str]) -> Iterator[str]:
         for name in names:
             if name not in self._ontology.classes:
                 yield f"{name!r} is no class of the ontology"
-        for one, other in self._ontology.clashes(classes):
-            yield f"{one} and {other} are disjoint"
+        for first, second in self._ontology.clashes(classes):
+            yield f"{first} and {second} are disjoint"
 
-    def _said_of(self, node: Node, classes: Classes) -> str:
+    def _types_in_words(self, node: Node, classes: Classes) -> str:
         if isinstance(node, Value):
             return "it is a value"
-        names = sorted(self._ontology.classes[one].name for one in classes.get(node, ()))
+        names = sorted(self._ontology.classes[label].name for label in classes.get(node, ()))
         return f"it is {', '.join(names)}" if names else "it has no type of the ontology"
 
 

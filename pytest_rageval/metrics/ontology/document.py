@@ -1,4 +1,4 @@
-"""What may stand in an ontology file of TOML or JSON? Its parts, with their types checked."""
+"""Schema of an ontology file of TOML or JSON: its parts, with their types checked."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ class Document(_Strict):
 
     def classes_named(self) -> Iterator[tuple[str, str]]:
         """Where a class is referred to outside of rules, and by which name."""
-        for name, one in self.classes.items():
-            yield from ((f"classes.{name}.parents", parent) for parent in one.parents)
-            yield from ((f"classes.{name}.disjoint", other) for other in one.disjoint)
+        for name, entry in self.classes.items():
+            yield from ((f"classes.{name}.parents", parent) for parent in entry.parents)
+            yield from ((f"classes.{name}.disjoint", other) for other in entry.disjoint)
         for name, written in self.properties.items():
             if written.domain is not None:
                 yield f"properties.{name}.domain", written.domain
@@ -110,12 +110,12 @@ def _parsed(place: str, text: str) -> Any:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r} is there twice in one object; keep one of them")
-    return found
+    return members
 
 
 def _said(error: Any) -> str:
@@ -142,10 +142,10 @@ def _said(error: Any) -> str:
 # ── words for problems ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """The end of a message about an unknown name: the one that may have been meant, or those there are."""
-    known = list(known)
-    return did_you_mean(name, known, f"; known: {listed(known, 20) or 'none'}")
+    names = list(names)
+    return did_you_mean(name, names, f"; known: {listed(names, 20) or 'none'}")
 
 
 def quoted_value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Which validator does a setting name: a TOML or JSON ontology, or RDF with SHACL shapes?"""
+"""Load the validator that a setting names: a TOML or JSON ontology, or RDF with SHACL shapes."""
 
 from __future__ import annotations
 

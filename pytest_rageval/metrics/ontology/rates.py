@@ -1,4 +1,4 @@
-"""L4 Ontology: does what the system inferred keep to the ontology, and do the types of its entities go together?"""
+"""L4 Ontology: the rates of inferences that violate constraints and of entities whose types are consistent."""
 
 from __future__ import annotations
 
@@ -61,14 +61,16 @@ def constraint_violation_rate(obs: Observation, ontology: Validator | None = Non
     if ontology is None:
         if trace.violations is None:
             return NO_ONTOLOGY
-        count = min(total, sum(_entity_named(one) is None for one in trace.violations))
+        count = min(total, sum(_entity_named(violation) is None for violation in trace.violations))
         return Score(count / total, {"self_reported": True, "inferences": total, "violating": count})
-    found = _checked(ontology, claims_of(trace)).inferences
+    violations = _checked(ontology, claims_of(trace)).inferences
     reasons = (
-        f"{_shown_inference(trace.inferences[index])}: {reason}" for index in sorted(found) for reason in found[index]
+        f"{_shown_inference(trace.inferences[index])}: {reason}"
+        for index in sorted(violations)
+        for reason in violations[index]
     )
-    detail = {"inferences": total, "violating": len(found), "reasons": list(_bounded(reasons))}
-    return Score(len(found) / total, detail)
+    detail = {"inferences": total, "violating": len(violations), "reasons": list(_bounded(reasons))}
+    return Score(len(violations) / total, detail)
 
 
 @metric(
@@ -100,10 +102,10 @@ def type_consistency_rate(obs: Observation, ontology: Validator | None = None) -
         return NO_TYPES
     if ontology is None:
         return _self_reported_consistency(trace, set(types))
-    found = _checked(ontology, claims_of(trace)).entities
-    reasons = (f"{entity}: {reason}" for entity in sorted(found) for reason in found[entity])
-    detail = {"entities": len(types), "inconsistent": len(found), "reasons": list(_bounded(reasons))}
-    return Score((len(types) - len(found)) / len(types), detail)
+    clashes = _checked(ontology, claims_of(trace)).entities
+    reasons = (f"{entity}: {reason}" for entity in sorted(clashes) for reason in clashes[entity])
+    detail = {"entities": len(types), "inconsistent": len(clashes), "reasons": list(_bounded(reasons))}
+    return Score((len(types) - len(clashes)) / len(types), detail)
 
 
 CHECKED = (constraint_violation_rate, type_consistency_rate)
@@ -119,7 +121,7 @@ def _checked(ontology: Validator, claims: Claims) -> Violations:
 def _self_reported_consistency(trace: Trace, typed: set[str]) -> Score | NotApplicable:
     if trace.violations is None:
         return NO_ONTOLOGY
-    named = {_entity_named(one) for one in trace.violations} - {None}
+    named = {_entity_named(violation) for violation in trace.violations} - {None}
     if trace.violations and not named:
         return NO_ENTITIES_NAMED
     count = len(named & typed)

@@ -1,4 +1,4 @@
-"""Which facts break a rule? Patterns of facts that may not occur together, or that others must go with."""
+"""Rules of an ontology: patterns of facts that may not occur together, or that others must go with."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Rule:
     require: tuple[Pattern, ...] | None = None
 
     def is_broken_by(self, fact: Fact, among: Facts) -> bool:
-        """Is the fact one of those that match the patterns where they must not?
+        """True if the fact is one of those that match the patterns where they must not.
 
         More work than MOST_STEPS is a ValueError.
         """
@@ -93,8 +93,8 @@ class Facts:
         """Facts that may match the pattern: as few as an index gives."""
         subject, value = (_value(term, bound) for term in (pattern.subject, pattern.object))
         if isinstance(subject, str) and value is not None:
-            whole = Fact(subject, pattern.predicate, value)
-            return (whole,) if whole in self._all else ()
+            fact = Fact(subject, pattern.predicate, value)
+            return (fact,) if fact in self._all else ()
         if subject is not None:
             return self._by_subject.get((pattern.predicate, subject), ())
         if value is not None:
@@ -106,11 +106,11 @@ def _unified(pattern: Pattern, fact: Fact, bound: Bound) -> Bound | None:
     """What the variables stand for if the pattern is this fact; None where it cannot be."""
     if pattern.predicate != fact.predicate:
         return None
-    found = dict(bound)
+    bindings = dict(bound)
     for term, node in ((pattern.subject, fact.subject), (pattern.object, fact.object)):
-        if (found.setdefault(term, node) if is_variable(term) else term) != node:
+        if (bindings.setdefault(term, node) if is_variable(term) else term) != node:
             return None
-    return found
+    return bindings
 
 
 def _value(term: str, bound: Bound) -> Node | None:

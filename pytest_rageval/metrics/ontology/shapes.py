@@ -1,4 +1,4 @@
-"""Do claims keep to RDF with SHACL shapes? Through rdflib and pySHACL, of the extra `ontology`.
+"""Check of claims against RDF with SHACL shapes, through rdflib and pySHACL of the extra `ontology`.
 
 The files hold classes and properties (`a owl:Class`, `a owl:ObjectProperty`, … and `rdfs:subClassOf`) and the shapes
 over them. Each claim becomes one triple: the names of a trace stand for the class or property that has such an IRI,
@@ -61,9 +61,9 @@ def shapes_validator(texts: Mapping[str, str], digest: str) -> ShapesValidator:
         validator.probe()
     # A shape may be wrong in ways for which pySHACL and rdflib's SPARQL parser have no common exception.
     except Exception as error:  # noqa: BLE001 because of the line above
-        said = printable(" ".join(str(error).split()))[:300]
-        said = said.removeprefix("pySHACL: ").rstrip(".")
-        raise SettingsError(f"{', '.join(texts)}: pySHACL cannot use a shape: {said}; mend it") from None
+        reason = printable(" ".join(str(error).split()))[:300]
+        reason = reason.removeprefix("pySHACL: ").rstrip(".")
+        raise SettingsError(f"{', '.join(texts)}: pySHACL cannot use a shape: {reason}; mend it") from None
     return validator
 
 
@@ -90,12 +90,12 @@ class ShapesValidator:
         for entity, names in claims.types:
             unknown = (name for name in names if name not in self._vocabulary.classes)
             entities[entity] += [f"{name!r} is no class of the ontology" for name in unknown]
-        found = _Found(self._shapes, self._report(claims), self._indexed(claims))
+        report = _ReportIndex(self._shapes, self._report(claims), self._indexed(claims))
         labels: dict[Node | None, str] = {_entity(entity): entity for entity, _ in claims.types}
-        for result, reason in found.reasons():
-            for index in found.inferences(result):
+        for result, reason in report.reasons():
+            for index in report.inferences(result):
                 inferences[index].append(reason)
-            if (focus := found.of_types(result)) in labels:
+            if (focus := report.of_types(result)) in labels:
                 entities[labels[focus]].append(reason)
         return Violations(_settled(inferences), _settled(entities))
 
@@ -135,7 +135,7 @@ class ShapesValidator:
         return report
 
 
-class _Found:
+class _ReportIndex:
     """A validation report, read against the inferences that it may be about."""
 
     def __init__(self, shapes: Graph, report: Graph, indexed: Iterable[tuple[int, Triple]]) -> None:
@@ -161,16 +161,16 @@ class _Found:
         if path == RDF.type:
             return set()
         if path is None:
-            wanted: list[Parts] = [(focus, of, None) for of in self._shapes.objects(shape, SH.targetSubjectsOf)]
-            wanted += [(None, of, focus) for of in self._shapes.objects(shape, SH.targetObjectsOf)]
-            return self._with(wanted)
-        wanted = [(focus, other, value) for pair in PAIRS for other in self._shapes.objects(shape, pair)]
+            patterns: list[Parts] = [(focus, of, None) for of in self._shapes.objects(shape, SH.targetSubjectsOf)]
+            patterns += [(None, of, focus) for of in self._shapes.objects(shape, SH.targetObjectsOf)]
+            return self._with(patterns)
+        patterns = [(focus, other, value) for pair in PAIRS for other in self._shapes.objects(shape, pair)]
         inverse = self._shapes.value(path, SH.inversePath)
         if isinstance(path, URIRef):
-            wanted.append((focus, path, value))
+            patterns.append((focus, path, value))
         elif isinstance(inverse, URIRef):
-            wanted.append((value, inverse, focus))
-        about = self._with(wanted)
+            patterns.append((value, inverse, focus))
+        about = self._with(patterns)
         is_missing = self._report.value(result, SH.sourceConstraintComponent) == SH.MinCountConstraintComponent
         has_steps = not isinstance(path, URIRef) and not isinstance(inverse, URIRef)
         return about if about or not (is_missing or has_steps) else self._with([(focus, None, None)])
@@ -190,8 +190,8 @@ class _Found:
         )
         return focus, path, value, shape
 
-    def _with(self, wanted: Iterable[Parts]) -> set[int]:
-        return {index for parts in wanted for index in self._by_parts.get(parts, ())}
+    def _with(self, patterns: Iterable[Parts]) -> set[int]:
+        return {index for parts in patterns for index in self._by_parts.get(parts, ())}
 
 
 def _parse_problems(graph: Graph, place: str, text: str) -> Iterator[str]:
@@ -216,4 +216,4 @@ def _entity(label: str) -> URIRef:
 
 def _settled(reasons: Mapping[K, list[str]]) -> dict[K, tuple[str, ...]]:
     """Reasons in an order of their own: a report has none."""
-    return {key: tuple(sorted(set(said))) for key, said in reasons.items() if said}
+    return {key: tuple(sorted(set(texts))) for key, texts in reasons.items() if texts}

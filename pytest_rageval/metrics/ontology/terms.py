@@ -1,4 +1,4 @@
-"""Which classes, properties and rules does an ontology declare? What a TOML or JSON ontology is read into."""
+"""Classes, properties and rules of an ontology: what a TOML or JSON file is read into."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Ontology:
     def clashes(self, classes: frozenset[str]) -> list[tuple[str, str]]:
         """Names of the disjoint pairs among these classes, the classes above them given too; sorted."""
         pairs = (pair for pair in combinations(sorted(classes), 2) if frozenset(pair) in self.disjoint_pairs)
-        return [(self.classes[one].name, self.classes[other].name) for one, other in pairs]
+        return [(self.classes[first].name, self.classes[second].name) for first, second in pairs]
 
     def _upwards(self, label: str) -> Iterator[str]:
         seen, waiting = {label}, [label]

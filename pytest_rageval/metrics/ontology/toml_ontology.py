@@ -1,4 +1,4 @@
-"""What does an ontology in TOML or JSON say? Read with all its problems at once.
+"""Read an ontology in TOML or JSON, with all its problems at once.
 
     [classes]
     Organisation = {}
@@ -61,8 +61,8 @@ def _problems(document: Document) -> Iterator[str]:
     classes = {as_label(name) for name in document.classes}
     if IS_A in map(as_label, document.properties):
         yield f"properties.{IS_A} is taken: in rules it asks for an entity of a class; rename the property"
-    undeclared = [(path, one) for path, one in document.classes_named() if as_label(one) not in classes]
-    yield from (f"{path} is {one!r}, no class of it{nearest(one, document.classes)}" for path, one in undeclared)
+    undeclared = [(path, name) for path, name in document.classes_named() if as_label(name) not in classes]
+    yield from (f"{path} is {name!r}, no class of it{nearest(name, document.classes)}" for path, name in undeclared)
     for name, written in document.properties.items():
         if written.max is not None and written.min > written.max:
             yield f"properties.{name}.min is {written.min}, more than its max of {written.max}; lower it"
@@ -89,8 +89,8 @@ def _class_problems(document: Document) -> Iterator[str]:
         elif label in declared.disjoint:
             yield f"classes.{declared.name}.disjoint names itself; nothing could be one"
         elif clashes := ontology.clashes(above):
-            one, other = clashes[0]
-            yield f"classes.{declared.name}: nothing can be one, because {one} and {other} are disjoint; mend either"
+            first, second = clashes[0]
+            yield f"classes.{declared.name}: nothing can be one, because {first} and {second} are disjoint; mend either"
 
 
 def _rule_problems(path: str, rule: RuleEntry, document: Document) -> Iterator[str]:
@@ -105,13 +105,13 @@ def _rule_problems(path: str, rule: RuleEntry, document: Document) -> Iterator[s
                 yield f"{path}.{key}[{position}] is {quoted_value(text)}, expected a pattern, as in '?x -makes-> ?y'"
                 continue
             patterns.append(pattern)
-            kind, name, known = (
+            kind, name, declared = (
                 ("class", pattern.object, document.classes)
                 if pattern.predicate == IS_A
                 else ("property", pattern.predicate, document.properties)
             )
-            if name not in map(as_label, known):
-                yield f"{path}.{key}[{position}] names {name!r}, no {kind} of it{nearest(name, known)}"
+            if name not in map(as_label, declared):
+                yield f"{path}.{key}[{position}] names {name!r}, no {kind} of it{nearest(name, declared)}"
         if patterns and key != "require" and all(pattern.predicate == IS_A for pattern in patterns):
             yield f"{path}.{key} names no property, so that no inference could break it; use disjoint classes for types"
 

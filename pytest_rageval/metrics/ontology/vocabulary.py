@@ -1,4 +1,4 @@
-"""Which IRIs do the names of a trace stand for, and do SHACL shapes name only what is declared?
+"""Classes and properties declared in RDF, by the names a trace may use, and SHACL shapes checked against them.
 
 Imports rdflib, so it is imported only where an RDF ontology is configured.
 """
@@ -50,13 +50,13 @@ class Vocabulary:
         queries = [text for predicate in QUERIES for text in self._graph.objects(None, predicate)]
         if any(_OTHER_SERVER.search(str(text)) for text in queries):
             yield "a query asks another server (SERVICE); take that out, checking claims touches no network"
-        for kind, predicates, known in (
+        for kind, predicates, declared in (
             ("class", NAME_CLASSES, self._classes),
             ("property", NAME_PROPERTIES, self._properties | {RDF.type}),
         ):
             for predicate in predicates:
-                for named in sorted(_iris(self._graph.objects(None, predicate)) - known):
-                    close = suggestion(self.shown(named), map(self.shown, known))
+                for named in sorted(_iris(self._graph.objects(None, predicate)) - declared):
+                    close = suggestion(self.shown(named), map(self.shown, declared))
                     remedy = f"did you mean {close}?" if close else f"declare it as a {kind}"
                     yield f"{self.shown(predicate, 'sh')} is {self.shown(named)}, no declared {kind}; {remedy}"
 
@@ -71,12 +71,12 @@ class Vocabulary:
 
     def _by_label(self, iris: Iterable[URIRef]) -> dict[str, URIRef]:
         """Full IRIs and prefixed names stand for themselves; a local name only where one IRI has it."""
-        found: dict[str, URIRef] = {}
+        by_label: dict[str, URIRef] = {}
         by_local: dict[str, list[URIRef]] = {}
         for iri in sorted(iris):
-            found[as_label(iri)] = found[as_label(self.shown(iri))] = iri
+            by_label[as_label(iri)] = by_label[as_label(self.shown(iri))] = iri
             by_local.setdefault(as_label(_local(iri)), []).append(iri)
-        return {label: named[0] for label, named in by_local.items() if len(named) == 1} | found
+        return {label: named[0] for label, named in by_local.items() if len(named) == 1} | by_label
 
 
 def _of_kinds(graph: Graph, kinds: Iterable[URIRef]) -> Iterator[Node]:

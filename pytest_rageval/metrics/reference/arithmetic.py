@@ -1,4 +1,4 @@
-"""How did a metric come to its value? The numbers of one case in its formula, for a person who asks."""
+"""Formulas of the metrics with the numbers of one case filled in, for a person who asks how a score came about."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def arithmetic(measure: Measure, obs: Observation) -> str:
     judgement = obs.judged(measure.metric.name)
     if judgement is not None:
         low, high = judgement.scale
-        said = f": {judgement.reasoning}" if judgement.reasoning else ""
-        return f"{judgement.model} gave {judgement.scores[measure.metric.name]:g} on {low:g} to {high:g}{said}"
+        reasoning = f": {judgement.reasoning}" if judgement.reasoning else ""
+        return f"{judgement.model} gave {judgement.scores[measure.metric.name]:g} on {low:g} to {high:g}{reasoning}"
     terms = TERMS.get(measure.metric.name)
     return terms(obs, measure.k or len(obs.hits)) if terms else ""
 
@@ -30,7 +30,7 @@ def _ranks(obs: Observation, k: int) -> list[int]:
     return [rank for rank, _ in obs.matching.fresh if rank <= k]
 
 
-def _found(obs: Observation, k: int) -> set[int]:
+def _matched_golds(obs: Observation, k: int) -> set[int]:
     return {gold for golds in obs.hits[:k] for gold in golds}
 
 
@@ -44,10 +44,10 @@ def _first(obs: Observation, k: int) -> str:
 
 
 def _all(obs: Observation, k: int) -> str:
-    found = sorted(gold + 1 for gold in _found(obs, k))
+    numbers = sorted(gold + 1 for gold in _matched_golds(obs, k))
     groups = obs.gold.support_groups or [range(obs.golds)]
-    wanted = " or ".join("{" + ", ".join(str(gold + 1) for gold in group) + "}" for group in groups)
-    return f"golds found: {', '.join(map(str, found)) or 'none'}; wanted: {wanted}"
+    choices = " or ".join("{" + ", ".join(str(gold + 1) for gold in group) + "}" for group in groups)
+    return f"golds found: {', '.join(map(str, numbers)) or 'none'}; wanted: {choices}"
 
 
 def _reciprocal(obs: Observation, k: int) -> str:
@@ -78,12 +78,12 @@ def _irrelevant(obs: Observation, k: int) -> str:
 
 def _cited(obs: Observation, _: int) -> str:
     cited = obs.matching.cited or ()
-    golds = sorted({gold + 1 for one in cited for gold in one})
+    golds = sorted({gold + 1 for reference in cited for gold in reference})
     return f"{sum(map(bool, cited))} of {len(cited)} references match; golds cited: {golds or 'none'} of {obs.golds}"
 
 
-def _sets(found: Iterable[str] | None, expected: Iterable[str] | None) -> str:
-    ours, theirs = labels(found or ()), labels(expected or ())
+def _sets(reported: Iterable[str] | None, expected: Iterable[str] | None) -> str:
+    ours, theirs = labels(reported or ()), labels(expected or ())
     common = ours & theirs
     return f"2 · {len(common)} common / ({len(ours)} found + {len(theirs)} expected){_names(theirs - ours)}"
 
@@ -97,7 +97,7 @@ def _trace(obs: Observation) -> Trace:
 
 
 def _entities(obs: Observation, _: int) -> str:
-    return _sets((one.id for one in _trace(obs).entities or ()), obs.gold.kg_entities)
+    return _sets((entity.id for entity in _trace(obs).entities or ()), obs.gold.kg_entities)
 
 
 def _edges(obs: Observation, _: int) -> str:
@@ -111,8 +111,8 @@ def _graph(obs: Observation, k: int) -> str:
 
 
 def _abstention(obs: Observation, _: int) -> str:
-    found = abstention(obs)
-    return f"{'abstained' if found.value else 'did not abstain'}, decided by: {found.decided_by}"
+    decision = abstention(obs)
+    return f"{'abstained' if decision.value else 'did not abstain'}, decided by: {decision.decided_by}"
 
 
 def _scope(obs: Observation, _: int) -> str:
@@ -129,13 +129,13 @@ def _golds(obs: Observation, _: int) -> str:
 TERMS: dict[str, Terms] = {
     "recall_any": _first,
     "recall_all": _all,
-    "context_recall": lambda obs, k: f"{len(_found(obs, k))} golds found / {obs.golds} golds",
+    "context_recall": lambda obs, k: f"{len(_matched_golds(obs, k))} golds found / {obs.golds} golds",
     "precision": _precision,
     "mrr": _reciprocal,
     "ndcg": _ndcg,
     "map": _map,
     "r_precision": lambda obs, _: f"{len(_ranks(obs, obs.golds))} golds in the top {obs.golds} / {obs.golds} golds",
-    "f1": lambda obs, k: f"{_precision(obs, k)}; {len(_found(obs, k))} of {obs.golds} golds found",
+    "f1": lambda obs, k: f"{_precision(obs, k)}; {len(_matched_golds(obs, k))} of {obs.golds} golds found",
     "negative_accuracy": lambda obs, _: f"{len(obs.hits)} chunks came, none should",
     "specificity_accuracy": _irrelevant,
     "scope_miss": _scope,

@@ -1,4 +1,4 @@
-"""What does each metric mean, for people? The page of all definitions, written from where they are declared."""
+"""The page of all metric definitions, written from where they are declared."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class DocParts(NamedTuple):
 def metrics_page(metrics: Iterable[Metric]) -> str:
     """The whole page as Markdown: prose, the metrics by layer, and the table of languages."""
     prose = files(__package__).joinpath("definitions.md").read_text(encoding="utf-8")
-    listed = sorted(metrics, key=lambda one: list(LAYERS).index(one.layer))
+    listed = sorted(metrics, key=lambda metric: list(LAYERS).index(metric.layer))
     return prose.replace("<!-- metrics -->\n", "\n".join(_by_layer(listed))).replace(
         "<!-- languages -->\n", "\n".join(_languages())
     )
 
 
-def doc_parts(one: Metric) -> DocParts:
+def doc_parts(metric: Metric) -> DocParts:
     """A docstring in parts: first paragraph, rest, 'Not applicable …', 'Source: …', and what leads to its example."""
-    definition, _, rest = one.doc.partition("\n\n")
+    definition, _, rest = metric.doc.partition("\n\n")
     details, _, example = rest.partition("\n\n")
     if ">>>" in details:
         details, example = "", rest
@@ -59,22 +59,22 @@ _RANGE = re.compile(r"\A(?:In (?:\[0, 1\]|0 to \d), )?(?:higher|lower) is better
 
 def _by_layer(metrics: Iterable[Metric]) -> Iterator[str]:
     layer = None
-    for one in metrics:
-        if one.layer != layer:
-            layer = one.layer
+    for metric in metrics:
+        if metric.layer != layer:
+            layer = metric.layer
             title = LAYERS[layer]
             yield f"## {title.capitalize() if title == layer else f'{layer} {title}'}\n"
-        yield from _metric(one)
+        yield from _metric(metric)
 
 
-def _metric(one: Metric) -> Iterator[str]:
-    parts = doc_parts(one)
-    yield f"### {NAMES[one.takes_k].format(one.name)}\n"
+def _metric(metric: Metric) -> Iterator[str]:
+    parts = doc_parts(metric)
+    yield f"### {NAMES[metric.takes_k].format(metric.name)}\n"
     yield f"{parts.definition}\n"
     if parts.details:
         yield f"{parts.details}\n"
     yield "| | |\n| --- | --- |"
-    for name, text in _facts(one, parts):
+    for name, text in _facts(metric, parts):
         yield f"| {name} | {text} |"
     before, marker, example = parts.example.partition(">>>")
     if before.strip():
@@ -82,23 +82,23 @@ def _metric(one: Metric) -> Iterator[str]:
     yield f"\n```pycon\n{marker}{example}\n```\n" if marker else ""
 
 
-def _facts(one: Metric, parts: DocParts) -> Iterator[tuple[str, str]]:
-    yield "range", f"{one.values}, {one.better} is better"
-    if one.aliases:
-        yield "also called", _code(one.aliases)
-    if one.aggregate:
-        yield "mean called", _code([one.aggregate])
-    if one.needs:
-        yield "needs", _code(one.needs)
-    types = option_types(one)
-    for name, parameter in one.known_options.items():
+def _facts(metric: Metric, parts: DocParts) -> Iterator[tuple[str, str]]:
+    yield "range", f"{metric.values}, {metric.better} is better"
+    if metric.aliases:
+        yield "also called", _code(metric.aliases)
+    if metric.aggregate:
+        yield "mean called", _code([metric.aggregate])
+    if metric.needs:
+        yield "needs", _code(metric.needs)
+    types = option_types(metric)
+    for name, parameter in metric.known_options.items():
         choices = " or ".join(_code([f'"{choice}"']) for choice in getattr(types[name], "__args__", ()))
         yield f"option `{name}`", f"{choices}; default `{parameter.default!r}`".replace("'", '"')
     yield "not applicable", parts.rule
-    if one.gates:
-        stands_back = f"; not where a model judged `{one.yields_to}`" if one.yields_to else ""
-        yield "default gate", _code(one.gates) + stands_back
-    if not one.on_by_default:
+    if metric.gates:
+        stands_back = f"; not where a model judged `{metric.yields_to}`" if metric.yields_to else ""
+        yield "default gate", _code(metric.gates) + stands_back
+    if not metric.on_by_default:
         yield "on by default", "no: name it in `metrics`"
     if parts.source:
         yield "source", parts.source

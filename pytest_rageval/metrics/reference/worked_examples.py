@@ -1,4 +1,4 @@
-"""What does a metric say of this? Small observations, each written in a line: for worked examples and for trying out.
+"""Builders of small observations, each written in a line: for worked examples and for trying out.
 
 The docstrings of metrics hold examples in these words, and so does the page of metrics; both run as tests.
 """
@@ -42,7 +42,7 @@ def score(name: str, obs: Observation | RunFacts, k: int = 5, **options: Any) ->
 
 
 def retrieved(
-    came: str | None,
+    chunk_names: str | None,
     gold: str = "",
     *,
     irrelevant: str = "",
@@ -52,7 +52,8 @@ def retrieved(
 ) -> Observation:
     """Chunks that came, in order, and golds, each by a name; `a#2` is a part of document `a`.
 
-    Golds are ids (prefixes), or with `groups` anchors. None came: the system does not say what it retrieved.
+    Golds are ids (prefixes), or with `groups` anchors. `chunk_names` is None where the system does not say what it
+    retrieved.
     """
     names = tuple(gold.split())
     labelled = Gold(
@@ -62,7 +63,11 @@ def retrieved(
         irrelevant_ids=tuple(irrelevant.split()) or None,
         ids_are_prefixes=True,
     )
-    chunks = None if came is None else tuple(Chunk(name, rel_path=name.partition("#")[0]) for name in came.split())
+    chunks = (
+        None
+        if chunk_names is None
+        else tuple(Chunk(name, rel_path=name.partition("#")[0]) for name in chunk_names.split())
+    )
     return observe(_case(labelled, category=category), Answer(chunks=chunks), asked_k=asked)
 
 
@@ -96,10 +101,10 @@ def answered(
     return observe(_case(labelled, answerable=answerable), Answer(text, abstained=abstained))
 
 
-def traced(kind: Traced, found: str, gold: str) -> Observation:
+def traced(kind: Traced, reported: str, gold: str) -> Observation:
     """What the system's trace says under one of its keys, and what it should say, each by names without spaces."""
     read: Mapping[str, Callable[[str], Any]] = {"entities": Entity, "kg_edges": Edge.parse}
-    named: dict[str, Any] = {kind: tuple(map(read.get(kind, str), found.split()))}
+    named: dict[str, Any] = {kind: tuple(map(read.get(kind, str), reported.split()))}
     expected = tuple(map(Edge.parse if kind == "kg_edges" else str, gold.split()))
     labelled: dict[str, Any] = {"kg_entities" if kind == "entities" else kind: expected}
     return observe(_case(Gold(**labelled)), Answer("So it is.", trace=Trace(**named)))

@@ -161,8 +161,8 @@ def _expression(written: Any, place: str) -> Expression:
     return Expression(written, place)
 
 
-def _nearest(name: str, known: frozenset[str]) -> str:
-    return did_you_mean(name, known, f"; fields are {', '.join(sorted(known))}")
+def _nearest(name: str, fields: frozenset[str]) -> str:
+    return did_you_mean(name, fields, f"; fields are {', '.join(sorted(fields))}")
 
 
 # ── what is wrong with an expression ──────────────────────────────────────────────────────────────────────────

@@ -99,13 +99,13 @@ class MappedTarget:
 
     def _answer(self, data: Json) -> Answer:
         try:
-            found: dict[str, Any] = self._response.find(data, "") or {}
+            values: dict[str, Any] = self._response.find(data, "") or {}
         except Wrong as wrong:
             raise TargetError("invalid_response", f"{self._where}: mapped {wrong}") from None
         self._answers += 1
-        self._found |= found.keys()
+        self._found |= values.keys()
         answer = self._response.fields.get("answer")
-        if isinstance(answer, Expression) and "answer" not in found and found.get("abstained") is not True:
+        if isinstance(answer, Expression) and "answer" not in values and values.get("abstained") is not True:
             message = f"{self._where}: {PLACE}.response.answer {answer.written!r} finds nothing in the response"
             raise TargetError("invalid_response", message)
-        return answer_from_record(found, f"{self._where}: mapped")
+        return answer_from_record(values, f"{self._where}: mapped")

@@ -29,8 +29,8 @@ def template_problems(template: Mapping[str, Any], place: str) -> Iterator[str]:
         for name in _names(leaf):
             used.add(name)
             if name not in _VALUES and not name.startswith(PARAMS):
-                known = f"; known are {', '.join(_VALUES)} and {PARAMS}NAME (for the text itself write {{{{{name}}}}})"
-                yield f"{path}: {{{name}}} stands for nothing{did_you_mean(name, _VALUES, known)}"
+                remedy = f"; known are {', '.join(_VALUES)} and {PARAMS}NAME (for the text itself write {{{{{name}}}}})"
+                yield f"{path}: {{{name}}} stands for nothing{did_you_mean(name, _VALUES, remedy)}"
     if not used & {"question", "messages"}:
         yield f"{place} sends no question; put '{{question}}' or '{{messages}}' where it belongs"
 
