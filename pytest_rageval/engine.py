@@ -83,6 +83,7 @@ async def evaluate(
                 plan.settings.k,
                 wordings=plan.wordings,
                 repeats=plan.settings.judge_repeats,
+                phrases=plan.settings.abstention.phrases,
                 trial=trial,
             )
         except JudgeError as error:
@@ -100,6 +101,7 @@ async def evaluate(
         trial=trial,
         gold_by=plan.settings.gold_by,
         params=question.params if is_called else NOTHING,
+        refusals=plan.settings.abstention.phrases,
     )
 
 

@@ -14,7 +14,7 @@ from pytest_rageval.metrics.registry import Measure, Registry
 from pytest_rageval.model import EvalCase, GateFailed, Observation
 
 if TYPE_CHECKING:
-    from pytest_rageval.config.settings import Regression
+    from pytest_rageval.config.tables import Regression
 
 HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,

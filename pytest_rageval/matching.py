@@ -46,6 +46,7 @@ def observe(
     trial: int = 0,
     gold_by: GoldBy = "anchors",
     params: Mapping[str, Json] = NOTHING,
+    refusals: tuple[str, ...] = (),
 ) -> Observation:
     """Put case and answer together: chunks in the order of their ranks, matched against the gold."""
     if answer.chunks is not None:
@@ -53,7 +54,7 @@ def observe(
         if chunks is not answer.chunks:
             answer = replace(answer, chunks=chunks)
     matching = _match(case.gold, answer.chunks, answer.references, gold_by)
-    return Observation(case, answer, matching, judgements, k, asked_k, timings, trial, params)
+    return Observation(case, answer, matching, judgements, k, asked_k, timings, trial, params, refusals)
 
 
 def in_rank_order(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:

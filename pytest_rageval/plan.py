@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from pytest_rageval.config.settings import Regression, Settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.gates import (
     DEFAULT_REGRESSIONS,
@@ -199,6 +200,12 @@ def _measures(
     named = [gate.measure for gate in gates if not gate.is_default]
     named += [gate.measure for gate in regressions if not gate.is_default]
     chosen |= {measure.name: measure for measure in named if measure is not None}
+    # Of an answer taken for an abstention little else is judged: a case that has an answer must not pass by that.
+    is_judged = settings.judge != "none" and any(
+        set(measure.metric.rubrics) - {CLASSIFIER} for measure in chosen.values()
+    )
+    if is_judged and any(metric.name == "over_abstention" for metric in registry):
+        chosen["over_abstention"] = registry.measure("over_abstention", settings.k)
     unique = {measure.name: measure for measure in chosen.values()}
     if settings.retrieval_only:
         unique = {name: one for name, one in unique.items() if one.metric.layer in RETRIEVAL_LAYERS}

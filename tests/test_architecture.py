@@ -18,7 +18,7 @@ FLOORS = (
     ("http",),
     ("llm",),
     ("matching",),
-    ("passages",),
+    ("passages", "refusals"),
     ("cases", "targets", "judges", "metrics"),
     ("gates", "stats"),
     ("plan",),

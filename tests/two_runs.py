@@ -8,7 +8,8 @@ from typing import Any
 
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.verdicts import Comparison, compare
-from pytest_rageval.config.settings import Regression, Settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.tables import Regression
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate

@@ -65,7 +65,10 @@ COMMON: Mapping[str, Key] = {
     "id": Key("id", "Unique in its file; the last part of the test's name. Absent: a hash of the line.", "text"),
     "question": Key("question", "What the system is asked.", "text"),
     "answerable": Key(
-        "answerable", "Does the corpus hold an answer? false: the system should abstain. Default: true.", "flag"
+        "answerable",
+        "Does the corpus hold an answer? false: the system should abstain. Default: false in the categories general "
+        "and negative without gold places or ids, else true.",
+        "flag",
     ),
     "category": Key(
         "category",

@@ -8,12 +8,16 @@ from dataclasses import replace
 from pytest_rageval.io.messages import Path
 from pytest_rageval.model import EvalCase
 
+UNANSWERABLE_CATEGORIES = frozenset({"general", "negative"})
+"""Cases of these ask for what the corpus does not hold, where they do not say otherwise."""
+
 
 def with_what_follows(case: EvalCase, given: Collection[str]) -> EvalCase:
     """The case with all that its parts, and the keys that gave them, imply.
 
-    A graded chunk is a relevant chunk. A negative ids case without relevant ids is one that nothing in the corpus
-    answers; in any other case an empty list of ids says nothing.
+    A graded chunk is a relevant chunk. Where no key says whether a case is answerable, one of the categories `general`
+    and `negative` is not, unless it names places or ids that hold its answer. In a negative ids case an empty list of
+    ids says that nothing may be retrieved; in any other it says nothing.
     """
     gold = case.gold
     chunk_ids = gold.chunk_ids
@@ -23,7 +27,7 @@ def with_what_follows(case: EvalCase, given: Collection[str]) -> EvalCase:
     if not chunk_ids:
         if not _is_negative_ids_case(case, given):
             chunk_ids = None
-        elif "answerable" not in given:
+        if "answerable" not in given and case.category in UNANSWERABLE_CATEGORIES and not gold.supports:
             is_answerable = False
     if chunk_ids != gold.chunk_ids:
         gold = replace(gold, chunk_ids=chunk_ids)

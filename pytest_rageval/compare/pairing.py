@@ -15,7 +15,8 @@ from pytest_rageval.compare.changes import Scores as CaseScores
 from pytest_rageval.compare.side import Side
 from pytest_rageval.compare.verdicts import Comparison, compare_cases
 from pytest_rageval.compare.versions import change_at_a_time, versions
-from pytest_rageval.config.settings import Gates, Settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan

@@ -7,12 +7,24 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pytest_rageval.config.files import DEFAULT_CASES, read_table
 from pytest_rageval.config.options import OPTIONS, Option
+from pytest_rageval.config.tables import (
+    TABLES,
+    Abstention,
+    Frozen,
+    Gates,
+    JudgeOptions,
+    OneOrMore,
+    Positive,
+    Regression,
+    TargetMapping,
+    Weight,
+)
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import (
     SENT_FROM_ENVIRONMENT,
@@ -32,53 +44,8 @@ REFERENCES = ("latest", "baseline")
 """Names that mean a run wherever one is named, and so cannot be a run's own."""
 ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-OneOrMore = Annotated[tuple[str, ...], BeforeValidator(lambda one: (one,) if isinstance(one, str) else one)]
 
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Gates(_Frozen):
-    """Gate expressions by where they apply."""
-
-    case: tuple[str, ...] = ()
-    run: tuple[str, ...] = ()
-
-
-class Regression(_Frozen):
-    """How far a metric may get worse against the baseline."""
-
-    metric: str
-    max_drop: Weight | None = None
-    max_rise: Weight | None = None
-    significant: bool = False
-
-
-class TargetMapping(_Frozen):
-    """How a JSON API is asked and read: `[tool.rageval.target.mapping]`; see docs/targets.md."""
-
-    path: str = ""
-    method: Literal["POST", "PUT"] = "POST"
-    request: Mapping[str, Any]
-    response: Mapping[str, Any]
-
-
-class JudgeOptions(_Frozen):
-    """What the provider of a judge is told: `[tool.rageval.judge_options]`; see docs/model-judges.md."""
-
-    max_tokens: Annotated[int, Field(ge=16, le=1_000_000)] | None = None
-    reasoning_effort: str | None = None
-    headers: Mapping[str, str] = Field(default_factory=dict)
-    extra_body: Mapping[str, Any] = Field(default_factory=dict)
-    api: Literal["openai", "azure"] = "openai"
-    """What a server of OpenAI's kind is: OpenAI's own API, or Azure's deployments of it."""
-    api_version: str | None = None
-
-
-class Settings(_Frozen):
+class Settings(Frozen):
     """Everything a run is told. Field names are the keys of `[tool.rageval]`; see docs/configuration.md."""
 
     target: str | None = None
@@ -124,6 +91,7 @@ class Settings(_Frozen):
     gates: Gates = Gates()
     gate: tuple[str, ...] = ()
     """Gates of the command line: they replace the table's gates of the same metric."""
+    abstention: Abstention = Abstention()
     regression: tuple[Regression | str, ...] = ()
     tolerated: tuple[str, ...] = ()
     """Regression gates of the command line: they replace those of the same metric."""
@@ -253,8 +221,8 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
         elif key == "target" and isinstance(value, dict):
             told |= _target_table(place, value, problems)
         else:
-            is_gates = key == "gates" and isinstance(value, dict)
-            told[key] = {name: tuples_of(one) for name, one in value.items()} if is_gates else tuples_of(value)
+            has_lists = key in ("gates", "abstention") and isinstance(value, dict)
+            told[key] = {name: tuples_of(one) for name, one in value.items()} if has_lists else tuples_of(value)
     return told, problems
 
 
@@ -355,11 +323,6 @@ def _is_shard(written: str) -> bool:
     return parts is not None and 1 <= int(parts[1]) <= int(parts[2])
 
 
-_TABLES: Mapping[str, type[BaseModel]] = {
-    "gates": Gates, "regression": Regression, "mapping": TargetMapping, "judge_options": JudgeOptions,
-}  # fmt: skip
-
-
 def _is_echo(error: Any) -> bool:
     """A table that is no string either: what is wrong with it as a table is said already."""
     return error["loc"][-1] == "str" and isinstance(error["input"], dict)
@@ -373,7 +336,7 @@ def _said(error: Any, place: str, by_field: Mapping[str, Option], options: Mappi
     written = f"target.{field}" if field == "mapping" else field
     name = f"--rageval-{by_field[str(field)].name}" if as_option else f"{place}: {written}{path}"
     if error["type"] == "extra_forbidden":
-        keys = list(_TABLES[field].model_fields)
+        keys = list(TABLES[field].model_fields)
         return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), keys)}"
     if error["type"] == "missing":
         return f"{name} is missing"

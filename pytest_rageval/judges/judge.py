@@ -14,7 +14,8 @@ class Judge(Protocol):
 
     `model` names what judges, with its build where known. It is part of every cache key, unless the judge has an
     attribute `identity`, which then names the server as well. `rubrics` are those it can answer. `heuristic` is True
-    where no model is behind it.
+    where no model is behind it. A judge that tells abstentions by phrases, as a heuristic does, says so in an attribute
+    `abstention_by_phrasing`: the phrases of the project then count as well.
     """
 
     model: str

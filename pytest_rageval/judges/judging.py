@@ -10,6 +10,7 @@ from functools import partial
 from pytest_rageval.judges.claims import SPLIT, SUPPORT, judge_claims
 from pytest_rageval.judges.gathering import ask_together, taken
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.phrasing import phrasing_judgement
 from pytest_rageval.judges.requests import requests_for
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Rubric
 
@@ -29,22 +30,25 @@ async def judge_answer(
     wordings: Mapping[str, Rubric] = NOTHING,
     repeats: int = 1,
     trial: int = 0,
+    phrases: Sequence[str] = (),
 ) -> dict[str, Judgement]:
     """The judgements by rubric, in the order of `rubrics`; those that the judge lacks or that do not apply are absent.
 
     Abstention comes first, where the response leaves it open and anything else is to be judged, whether or not it is
     among `rubrics` (else it is the last): of an answer that declines, little else is asked and paid for. The rest is
-    asked at the same time. Every rubric is put to a judge `repeats` times, to a heuristic one once: it says the same
-    every time. The first JudgeError, in the order of `rubrics`, is raised once all calls have ended.
+    asked at the same time. Where the judge lacks this rubric, or says of itself `abstention_by_phrasing`, phrasing
+    decides; `phrases` are the project's own refusals beside the known ones. Every rubric is put to a judge `repeats`
+    times, to a heuristic one once: it says the same every time. The first JudgeError, in the order of `rubrics`, is
+    raised once all calls have ended.
     """
     known = [name for name in rubrics if name in judge.rubrics and name != CLASSIFIER]
     requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
     times = 1 if judge.heuristic else repeats
     rest = requests(known)
     found: dict[str, Judgement] = {}
-    if CLASSIFIER in judge.rubrics and (rest or CLASSIFIER in rubrics):
+    if rest or CLASSIFIER in rubrics:
         for request in requests([CLASSIFIER]):
-            found[CLASSIFIER] = await _repeated(judge, request, times)
+            found[CLASSIFIER] = await _classified(judge, request, times, phrases)
             if _abstained(found[CLASSIFIER]):
                 rest = requests(known, abstained=True)
     splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
@@ -53,6 +57,12 @@ async def judge_answer(
     said = await ask_together((_repeated(judge, request, times, split) for request in rest), is_local=is_local)
     found |= {request.rubric: judgement for request, judgement in zip(rest, said, strict=True)}
     return {name: found[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in found}
+
+
+async def _classified(judge: Judge, request: JudgeRequest, times: int, phrases: Sequence[str]) -> Judgement:
+    if CLASSIFIER in judge.rubrics and not getattr(judge, "abstention_by_phrasing", False):
+        return await _repeated(judge, request, times)
+    return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
 
 
 def _abstained(said: Judgement) -> bool:

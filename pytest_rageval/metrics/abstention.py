@@ -1,4 +1,4 @@
-"""Abstention: did the system decline to answer, and was that right?"""
+"""Metrics of abstention: whether the system declined to answer, and whether that was right."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import NotApplicable, Observation, Score
+from pytest_rageval.refusals.refusals import declines
 
 NO_ANSWER = NotApplicable("the record holds no answer")
 ANSWERABLE = NotApplicable("the case is answerable")
@@ -14,7 +15,10 @@ ABSTAINED = NotApplicable("the system abstained")
 
 
 class Abstained(NamedTuple):
-    """Whether the system abstained, and what decided that: 'response', 'empty answer', 'judge' or 'no judge'."""
+    """Whether the system abstained, and what decided that.
+
+    One of 'response', 'empty answer', 'judge', 'phrasing', 'no answer'.
+    """
 
     value: bool
     decided_by: str
@@ -24,8 +28,8 @@ def abstention(obs: Observation) -> Abstained:
     """Did the system abstain? Asked in this order, the first that knows decides.
 
     The response's own `abstained`; a blank answer, which is an abstention; the judge's classifier (rubric `abstention`,
-    score `abstained`, 0 or 1). Where none decides, a system that said something (or whose answer is not recorded) did
-    not abstain.
+    score `abstained`, 0 or 1); phrasing, also where the judge went by it. A system whose answer is not recorded did not
+    abstain.
     """
     if obs.answer.abstained is not None:
         return Abstained(obs.answer.abstained, "response")
@@ -33,8 +37,11 @@ def abstention(obs: Observation) -> Abstained:
         return Abstained(True, "empty answer")
     judgement = obs.judged("abstained")
     if judgement is not None:
-        return Abstained(judgement.scores["abstained"] >= 0.5, "judge")
-    return Abstained(False, "no judge")
+        decided_by = "phrasing" if judgement.extra.get("decided_by") == "phrasing" else "judge"
+        return Abstained(judgement.scores["abstained"] >= 0.5, decided_by)
+    if obs.answer.text is None:
+        return Abstained(False, "no answer")
+    return Abstained(declines(obs.answer.text, obs.refusals).abstained, "phrasing")
 
 
 @metric(

@@ -58,7 +58,8 @@ class Observation:
     """Everything slow or random about one case, done. All metrics are pure functions of this value.
 
     `k` is the configured cut-off for metrics named without one; `asked_k` how many chunks the system was asked
-    for (None: it was not asked, the list is what it is); `params` the parameters that were sent with the question.
+    for (None: it was not asked, the list is what it is); `params` the parameters that were sent with the question;
+    `refusals` the phrases with which the project's own bot declines.
     """
 
     case: EvalCase
@@ -70,6 +71,7 @@ class Observation:
     timings: Timings = Timings()
     trial: int = 0
     params: Mapping[str, Json] = field(default_factory=dict)
+    refusals: tuple[str, ...] = ()
 
     @property
     def gold(self) -> Gold:

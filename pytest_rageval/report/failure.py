@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.model import Answer, CaseResult, EvalCase, Gold, Observation
 from pytest_rageval.text import printable
 
@@ -16,9 +17,25 @@ def failure_text(result: CaseResult) -> str:
     """The message of a case whose gates do not hold; the first line names all of them."""
     lines = ["; ".join(map(str, result.failed_gates))]
     if result.observation is not None:
+        if any(gate.metric in _OF_ABSTENTION for gate in result.failed_gates):
+            lines += _by_phrasing(result.observation)
         lines += [f"  {name:<10} {printable(text)}" for name, text in _facts(result.case, result.observation)]
     lines.append(f"  case       {result.case.source}")
     return "\n".join(lines)
+
+
+_OF_ABSTENTION = frozenset({"abstention_accuracy", "over_abstention", "hallucinated"})
+
+
+def _by_phrasing(obs: Observation) -> Iterator[str]:
+    """A line that says that phrasing decided whether the system abstained, where neither it nor a model did."""
+    seen = abstention(obs)
+    if seen.decided_by == "phrasing":
+        verdict = "an abstention" if seen.value else "no abstention"
+        yield (
+            f"  phrasing   alone decided that this is {verdict}; send 'abstained', use a model as judge, or name your "
+            "bot's refusals in [tool.rageval.abstention] phrases"
+        )
 
 
 def _facts(case: EvalCase, obs: Observation) -> Iterator[tuple[str, str]]:

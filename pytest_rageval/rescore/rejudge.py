@@ -104,6 +104,7 @@ async def said_of(judge: Judge, trial: Trial, answer: Answer, plan: Plan) -> dic
         settings.k,
         wordings=plan.wordings,
         repeats=settings.judge_repeats,
+        phrases=settings.abstention.phrases,
         trial=trial.number,
     )
 

@@ -183,6 +183,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         trial=record["trial"],
         gold_by=config["settings"]["gold_by"],
         params=record.get("params", {}),
+        refusals=tuple(config["settings"].get("abstention", {}).get("phrases", ())),
     )
 
 

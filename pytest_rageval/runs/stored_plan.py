@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.config.settings import Gates, Settings, tuples_of
+from pytest_rageval.config.settings import Settings, tuples_of
+from pytest_rageval.config.tables import Abstention, Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.model import NotApplicable
@@ -43,6 +44,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     shipped = load_registry()
     options = {name: value for name, value in written.pop("metric_options").items() if name in shipped}
     gates = written.pop("gates")
+    abstention = written.pop("abstention", {"phrases": ()})
     then = {name: tuples_of(value) for name, value in written.items() if name in Settings.model_fields}
     return current.model_copy(
         update=then
@@ -50,6 +52,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
             "mapping": None,
             "metric_options": options,
             "gates": Gates(case=tuple(gates["case"]), run=tuple(gates["run"])),
+            "abstention": Abstention(phrases=tuple(abstention["phrases"])),
             "enabled": tuple(run.config["metrics"]),
         }
     )

@@ -17,7 +17,7 @@ from pytest_rageval.targets.target import Target
 from pytest_rageval.targets.values import shown_value
 
 if TYPE_CHECKING:
-    from pytest_rageval.config.settings import TargetMapping
+    from pytest_rageval.config.tables import TargetMapping
     from pytest_rageval.model import EvalCase
     from pytest_rageval.targets.answer_files import AnswersFile
     from pytest_rageval.targets.chat_target import Api

@@ -182,6 +182,7 @@ async def _judged(label: Label, obs: Observation, judge: Judge, how: Examination
             obs.k,
             wordings={how.rubric.name: how.rubric},
             repeats=how.settings.judge_repeats,
+            phrases=how.settings.abstention.phrases,
         )
         return _scored(label, replace(obs, judgements=judgements), how)
     except JudgeError as error:

@@ -205,9 +205,40 @@ def test_a_negative_ids_case_without_the_key_has_no_answer_either(tmp_path: Path
     assert (case.gold.chunk_ids, case.answerable) == (None, False)
 
 
-def test_negative_is_just_a_word_in_other_spellings(tmp_path: Path):
+def test_in_other_spellings_a_negative_case_says_nothing_of_what_is_retrieved(tmp_path: Path):
     case = the_case(tmp_path, question="Why?", category="negative", gold={"doc_chunk_ids": []})
-    assert (case.gold.chunk_ids, case.answerable) == (None, True)
+    assert (case.gold.chunk_ids, case.answerable) == (None, False)
+
+
+SPELLINGS = [
+    {"question": "Why?"},
+    {"question": "Why?", "gold": {}},
+    {"query": "Why?"},
+    {"question": "Why?", "tag": "x"},
+]
+
+
+@pytest.mark.parametrize("keys", SPELLINGS)
+@pytest.mark.parametrize(("category", "answerable"), [("general", False), ("negative", False), ("factual", True)])
+def test_whether_a_case_is_answerable_follows_from_its_category(
+    tmp_path: Path, keys: dict[str, object], category: str, answerable: bool
+):
+    assert the_case(tmp_path, **keys, category=category).answerable is answerable
+
+
+@pytest.mark.parametrize("label", [True, False])
+@pytest.mark.parametrize("category", ["general", "factual"])
+def test_a_label_says_more_than_the_category(tmp_path: Path, category: str, label: bool):
+    assert the_case(tmp_path, question="Why?", category=category, answerable=label).answerable is label
+
+
+@pytest.mark.parametrize(
+    "gold", [{"gold_supports": [{"rel_path": "a.md"}]}, {"gold": {"doc_chunk_ids": ["t1"]}}, {"relevant_ids": ["t1"]}]
+)
+def test_a_case_that_names_where_its_answer_stands_is_answerable_in_every_category(
+    tmp_path: Path, gold: dict[str, object]
+):
+    assert the_case(tmp_path, question="Why?", category="general", **gold).answerable
 
 
 @pytest.mark.parametrize("key", ["category", "difficulty", "domain", "tag", "reference", "reference_answer"])

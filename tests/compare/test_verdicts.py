@@ -10,7 +10,7 @@ import pytest
 from two_runs import a_baseline, a_plan, a_row, compared, metrics_of, some_rows
 
 from pytest_rageval.compare.verdicts import compare
-from pytest_rageval.config.settings import Regression
+from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import SettingsError
 
 NOISE = "beyond tolerance, may be noise"

@@ -56,6 +56,10 @@ def test_parameters_are_json_where_they_can_be_and_text_elsewhere(tmp_path: Path
         ('cases = "evalcases"', "cases is 'evalcases'"),
         ("metrics = 3", "metrics is 3, expected a table"),
         ('gates = { cases = ["mrr >= 1"] }', "cases"),
+        ('abstention = { phrases = ["Ask the desk", "?"] }', "phrases[1] is '?', expected a phrase of two letters"),
+        ("abstention = { phrases = [3] }", "abstention.phrases[0] is 3, expected a valid string"),
+        ('abstention = { phrase = ["Ask the desk"] }', "phrase is not a known key; did you mean 'phrases'?"),
+        ("abstention = 3", "abstention is 3, expected"),
         ('[[regression]]\nmetric = "mrr"', "needs one of max_drop and max_rise"),
         ('[[regression]]\nmetrik = "mrr"\nmax_drop = 1.0', "metrik"),
         ("update_baseline = true", "update_baseline is not a known key"),
@@ -172,6 +176,12 @@ def test_a_project_without_a_table_is_seen_as_such(tmp_path: Path):
     assert not has_table(a_project(tmp_path, "[tool.other]\n"))
     assert has_table(a_project(tmp_path, "[tool.rageval]\n"))
     assert case_globs(a_project(tmp_path, '[tool.rageval]\ncases = ["x/*.jsonl"]\n')) == ("x/*.jsonl",)
+
+
+@pytest.mark.parametrize("written", ['["Ask the desk"]', '"Ask the desk"'])
+def test_the_refusals_of_the_bot_are_a_list_or_a_single_phrase(tmp_path: Path, written: str):
+    (tmp_path / "pyproject.toml").write_text(f"[tool.rageval.abstention]\nphrases = {written}\n")
+    assert load_settings(tmp_path, environment={}).abstention.phrases == ("Ask the desk",)
 
 
 @pytest.mark.parametrize(

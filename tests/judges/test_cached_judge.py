@@ -14,6 +14,7 @@ from pytest_rageval.judges.cache.cached_judge import CachedJudge, Mode
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.time_bound import TimeBoundJudge
 from pytest_rageval.model import Judgement, JudgeRequest
 
 
@@ -239,6 +240,16 @@ def test_a_model_that_is_local_is_asked_directly(a_cached):
     ask(a_cached(local), a_request())
     ask(a_cached(local, "replay"), a_request())
     assert local.asked == 2
+
+
+class ByPhrases(Counting):
+    abstention_by_phrasing = True
+
+
+@pytest.mark.parametrize(("judge", "by_phrasing"), [(Counting(), False), (ByPhrases(), True)])
+def test_that_a_judge_tells_abstentions_by_phrases_is_handed_on(a_cached, judge: Counting, by_phrasing: bool):
+    assert a_cached(judge).abstention_by_phrasing is by_phrasing
+    assert a_cached(TimeBoundJudge(judge, 1.0)).abstention_by_phrasing is by_phrasing
 
 
 # ── what a cache saves ────────────────────────────────────────────────────────────────────────────────────────

@@ -134,7 +134,31 @@ def test_nothing_is_asked_about_a_blank_answer():
 
 def test_a_judge_is_not_asked_what_it_does_not_have():
     judge = Telling(["relevance"])
-    assert list(of(judge, ["groundedness", "relevance", "abstention"])) == ["relevance"]
+    judged = of(judge, ["groundedness", "relevance", "abstention"])
+    assert list(judged) == ["relevance", "abstention"]
+    assert judge.asked_rubrics == ["relevance"]
+    assert judged["abstention"].extra["decided_by"] == "phrasing"
+
+
+def test_phrasing_decides_for_a_judge_without_the_classifier_and_saves_its_requests():
+    judge = Telling(["relevance", "correctness"])
+    judged = of(judge, ["relevance", "correctness"], text="I could not find that in the notes.")
+    assert judge.asked_rubrics == ["correctness"]
+    assert judged["abstention"].scores == {"abstained": 1.0}
+
+
+def test_phrasing_does_not_decide_where_the_judge_has_the_classifier():
+    judge = Telling(abstention=0)
+    judged = of(judge, ["groundedness"], text="I could not find that in the notes.")
+    assert judged["abstention"].scores == {"abstained": 0.0}
+    assert "decided_by" not in judged["abstention"].extra
+
+
+@pytest.mark.parametrize("judge", [LexicalJudge(), StubJudge(1)])
+def test_phrases_of_the_project_tell_an_abstention_too(judge):
+    answer, phrases = "Ask the front desk, dear guest.", ["Ask the  FRONT desk"]
+    assert of(judge, ["groundedness"], text=answer)["abstention"].scores == {"abstained": 0.0}
+    assert of(judge, ["groundedness"], text=answer, phrases=phrases)["abstention"].scores == {"abstained": 1.0}
 
 
 def test_one_call_of_the_composite_serves_its_five_dimensions():
@@ -146,7 +170,7 @@ def test_one_call_of_the_composite_serves_its_five_dimensions():
 
 def test_a_judge_without_the_composite_is_asked_for_its_dimensions_one_by_one():
     judge = Telling(["relevance", "faithfulness"])
-    assert list(of(judge, [*FIVE, "composite"])) == ["relevance", "faithfulness"]
+    assert list(of(judge, [*FIVE, "composite"])) == ["relevance", "faithfulness", "abstention"]
 
 
 def test_the_quality_of_an_abstention_is_judged_although_the_composite_is_on():
@@ -208,7 +232,7 @@ def test_the_lexical_judge_goes_through_it():
 def test_a_stub_scores_the_composite_too():
     found = of(StubJudge(0.5), ["composite", "abstention", "conflict_acknowledged"])
     assert found["composite"].scores == dict.fromkeys(FIVE, 0.5)
-    assert list(found) == ["composite"]
+    assert list(found) == ["composite", "abstention"]
 
 
 # ── repeats ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -324,14 +348,14 @@ class Replying:
     async def aclose(self) -> None: ...
 
 
-def evaluated(server: JudgeServer, root: Path, **settings) -> CaseResult:
+def evaluated(server: JudgeServer, root: Path, abstained: bool | None = False, **settings) -> CaseResult:
     """One case, asked, judged by the model behind the server, scored and gated as in a run."""
     plan = make_plan(Settings(**settings), load_registry(), root)
     judge = judge_from_spec(f"openai:judge-1@{server.url}")
     assert judge is not None
 
     async def run() -> CaseResult:
-        answer = Answer("It runs at 30 Hz and is red.", abstained=False, chunks=CHUNKS)
+        answer = Answer("It runs at 30 Hz and is red.", abstained=abstained, chunks=CHUNKS)
         try:
             return score_case(CASE, await evaluate(CASE, Replying(answer), judge, plan), plan)
         finally:
@@ -347,7 +371,7 @@ def test_a_model_is_shown_the_rubric_of_the_project(tmp_path):
     with JudgeServer({"reasoning": "", "supported_claims": [], "unsupported_claims": [], "score": 0.5}) as server:
         result = evaluated(server, tmp_path, enabled=("faithfulness",), rubrics="own")
     assert [chat.json["messages"][0]["content"].count("a Korean examiner") for chat in server.chats] == [1]
-    assert result.scores == {"faithfulness": 0.5}
+    assert result.scores == {"faithfulness": 0.5, "over_abstention": 0.0}
     assert [gate.tag for gate in result.failed_gates] == ["L5_faithfulness_fail"]
 
 
@@ -357,7 +381,7 @@ def test_a_model_takes_an_answer_apart_and_judges_its_claims(tmp_path):
     with JudgeServer(claims, {"reasoning": "so", "supported": True}, no) as server:
         result = evaluated(server, tmp_path, enabled=("claim_support",))
     assert len(server.chats) == 3
-    assert result.scores == {"claim_support": 0.5}
+    assert result.scores == {"claim_support": 0.5, "over_abstention": 0.0}
 
 
 def test_one_request_to_a_model_makes_a_composite(tmp_path):
@@ -365,7 +389,14 @@ def test_one_request_to_a_model_makes_a_composite(tmp_path):
     with JudgeServer(said) as server:
         result = evaluated(server, tmp_path, enabled=("composite", "faithfulness"))
     assert len(server.chats) == 1
-    assert result.scores == {"faithfulness": 1.0, "composite": pytest.approx(0.85)}
+    assert result.scores == {"faithfulness": 1.0, "composite": pytest.approx(0.85), "over_abstention": 0.0}
+
+
+def test_an_answer_that_the_classifier_takes_for_an_abstention_is_no_pass_whatever_metrics_are_listed(tmp_path):
+    with JudgeServer({"abstained": True, "confidence": 0.9}) as server:
+        result = evaluated(server, tmp_path, abstained=None, enabled=("faithfulness",))
+    assert (result.outcome, result.scores) == ("failed", {"over_abstention": 1.0})
+    assert [gate.tag for gate in result.failed_gates] == ["over_abstention_fail"]
 
 
 def test_where_a_model_matched_the_reference_the_gate_of_token_f1_stands_back(tmp_path):

@@ -151,8 +151,8 @@ def test_a_plan_holds_the_wording_of_each_rubric_that_is_asked(tmp_path):
     a_folder(tmp_path, claim_split=shipped_text("claim_split") + "\n")
     settings = Settings(rubrics="rubrics", enabled=("claim_support", "relevance"))
     plan = make_plan(settings, load_registry(), tmp_path)
-    assert plan.rubrics == ("claim_support", "relevance")
-    assert set(plan.wordings) == {*plan.rubrics, "claim_split", "abstention"}
+    assert plan.rubrics == ("claim_support", "relevance", "abstention")
+    assert set(plan.wordings) == {*plan.rubrics, "claim_split"}
     assert plan.wordings["claim_split"].prompt_version != load_rubric("claim_split").prompt_version
     assert plan.wordings["relevance"] == load_rubric("relevance")
 

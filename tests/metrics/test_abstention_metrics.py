@@ -32,8 +32,21 @@ def test_then_the_judge_decides():
     assert abstention(classified(answered("Paris"), 0)) == Abstained(False, "judge")
 
 
-def test_without_a_judge_whoever_says_something_answers():
-    assert abstention(answered("I cannot say.")) == Abstained(False, "no judge")
+def test_without_a_judge_phrasing_decides():
+    assert abstention(answered("The notes do not mention it.")) == Abstained(True, "phrasing")
+    assert abstention(answered("Paris")) == Abstained(False, "phrasing")
+
+
+def test_phrases_of_the_project_count():
+    obs = answered("Ask the front desk.")
+    assert abstention(obs) == Abstained(False, "phrasing")
+    assert abstention(replace(obs, refusals=("ask the front desk",))) == Abstained(True, "phrasing")
+
+
+def test_where_the_judge_went_by_phrasing_that_is_what_decided():
+    obs = classified(answered("Paris"), 1)
+    judged = replace(obs.judgements["abstention"], extra={"decided_by": "phrasing"})
+    assert abstention(replace(obs, judgements={"abstention": judged})) == Abstained(True, "phrasing")
 
 
 def test_an_unanswerable_case_wants_an_abstention():

@@ -85,7 +85,7 @@ def test_a_number_is_read_apart_from_its_unit(answer, gold):
 
 
 def test_an_unanswerable_case_with_a_gold_answer_is_compared_with_it():
-    assert score("token_f1", says("The notes do not say", "notes do not say", answerable=False)) == 1
+    assert score("token_f1", says("It was in 2019", "was in 2019", answerable=False)) == pytest.approx(6 / 7)
     assert score("token_f1", says("It is 42", answerable=False)) == NO_GOLD_ANSWER.reason
 
 

@@ -51,6 +51,36 @@ def test_an_answer_from_an_empty_list_of_chunks_is_unsupported_and_one_from_unkn
     assert (project.records()["boil"]["groundedness"] or {}).get("score") == score
 
 
+@pytest.mark.parametrize("judge", ["lexical", "stub:5", "none"])
+def test_where_phrasing_alone_decided_a_gate_the_case_says_so_and_the_project_can_name_its_bots_refusals(
+    project: Project, judge: str
+):
+    project.write("talk.py", "def answer(question):\n    return 'Ask the front desk.'\n")
+    project.cases([{"id": "gym", "question": "When does the gym open?", "answerable": False}])
+    result = project.run("--rageval-target", "talk:answer", "--rageval-judge", judge)
+    result.stdout.fnmatch_lines(["*abstention_accuracy is 0, gate >= 1 (abstention_fail)*"])
+    result.stdout.fnmatch_lines(
+        ["*phrasing   alone decided that this is no abstention;*[[]tool.rageval.abstention[]] phrases*"]
+    )
+    assert project.records()["gym"]["abstention"]["decided_by"] == "phrasing"
+    project.configure("", '[tool.rageval.abstention]\nphrases = ["ask the front desk"]')
+    project.run("--rageval-target", "talk:answer", "--rageval-judge", judge).assert_outcomes(passed=1)
+    record = project.records()["gym"]
+    assert (record["abstention"]["abstained"], record["abstention"]["decided_by"]) == (True, "phrasing")
+
+
+@pytest.mark.parametrize("metrics", ["groundedness", "mrr,faithfulness"])
+def test_an_answer_that_the_model_takes_for_an_abstention_is_no_pass_whatever_metrics_are_listed(
+    project: Project, metrics: str
+):
+    project.write("talk.py", "def answer(question):\n    return {'answer': 'Who knows?', 'retrieved_chunks': []}\n")
+    project.cases([{"id": "boil", "question": "When does water boil?"}])
+    with JudgeServer({"abstained": True, "confidence": 0.9}) as server:
+        result = project.run("--rageval-target", "talk:answer", "--rageval-metrics", metrics, *judge_at(server))
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*over_abstention is 1, gate <= 0 (over_abstention_fail)*"])
+
+
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
 def test_a_second_run_asks_nothing(judged: Project, how: list[str]):
     with JudgeServer() as server:

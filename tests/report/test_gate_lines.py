@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from two_runs import a_plan, compared, some_rows
 
-from pytest_rageval.config.settings import Regression
+from pytest_rageval.config.tables import Regression
 from pytest_rageval.report.gate_lines import evidence, gate_line, is_warning
 
 

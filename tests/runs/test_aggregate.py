@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rageval.config.settings import Gates, Settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.tables import Gates
 from pytest_rageval.engine import Unobserved, score_case
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry

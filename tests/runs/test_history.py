@@ -42,7 +42,8 @@ def test_a_run_says_what_it_came_to(tmp_path: Path):
     a_run(tmp_path, "a", a_result("q1", recall=1.0), a_result("q2", recall=0.0, outcome="failed"), description="try")
     (run,) = history(tmp_path)
     assert (run.total, run.outcomes["passed"], run.outcomes["failed"], run.is_partial) == (2, 1, 1, False)
-    assert run.metrics == {"recall_any@5": 0.5, "mrr": 0.5, "groundedness": None, "error_rate": 0.0}
+    assert run.metrics == {"recall_any@5": 0.5, "mrr": 0.5, "groundedness": None, "error_rate": 0.0,
+                           "over_abstention": None}  # fmt: skip
     assert run.overall == 0.5
     assert run.description == "try"
 

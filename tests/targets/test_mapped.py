@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pytest
 from fault_server import Behaviour, FaultServer, gives, status
 
-from pytest_rageval.config.settings import TargetMapping
+from pytest_rageval.config.tables import TargetMapping
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Edge, Turn
 from pytest_rageval.targets.mapped.mapped_target import MappedTarget, checked_mapping

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from fault_server import FaultServer, closed_port, gives
 
-from pytest_rageval.config.settings import TargetMapping
+from pytest_rageval.config.tables import TargetMapping
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import Answer, AskRequest, EvalCase, Source
 from pytest_rageval.targets import Target, check_target, target_from_object, target_from_spec

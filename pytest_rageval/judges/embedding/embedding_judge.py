@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.embedding.vectors import Bill, Embedder, Vector, cosine
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
-from pytest_rageval.judges.lexical.refusals import declines, only_declines
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_identity import model_identity
 from pytest_rageval.model import Json, Judgement, JudgeRequest
+from pytest_rageval.refusals.refusals import declines, only_declines
 from pytest_rageval.text import sentences
 
 SUPPORTED = 0.6
@@ -82,6 +82,7 @@ class EmbeddingJudge:
 
     heuristic = True
     is_local = False
+    abstention_by_phrasing = True
     rubrics = frozenset({"groundedness", "correctness", "relevance", "abstention"})
 
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.lexical.coverage import SUPPORTED, Coverage, Evidence, account, first_items, weighted
-from pytest_rageval.judges.lexical.refusals import declines, only_declines
 from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, SMALL_WORDS, claims_in, terms_in
+from pytest_rageval.judges.phrasing import phrasing_judgement
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.refusals.refusals import declines, only_declines
 
 Scored = tuple[float | None, str, Sequence[Coverage]]
 """Share in [0, 1] or None where nothing can be said, why, and the claims looked at."""
@@ -30,6 +31,7 @@ class LexicalJudge:
 
     model = "lexical/3"
     heuristic = True
+    abstention_by_phrasing = True
     rubrics = frozenset(
         {
             *("groundedness", "faithfulness", "claim_support"),
@@ -40,7 +42,7 @@ class LexicalJudge:
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Judge at once, without waiting for anything; a rubric not in `rubrics` is a JudgeError."""
         if request.rubric == "abstention":
-            return _abstention(request)
+            return phrasing_judgement(request, model=self.model, heuristic=True)
         score = _SCORED.get(request.rubric)
         if score is None:
             known = ", ".join(sorted(self.rubrics))
@@ -134,24 +136,6 @@ def _relevance(variables: Mapping[str, Any]) -> Scored:
     missing = sorted(asked - terms_in(variables["answer"][:LONGEST_TEXT]))
     reasoning = f"heuristic: {len(asked) - len(missing)} of {len(asked)} question words are taken up"
     return 1 - len(missing) / len(asked), reasoning + first_items("; missing", missing), ()
-
-
-def _abstention(request: JudgeRequest) -> Judgement:
-    found = declines(request.variables["answer"])
-    return Judgement(
-        rubric=request.rubric,
-        scores={"abstained": float(found.abstained)},
-        reasoning=f"heuristic: the answer declines in {found.phrase!r}"
-        if found.phrase
-        else "heuristic: no refusal phrase",
-        model=LexicalJudge.model,
-        prompt_version=request.prompt_version,
-        tokens_in=0,
-        tokens_out=0,
-        cost_usd=0.0,
-        heuristic=True,
-        extra={"confidence": found.confidence},
-    )
 
 
 _SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {

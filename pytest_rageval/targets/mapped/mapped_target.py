@@ -19,7 +19,7 @@ from pytest_rageval.targets.native_contract import answer_from_record, data_from
 from pytest_rageval.targets.values import Wrong
 
 if TYPE_CHECKING:
-    from pytest_rageval.config.settings import TargetMapping
+    from pytest_rageval.config.tables import TargetMapping
 
 PLACE = "target.mapping"
 # Only said of an answer that abstains, and there may be none.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from pytest_rageval.judges.lexical.refusals import declines
+from pytest_rageval.refusals.refusals import declines
 
 REFUSALS = [
     "I don't know.",
@@ -259,13 +262,39 @@ def test_a_refusal_stays_one_when_it_says_what_the_sources_do_speak_of():
     assert declines(answer).abstained
 
 
-def test_the_more_an_answer_says_beside_its_refusal_the_less_it_declines():
+RELATED = "The rig stands in room 4, was built by Ines in 2019 and moved to the new building in spring. "
+
+
+def test_however_much_is_said_beside_a_refusal_it_stays_one_and_is_less_sure():
     refusal = "I could not find the serial number in the notes. "
-    said = "The rig stands in room 4, was built by Ines in 2019 and moved to the new building in spring. "
-    answers = [refusal, refusal + "The rig stands in room 4.", refusal + 3 * said]
-    found = [declines(answer) for answer in answers]
-    assert [one.abstained for one in found] == [True, True, False]
-    assert found[0].confidence > found[1].confidence
+    alone, beside = declines(refusal), declines(refusal + 9 * RELATED)
+    assert (alone.abstained, beside.abstained) == (True, True)
+    assert alone.confidence > beside.confidence
+
+
+@pytest.mark.parametrize(
+    ("answer", "abstained"),
+    [
+        (RELATED + "The notes do not mention its serial number.", False),
+        ("The notes do not mention its serial number. However, it is 4711.", False),
+        ("The notes do not mention its serial number. However, they describe where it stands.", True),
+        ("The notes describe the rig but do not mention its serial number. " + RELATED, True),
+        (RELATED + "Therefore, I cannot say what its serial number is.", True),
+        ("Therefore, it is 4711, though the notes do not mention who assigned it.", False),
+        ("What is its serial number? The notes do not mention it.", True),
+        ("The notes describe its room. Therefore, it stands in room 4. They do not mention its number.", False),
+    ],
+)
+def test_an_answer_that_is_given_before_a_refusal_or_after_a_but_is_an_answer(answer, abstained):
+    assert declines(answer).abstained is abstained
+
+
+def test_phrases_of_the_project_are_found_in_any_case_and_spacing():
+    answer = "Dear guest,\n**ask the  Front Desk** about this."
+    assert not declines(answer).abstained
+    assert declines(answer, ["Ask the front desk"]).abstained
+    assert declines("The rig runs at 30 Hz. " + answer, ["Ask the front desk"]).abstained
+    assert not declines(answer, ["ask the back desk"]).abstained
 
 
 def test_a_partial_answer_is_an_answer_of_which_the_judge_is_less_sure():
@@ -280,3 +309,15 @@ def test_a_partial_answer_is_an_answer_of_which_the_judge_is_less_sure():
 )
 def test_long_answers_that_almost_decline_are_read_all_the_same(hostile):
     assert 0.5 <= declines(hostile).confidence <= 1
+
+
+def test_it_agrees_with_labels_of_real_english_answers():
+    path = Path(__file__).parent / "data" / "abstention" / "labelled.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    seen = {
+        label: [declines(row["answer"]).abstained for row in rows if (row["label"], row["language"]) == (label, "en")]
+        for label in ("abstained", "answered")
+    }
+    assert (len(seen["abstained"]), len(seen["answered"])) == (247, 397)
+    assert sum(seen["abstained"]) >= 0.95 * 247
+    assert sum(seen["answered"]) <= 0.01 * 397

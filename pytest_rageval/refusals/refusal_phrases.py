@@ -1,4 +1,4 @@
-"""With which phrases do seven languages decline? Patterns over NFKC, case-folded text (ß is ss, ’ is ').
+"""Phrases with which seven languages decline. Patterns over NFKC, case-folded text (ß is ss, ’ is ').
 
 A phrase speaks of the speaker or of the sources ("I cannot find", "the documents do not say"): a "cannot" about the
 matter itself ("you cannot sort by date") is an answer. All gaps in the patterns are bounded.
@@ -34,83 +34,81 @@ def _gap(most: int) -> str:
 
 # ── English ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-_GIVEN = (
-    r"(?:(?:provided|given|available|retrieved|supplied|above|current|existing|these|those|your|our|my|any|of|the|this"
-    r"|search) ){0,4}"
-)
 _SOURCE = (
     r"(?:contexts?|documents?|documentation|notes?|passages?|sources?|texts?|corpus|materials?|excerpts?|articles?"
-    r"|snippets?|knowledge base|results?|information|vault|chunks?|references?)\b"
-)
-_ANY = (
-    r"(?:(?:any|enough|sufficient|specific|relevant|such|direct|explicit|further|more|the|an?|that|this|clear|detailed"
-    r"|reliable|additional|exact|precise) ){0,3}"
+    r"|snippets?|knowledge base|results?|information|vault|chunks?|references?|evidence|content|records?|files?)\b"
 )
 _INFORMATION = (
-    r"(?:information|info|details?|data|answers?|mention|references?|context|knowledge|records?|documentation)\b"
+    r"(?:information|info|details?|data|answers?|mention|references?|context|knowledge|records?|documentation"
+    r"|indication|evidence|access|idea|way of knowing)\b"
 )
+_ADVERB = r"(?:\w+ly |even |also |just |still |really )*"
+_BE = r"(?:is|was|are|were|'s|'re|'m|am)"
+_DO_NOT = rf"\b(?:do not|does not|don't|doesn't|did not|didn't) {_ADVERB}"
+_NOT = rf"(?:n't|\b(?:not|nowhere|never))(?: been)? {_ADVERB}"
 _CANNOT = (
-    r"(?:cannot|can't|can not|could not|couldn't|won't be able to"
-    r"|(?:'m|'re|\b(?:am|was|are|were))(?: currently| still)? (?:not able|unable|not in a position) to"
-    r"|(?:wasn't|weren't|aren't|(?:have|has)(?:n't| not) been) able to)"
+    rf"(?:\b(?:cannot|can't|can not|could not|couldn't|won't be able to|unable to|not able to|not in a position to)"
+    rf"|n't able to|not been able to|not possible to) {_ADVERB}"
 )
-_DO_NOT = r"\b(?:do not|does not|don't|doesn't|did not|didn't)"
-_IS_NOT = r"\b(?:isn't|wasn't|aren't|weren't|(?:is|was|are|were) (?:not|nowhere|never)|not)"
-_WH = r"(?:what|when|who|whether|which|where|how|why)"
+_TELL = (
+    r"(?:answer|find|locate|determine|provide|help|assist|confirm|verify|identify|comply|respond|see any|infer|state"
+    r"|tell (?:you )?(?:from|what|when|who|whether|which|where|how|why)"
+    r"|say (?:for sure|for certain|from|based|what|when|who|whether|which|where|how|why))\b"
+)
+_HOLD = (
+    r"(?:mention|say|specify|state|address|discuss|answer|cover|describe|indicate|explain|reveal|disclose|detail"
+    r"|clarify|list|name)\b"
+)
+_HELD = (
+    r"(?:mentioned|specified|stated|provided|given|covered|described|discussed|addressed|available|included|documented"
+    r"|found|contained|answered|detailed|listed|indicated|present|known|clear)\b"
+)
 
 _ENGLISH = Language(
     r"\b(?:no|not|none|nothing|neither|nowhere|never|cannot|unable|unknown|unanswerable|insufficient|decline|refuse|n/a"
-    r"|idk|lacks?|only|unclear|impossible|ambiguous|vague|broad|unspecific|more|silent|outside|beyond)\b|n't\b",
-    rf"\bi ?{_CANNOT} {_gap(2)}(?:answer|find|locate|determine|provide|help|assist|confirm|verify|identify|comply"
-    rf"|respond|see any|tell (?:you )?(?:from|{_WH})|say (?:for sure|for certain|from|based|{_WH}))\b",
-    # "We" may be the people whom the sources tell of: "we could not find the cause".
-    rf"\bwe ?{_CANNOT} {_gap(2)}(?:answer|help|assist|provide (?:an? )?{_INFORMATION}|comply|respond"
-    rf"|(?:find|locate) (?:any ?thing|{_ANY}{_INFORMATION}))\b",
-    r"^(?:unable|not able) to (?:answer|find|locate|determine|provide|help|assist)\b",
-    rf"\b(?:i|we) (?:(?:really|simply|currently|just|also|honestly|unfortunately) )?{_DO_NOT} "
-    rf"(?:(?:actually|currently) )?(?:know\b|(?:have|see|find|possess) (?:access\b|anything\b|{_ANY}{_INFORMATION}))",
-    rf"\b(?:i|we) (?:have|had|found|find|see) no {_gap(1)}(?:{_INFORMATION}|idea|way of knowing|access)",
-    rf"\b(?:i'm|i am|we're|we are) not (?:aware of any|familiar with|sure(?: (?:about|{_WH})\b|[.!]*$))",
-    rf"\b{_SOURCE} {_gap(5)}{_DO_NOT} {_gap(2)}(?:mention|say|specify|state|address|discuss|answer|cover"
-    r"|describe|indicate|explain|reveal|disclose"
-    rf"|(?:contain|include|provide|give|offer|have) {_ANY}{_gap(1)}{_INFORMATION})",
+    r"|idk|lacks?|only|unclear|impossible|ambiguous|vague|broad|more|silent|outside|beyond)\b|n't\b",
+    # The speaker cannot, or has nothing. "We" may be the people whom the sources tell of: we could not find the cause.
+    rf"\bi(?: (?:am|was|have)|'m|'ve)? ?(?:currently |still |therefore )?{_CANNOT}{_gap(2)}{_TELL}",
+    rf"\bwe(?: are|'re)? ?{_CANNOT}(?:answer|help|assist|comply|respond|(?:find|locate|provide) {_gap(3)}"
+    rf"(?:{_INFORMATION}|any ?thing))",
+    rf"^{_CANNOT}{_TELL}",
+    rf"\bi {_ADVERB}{_DO_NOT}(?:know\b|(?:have|see|find|possess) (?:anything\b|{_gap(4)}{_INFORMATION}))",
+    rf"\b(?:i|we) (?:have|had|found|find|see|know of) (?:no|nothing)\b"
+    rf"|\bwe {_DO_NOT}(?:know|have {_gap(3)}{_INFORMATION})|\bas an ai\b.{{0,30}}?\bi (?:{_DO_NOT}|{_CANNOT})",
+    r"\bi(?:'m| am) not (?:aware of|familiar with|sure)\b",
+    rf"\bi (?:lack|(?:would )?need more) {_gap(3)}{_INFORMATION}",
+    r"\bi (?:must |have to |need to )?(?:decline|refuse) to\b"
+    r"|\bi (?:can|am able to) only (?:answer|help|assist|discuss)\b",
+    # The sources do not hold it.
+    rf"\b(?:{_SOURCE} {_gap(5)}|(?:it|they|this|that) ){_DO_NOT}{_gap(2)}"
+    rf"(?:{_HOLD}|(?:contain|include|provide|give|offer|have) {_gap(4)}{_INFORMATION})",
     rf"\b{_SOURCE} {_gap(4)}(?:contains?|provides?|includes?|gives?|offers?|makes?|has|have) no {_gap(2)}"
     rf"{_INFORMATION}",
-    rf"\bi (?:lack|(?:would )?need more) {_ANY}{_INFORMATION}",
-    rf"\b{_SOURCE} {_gap(3)}(?:(?:says?|contains?|mentions?) nothing|(?:is|are) silent)\b",
-    rf"\b(?:does not|doesn't) (?:appear|occur) {_gap(1)}in {_GIVEN}{_SOURCE}",
-    rf"\b(?:question|topic) (?:falls|is|lies) (?:outside|beyond) {_gap(4)}{_GIVEN}{_SOURCE}",
-    rf"\bthere (?:is|are|was|were) no {_SOURCE} (?:about|on|regarding|concerning)\b",
-    r"\bas an ai(?: language model| assistant)?, i (?:cannot|can't|don't|do not|am not|am unable)\b",
-    r"\bi (?:can|am able to) only (?:answer|help|assist|discuss|respond)\b",
-    rf"\bthere (?:{_IS_NOT}|(?:is|was|are|were) (?:no|insufficient)) {_ANY}(?:{_INFORMATION}|indication) {_gap(3)}"
-    r"(?:about|on|in|for|regarding|concerning|to|of|available|provided|given|that|which|as to)\b",
-    rf"\bthere(?:'s| is| was) (?:no|not|insufficient) {_ANY}{_INFORMATION}[.! ]*$",
-    rf"\b{_SOURCE} {_gap(3)}lacks? {_ANY}{_gap(1)}{_INFORMATION}",
-    rf"\b(?:none|nothing|neither) (?:of|in) {_GIVEN}{_SOURCE} {_gap(3)}(?:mention|say|specif|state|address|discuss"
-    r"|answer|cover|describe|contain|provide|indicate|explain)\w*\b",
-    r"^no (?:documents?|results?|notes?|passages?|records?|matches|matching \w+) "
-    r"(?:match(?:es|ed)?|(?:was |were )?found)\b",
-    rf"\b(?:information|answer) {_gap(6)}{_IS_NOT} {_gap(1)}"
-    r"(?:available|provided|given|included|present|known|specified)\b",
-    rf"\b(?:information|answer|details?|this|that|it) {_IS_NOT} {_gap(1)}(?:in|within|among|part of) "
-    rf"{_GIVEN}{_SOURCE}",
-    r"\bit(?:'s| is| was)(?: not|n't) possible to (?:answer|determine|say|tell)\b",
-    rf"\bit(?:'s| is) (?:unclear|not clear|impossible to (?:say|tell|know|determine)) from {_GIVEN}{_SOURCE}",
+    rf"\b{_SOURCE} {_gap(3)}(?:(?:says?|contains?|mentions?) nothing|(?:is|are) silent|lacks? {_gap(4)}{_INFORMATION})",
+    rf"\b(?:none|nothing|neither) (?:of|in) {_gap(4)}{_SOURCE} {_gap(3)}(?:{_HOLD[:-2]}|contain|provide)\w*\b",
+    rf"{_NOT}{_HELD}.{{0,60}}?\b(?:in|by|within|among|from) {_gap(5)}{_SOURCE}",
+    rf"\b(?:in|on|by|from|to) {_gap(4)}{_SOURCE}.{{0,160}}?{_NOT}{_HELD}",
+    rf"\b(?:answer|information|details?|this|that|it) (?:is |are |was |'s )?{_NOT}{_gap(1)}"
+    rf"(?:in|within|among|part of) {_gap(4)}{_SOURCE}|{_DO_NOT}(?:appear|occur) {_gap(1)}in {_gap(4)}{_SOURCE}",
+    rf"\b(?:information|answer|details?) {_gap(8)}{_BE} ?{_NOT}{_HELD}",
+    rf"\b(?:no|not enough|insufficient) {_gap(2)}{_INFORMATION}.{{0,80}}?\b{_HELD}",
+    rf"\b(?:no|not any) {_gap(2)}\w+.{{0,60}}?\b{_HELD} {_gap(1)}(?:in|by|within) {_gap(4)}{_SOURCE}",
+    rf"\bthere(?:'s| {_BE}) ?(?:n't|no|not|insufficient) {_gap(3)}(?:{_INFORMATION} {_gap(3)}(?:about|on|in|for"
+    rf"|regarding|concerning|to|of|available|provided|given|that|which|as to|whether|how)\b|{_INFORMATION}[.! ]*$"
+    rf"|{_SOURCE} (?:about|on|regarding|concerning)\b)",
+    # The question cannot be answered.
+    rf"{_CANNOT}be {_ADVERB}(?:answered|determined|found|inferred|established|derived|identified|confirmed)\b"
+    rf".{{0,60}}?\b(?:from|on|with|in|using|within|by) {_gap(5)}{_SOURCE}",
+    rf"\bquestion {_CANNOT}be answered\b"
+    r"|\bit(?:'s| is| was) ?(?:n't|not) possible to (?:answer|determine|say|tell)\b",
+    rf"\b(?:unclear|not clear|impossible to (?:say|tell|know|determine)) from {_gap(4)}{_SOURCE}",
     r"\b(?:the|this|your) question is (?:too |quite |rather )?(?:ambiguous|vague|unclear|broad|unspecific)\b",
-    rf"\b(?:no|not enough|insufficient) {_gap(2)}{_INFORMATION} {_gap(5)}"
-    rf"(?:was|were|is|are|could be|has been|can be) {_gap(1)}(?:found|available|provided|given|located|retrieved)\b",
-    rf"{_IS_NOT} (?:(?:explicitly|directly|specifically|clearly|even) )?(?:mentioned|specified|stated|provided|given"
-    r"|covered|described|discussed|addressed|available|included|documented|found|contained|answered) "
-    rf"{_gap(1)}(?:in|by|within|among) {_GIVEN}{_SOURCE}",
-    rf"\b(?:cannot|can't|can not|could not|couldn't) be {_gap(1)}(?:answered|determined|found|inferred|established"
-    rf"|derived|identified) {_gap(3)}(?:from|on|with|in|using|within) {_GIVEN}{_SOURCE}",
-    r"\b(?:the|this|your) question (?:cannot|can't|could not) be answered\b",
-    r"\bi (?:must |have to |need to )?(?:decline|refuse) to (?:answer|comply|help|respond)\b",
-    r"^(?:n/a|unknown|unanswerable|no answer|no idea|idk|nothing (?:relevant )?(?:was )?found|cannot (?:answer|say)"
-    r"|not (?:found|available|known|specified|mentioned|stated|provided|sure|enough (?:information|context))"
-    r"|(?:no|insufficient|not enough) (?:relevant )?(?:information|context|data|results?|documents?)"
-    r"(?: (?:was |were )?(?:found|available)| to answer.{0,30})?)[.! ]*$",
+    rf"\b(?:question|topic) (?:falls|is|lies) (?:outside|beyond) {_gap(4)}{_SOURCE}",
+    rf"^{_DO_NOT}{_gap(2)}{_HOLD}|{_NOT}(?:mentioned|specified|stated|provided|detailed|indicated)[.! ]*$",
+    # The whole sentence.
+    r"^(?:n/a|unknown|unanswerable|idk|(?:no|not|nothing|insufficient|not enough|cannot) (?:relevant |matching )?"
+    r"(?:found|available|known|specified|mentioned|stated|provided|sure|say|idea|answers?|information|context|data|results?"
+    r"|documents?)(?: (?:was |were )?(?:found|available|match\w*))?(?: (?:to|your|in|for)\b.{0,40})?)[.! ]*$",
 )
 
 # ── Korean, Japanese, Chinese ─────────────────────────────────────────────────────────────────────────────────
@@ -227,7 +225,7 @@ COURTESY = re.compile(
     r"|\b(?:could|can) you (?:please |kindly )?(?:provide|clarify|specify|rephrase|share)\b"
     r"|\byou (?:may|might|could) (?:want to |wish to |need to |have to |try to )?(?:try|consult|check|contact|refer)\b"
     r"|\bi (?:recommend|suggest) (?:checking|consulting|contacting)\b"
-    r"|죄송|유감|문의해|문의하|확인해 (?:주|보)|알려 ?주시|말씀해 ?주|참고해 ?주"
+    r"|죄송|유감|궁금하[신시셨]|문의해|문의하|확인해 (?:주|보)|알려 ?주시|말씀해 ?주|참고해 ?주"
     r"|申し訳|すみません|恐れ入り|お問い合わせ|ご確認ください|お知らせください|教えてください"
     r"|抱歉|对不起|對不起|很遗憾|很遺憾|[请請][您你]?(?:提供|联系|聯繫|咨询|諮詢|查阅|查閱|参考|參考)"
     r"|\b(?:tut mir leid|entschuldigung|bitte (?:\w+ )?(?:wenden|kontaktieren|geben|prüfen))\b"
@@ -236,7 +234,7 @@ COURTESY = re.compile(
 """Regrets, advice where to turn, questions back: parts that neither decline nor answer."""
 
 TURN = re.compile(
-    r"\b(?:but|however|although|that said|nevertheless|aber|jedoch|allerdings|mais|cependant|toutefois|pero"
+    r"\b(?:but|however|(?:al|even )?though|that said|nevertheless|aber|jedoch|allerdings|mais|cependant|toutefois|pero"
     r"|sin embargo)\b,?"
     r"|(?:^|(?<=[,\s]))(?:하지만|그러나|그렇지만|다만)(?=[,\s])"
     r"|(?:^|(?<=[、。]))(?:しかし|ただし|ですが|だが)、?"
@@ -244,3 +242,21 @@ TURN = re.compile(
     re.IGNORECASE,
 )
 """Words after which a sentence says something else after all."""
+
+SOURCES = re.compile(
+    r"\b(?:contexts?|documents?|documentation|notes?|passages?|sources?|texts?|corpus|excerpts?|articles?|snippets?"
+    r"|evidence|(?:provided|given|available) (?:information|materials?|content))\b"
+    r"|\b(?:it|they) (?:(?:do|does|only|also|merely|simply|just) )*(?:states?|mentions?|notes?|describes?"
+    r"|discuss(?:es)?|provides?|indicates?|explains?|contains?|says?|identif(?:y|ies)|cover|address)\b"
+    r"|\bi (?:am|can|was|'m)\b"
+    r"|문서|자료|규정|문맥|컨텍스트|資料|文書|文脈|文档|文件|资料|上下文"
+    r"|\b(?:dokument|kontext|quelle|text|unterlage|contexte|documento|contexto|texto|fuente)\w*\b"
+)
+"""A part that tells of the sources or of the speaker: what is related, not what was asked."""
+
+CONCLUSION = re.compile(
+    r"^(?:and )?(?:therefore|thus|hence|so|consequently|as a result|as such|in conclusion)\b"
+    r"|^(?:따라서|그러므로|결론적으로)|^(?:したがって|よって)|^(?:因此|所以)"
+    r"|^(?:daher|deshalb|somit|donc|par conséquent|por lo tanto|por tanto)\b"
+)
+"""Words that begin a conclusion."""

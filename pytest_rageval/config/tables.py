@@ -1,0 +1,80 @@
+"""Tables of the configuration: the models of what stands below `[tool.rageval]` as a table of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_ONE_OR_MORE = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+OneOrMore = Annotated[tuple[str, ...], _ONE_OR_MORE]
+
+
+class Frozen(BaseModel):
+    """A value of the configuration: unknown keys and values of another type are problems."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Gates(Frozen):
+    """Gate expressions by where they apply."""
+
+    case: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+
+
+class Regression(Frozen):
+    """How far a metric may get worse against the baseline."""
+
+    metric: str
+    max_drop: Weight | None = None
+    max_rise: Weight | None = None
+    significant: bool = False
+
+
+def _phrase(written: str) -> str:
+    if sum(map(str.isalnum, written)) < 2:
+        raise ValueError('a phrase of two letters or more, as in "I am only trained on"')
+    return written
+
+
+Phrase = Annotated[str, AfterValidator(_phrase)]
+Phrases = Annotated[tuple[Phrase, ...], _ONE_OR_MORE]
+
+
+class Abstention(Frozen):
+    """What counts as a refusal, beyond the phrases that are known for every bot."""
+
+    phrases: Phrases = ()
+    """Refusals of the project's own bot, beside the known ones; case and white space do not matter."""
+
+
+class TargetMapping(Frozen):
+    """How a JSON API is asked and read: `[tool.rageval.target.mapping]`; see docs/targets.md."""
+
+    path: str = ""
+    method: Literal["POST", "PUT"] = "POST"
+    request: Mapping[str, Any]
+    response: Mapping[str, Any]
+
+
+class JudgeOptions(Frozen):
+    """What the provider of a judge is told: `[tool.rageval.judge_options]`; see docs/model-judges.md."""
+
+    max_tokens: Annotated[int, Field(ge=16, le=1_000_000)] | None = None
+    reasoning_effort: str | None = None
+    headers: Mapping[str, str] = Field(default_factory=dict)
+    extra_body: Mapping[str, Any] = Field(default_factory=dict)
+    api: Literal["openai", "azure"] = "openai"
+    """What a server of OpenAI's kind is: OpenAI's own API, or Azure's deployments of it."""
+    api_version: str | None = None
+
+
+TABLES: Mapping[str, type[BaseModel]] = {
+    "gates": Gates, "abstention": Abstention, "regression": Regression, "mapping": TargetMapping,
+    "judge_options": JudgeOptions,
+}  # fmt: skip
+"""The models by the field of Settings that holds them."""
