@@ -121,12 +121,9 @@ def make_target(prepared: Prepared) -> Target:
 
 
 def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:
-    """CaseError where the target cannot be reached or lacks answers; a dry run connects to nothing."""
+    """CaseError where the configured target cannot be reached or lacks answers."""
     settings = prepared.settings
-    spec = settings.target or ""
-    if settings.dry_run and not spec.startswith("answers:"):
-        return
-    if problems := check_target(target, spec, cases, is_partial_allowed=settings.allow_partial):
+    if problems := check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial):
         raise CaseError(*problems)
 
 

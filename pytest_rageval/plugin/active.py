@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Coroutine, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,14 @@ class ActiveSession:
         if self.problem is not None:
             raise pytest.UsageError(*self.mask.value(self.problem.problems)) from None
 
+    @contextmanager
+    def usage_errors(self) -> Iterator[None]:
+        """What a user can mend ends the session with exit code 4 and a line for each problem."""
+        try:
+            yield
+        except RagevalError as error:
+            raise pytest.UsageError(*self.mask.value(error.problems)) from None
+
     # ── cases ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def collector(self, path: Path, parent: pytest.Collector) -> pytest.Collector:
@@ -154,23 +162,23 @@ class ActiveSession:
             is_judge_asked=is_judge_asked,
             add_to_config=add_to_config,
         )
-        self._batches = Batches(self.run.prefetcher, self.trials)
-        return self.run
+        return self._start(self.run)
+
+    def _start(self, run: OpenRun) -> OpenRun:
+        self._batches = Batches(run.prefetcher, self.trials)
+        return run
 
     def opened(self) -> OpenRun:
         """The run; a worker joins it at its first case, and tests of the user's own open it at theirs."""
         if self.run is not None:
             return self.run
         if not self.session.is_worker:
-            try:
+            with self.usage_errors():
                 return self.open(is_judge_asked=False)
-            except RagevalError as problem:
-                raise pytest.UsageError(*self.mask.value(problem.problems)) from None
         worker_input = self.session.worker_input
         folder = Path(worker_input("rageval_run")) if worker_input("rageval_run") else None
         self.run = join_run(self.prepared, folder, worker_input("workerid"), worker_input("rageval_config_hash"))
-        self._batches = Batches(self.run.prefetcher, self.trials)
-        return self.run
+        return self._start(self.run)
 
     def plan_batches(self, items: list[EvalItem]) -> None:
         """Take the final order of the items, those left out that the run which is resumed has done."""

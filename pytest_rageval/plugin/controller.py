@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from html import escape
 from typing import Any, NoReturn
 
 import pytest
 
-from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
@@ -99,7 +97,7 @@ class Controller:
         What a user can mend ends the session with exit code 4 and a line for each problem. `asked`: how many cases.
         """
         prepared = self._active.prepared
-        with self._usage_errors():
+        with self._active.usage_errors():
             if is_target_ours:
                 self._check_target()
             if prepared.settings.dry_run:
@@ -116,13 +114,6 @@ class Controller:
         active, settings = self._active, self._active.settings
         if settings.target is None or not settings.dry_run or settings.target.startswith("answers:"):
             check_can_answer(active.prepared, active.make_target(), active.all_cases())
-
-    @contextmanager
-    def _usage_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except RagevalError as error:
-            raise pytest.UsageError(*self._active.mask.value(error.problems)) from None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:

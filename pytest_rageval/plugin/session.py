@@ -81,17 +81,19 @@ class EvalSession:
 
     def unsaid(self) -> Iterator[str]:
         """What a person would not notice: case files that this session leaves out, a table that nobody reads."""
-        named = self.config.invocation_params.dir
-        unread = next((folder for folder in (named, *named.parents) if has_table(folder)), None)
-        if unread is not None and unread != self.root and not has_table(self.root):
-            yield (
-                f"rageval: the configuration table in {unread} is not read: pytest's root directory is {self.root}; "
-                f"move it there, or run pytest with --rootdir {unread}"
-            )
-        if not has_table(self.root) or any("::" in place for place in self.config.args) or self.named_files:
+        if not has_table(self.root):
+            here = self.config.invocation_params.dir
+            unread = next((folder for folder in (here, *here.parents) if has_table(folder)), None)
+            if unread is not None:
+                yield (
+                    f"rageval: the configuration table in {unread} is not read: pytest's root directory is "
+                    f"{self.root}; move it there, or run pytest with --rootdir {unread}"
+                )
             return
-        folders = [place for place in self.named_places if place.is_dir()]
-        outside = [path for path in self.found_files if not any(path.is_relative_to(folder) for folder in folders)]
+        if any("::" in place for place in self.config.args) or self.named_files:
+            return
+        inside = {*self.files_to_collect()}
+        outside = [path for path in self.found_files if path not in inside]
         if outside:
             files = "1 case file is" if len(outside) == 1 else f"{len(outside)} case files are"
             first = outside[0].relative_to(self.root)

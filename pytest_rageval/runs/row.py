@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_rageval.engine import over_trials
+from pytest_rageval.gates import UNCATEGORISED
 
 ASK_FAILED = frozenset(
     {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
@@ -55,7 +56,7 @@ class Row:
             outcome=record["outcome"],
             content_hash=record["content_hash"],
             groups={
-                "category": (record["category"] or "uncategorised",),
+                "category": (record["category"] or UNCATEGORISED,),
                 "tag": tuple(dict.fromkeys(record["tags"])),
                 "difficulty": (record["difficulty"],) if record["difficulty"] else (),
                 "domain": (record["domain"],) if record["domain"] else (),

@@ -12,6 +12,7 @@ import click
 from pytest_rageval.cases import CaseFile, case_schema, find_case_files, load_file
 from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.project import find_root
+from pytest_rageval.gates import UNCATEGORISED
 from pytest_rageval.io.messages import shown
 from pytest_rageval.model import EvalCase, Gold
 
@@ -115,7 +116,7 @@ def _counts(files: Sequence[CaseFile]) -> dict[str, dict[str, int]]:
     return {
         "file": {_text(file.cases[0].source.file if file.cases else file.path): len(file.cases) for file in files},
         "spelling": _sorted(spelling),
-        "category": _sorted(Counter(case.category or "uncategorised" for case in every)),
+        "category": _sorted(Counter(case.category or UNCATEGORISED for case in every)),
         "difficulty": _sorted(Counter(case.difficulty or "not said" for case in every)),
         "domain": _sorted(Counter(case.domain or "not said" for case in every)),
         "tag": _sorted(Counter(tag for case in every for tag in case.tags)),
