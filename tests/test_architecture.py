@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
-    ("errors", "text", "model"),
+    ("errors", "text", "numbers", "model"),
     ("io",),
     ("config",),
     ("http",),

@@ -8,9 +8,9 @@ from typing import Any
 from pytest_rageval.gates import applies
 from pytest_rageval.metrics.reference.arithmetic import arithmetic
 from pytest_rageval.model import Gold, Observation
+from pytest_rageval.numbers import score_text, short
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.columns import aligned, shortened
-from pytest_rageval.report.numbers import score_text, short
 from pytest_rageval.runs.stored_plan import is_described
 from pytest_rageval.text import printable
 

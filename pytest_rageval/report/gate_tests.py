@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.finish import Finished
 from pytest_rageval.plan import Plan
-from pytest_rageval.report.gate_lines import gate_line
 
 
 class GateTest(NamedTuple):

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.compare.gate_lines import evidence, gate_line
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.report.gate_lines import evidence, gate_line
-from pytest_rageval.report.numbers import change, denominator, duration, score_text
+from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.stats.intervals import share_interval
 from pytest_rageval.text import printable

@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple
 
 from rich.cells import cell_len
 
+from pytest_rageval.compare.gate_lines import gate_line, is_warning
 from pytest_rageval.io.suggestions import and_more, listed
+from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.report.columns import aligned, shortened
-from pytest_rageval.report.gate_lines import gate_line, is_warning
-from pytest_rageval.report.numbers import change, denominator, duration, score_text
 from pytest_rageval.runs.aggregate import mean, normalised
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row

@@ -14,7 +14,7 @@ from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import Entry, Held, Unreadable, add, entries, held, opened, prune
 from pytest_rageval.judges.cache.cache_lines import BadLine, entry_line, read_cache_lines
-from pytest_rageval.report.numbers import file_size
+from pytest_rageval.numbers import file_size
 from pytest_rageval.text import printable
 
 MOST_PROBLEMS = 100

@@ -15,8 +15,8 @@ from rich.cells import cell_len
 from pytest_rageval.config.project import find_project
 from pytest_rageval.export.spreadsheet import Cell, csv_line
 from pytest_rageval.model import Json
+from pytest_rageval.numbers import NO_VALUE, change, score_text
 from pytest_rageval.report.columns import aligned, shortened
-from pytest_rageval.report.numbers import NO_VALUE, change, score_text
 from pytest_rageval.runs.aggregate import OUTCOMES
 from pytest_rageval.runs.config_diff import SettingChange, setting_text
 from pytest_rageval.runs.history import PastRun, Skipped, by_dataset, check_metrics, read_history

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from pytest_rageval.numbers import NO_VALUE, short
 from pytest_rageval.report.columns import aligned, shortened
-from pytest_rageval.report.numbers import NO_VALUE, short
 from pytest_rageval.text import printable
 
 if TYPE_CHECKING:

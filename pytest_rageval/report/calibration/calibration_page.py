@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_rageval.numbers import short
 from pytest_rageval.report.calibration.calibration_lines import (
     AIMS,
     between,
@@ -18,7 +19,6 @@ from pytest_rageval.report.calibration.calibration_lines import (
     two_digits,
     verdict,
 )
-from pytest_rageval.report.numbers import short
 from pytest_rageval.text import printable
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from pytest_rageval.compare import comparison_words as words
+from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.numbers import NO_VALUE
 from pytest_rageval.report.columns import shortened
-from pytest_rageval.report.comparison import comparison_words as words
-from pytest_rageval.report.gate_lines import gate_line
-from pytest_rageval.report.numbers import NO_VALUE
 from pytest_rageval.text import printable
 
 SHOWN_FLIPS = 100

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.compare import comparison_words as words
+from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.report.columns import shortened
-from pytest_rageval.report.comparison import comparison_words as words
-from pytest_rageval.report.gate_lines import gate_line
 from pytest_rageval.report.summary_markdown import escaped
 from pytest_rageval.text import printable
 

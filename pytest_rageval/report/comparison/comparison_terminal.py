@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from pytest_rageval.compare import comparison_words as words
+from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.report.columns import aligned, shortened
-from pytest_rageval.report.comparison import comparison_words as words
-from pytest_rageval.report.gate_lines import gate_line
 from pytest_rageval.report.summary_terminal import Style, SummaryLine
 from pytest_rageval.text import printable
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
-from pytest_rageval.report.numbers import NO_VALUE, change, score_text, short
+from pytest_rageval.numbers import NO_VALUE, change, score_text, short
 from pytest_rageval.runs.aggregate import mean
 from pytest_rageval.runs.config_diff import setting_text
 

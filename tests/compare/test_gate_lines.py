@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from two_runs import a_plan, compared, some_rows
 
+from pytest_rageval.compare.gate_lines import evidence, gate_line, is_warning
 from pytest_rageval.config.tables import Regression
-from pytest_rageval.report.gate_lines import evidence, gate_line, is_warning
 
 
 def a_gate(before: int, after: int, *, drop: float = 0.05, significant: bool = False):
