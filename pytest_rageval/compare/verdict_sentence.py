@@ -1,0 +1,187 @@
+"""The verdict of a run in one sentence: tone, word, symbol, three counts and the gates, the same for every reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from pytest_rageval.io.suggestions import listed
+
+VerdictTone = Literal["red", "amber", "green", "grey"]
+SYMBOLS: Mapping[str, str] = {
+    "Gate failed": "✘", "Errors": "✘", "Failed": "✘", "Partial": "◐", "Nothing examined": "◌", "Not comparable": "≠",
+    "Worse": "▼", "Still failing": "▽", "Failing": "▽", "Better": "▲", "Not worse": "✔", "No baseline": "○",
+}  # fmt: skip
+SHOWN_GATES = 3
+
+
+class Count(NamedTuple):
+    """A number of cases and what they did."""
+
+    number: int
+    label: str
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictFacts:
+    """What a verdict is made from.
+
+    metrics      content of metrics.json, as much of it as there is
+    comparison   of metrics.json or of `pair`: flips, and by metric its verdict; None without a baseline
+    gates        of the run, absolute and against the baseline
+    problems     what fails the run beside its gates, by name
+    exit_status  of pytest, where it is known
+    is_waived    regression gates that fail do not fail the run
+    """
+
+    metrics: Mapping[str, Any]
+    comparison: Mapping[str, Any] | None = None
+    gates: Sequence[Mapping[str, Any]] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)
+    exit_status: int = 0
+    is_waived: bool = False
+
+    @property
+    def is_partial(self) -> bool:
+        return bool(self.metrics.get("partial"))
+
+    @property
+    def cases(self) -> int:
+        return int(self.metrics["total_tests"])
+
+    def outcome(self, name: str) -> int:
+        return int(self.metrics["outcomes"].get(name, 0))
+
+    @property
+    def failing(self) -> int:
+        """Cases whose gates do not hold, known failures among them."""
+        return self.outcome("failed") + self.outcome("xfailed")
+
+    @property
+    def is_compared(self) -> bool:
+        return self.comparison is not None and bool(self.comparison.get("compared", True))
+
+    def flips(self, name: str) -> int:
+        return len(self.comparison[name]) if self.comparison is not None and self.is_compared else 0
+
+    @property
+    def regressed(self) -> list[str]:
+        """Metrics that fell beyond their tolerance, and not by chance."""
+        metrics = self.comparison["metrics"] if self.comparison is not None and self.is_compared else {}
+        return sorted(name for name, metric in metrics.items() if metric["verdict"] == "regressed")
+
+    @property
+    def failed_gates(self) -> list[str]:
+        """Gates that fail the run. On a part of the cases none does."""
+        gates = () if self.is_partial else self.gates
+        return [gate_name(gate) for gate in gates if gate["passed"] is False and not self._is_let(gate)]
+
+    def _is_let(self, gate: Mapping[str, Any]) -> bool:
+        return self.is_waived and gate["op"] in ("drop", "rise")
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """The verdict. `sentence` begins with the word and holds the counts; `gates` is its part about the gates."""
+
+    tone: VerdictTone
+    word: str
+    counts: tuple[Count, Count, Count]
+    gates: str
+    sentence: str
+
+    @property
+    def symbol(self) -> str:
+        return SYMBOLS[self.word]
+
+
+def run_verdict(facts: VerdictFacts) -> RunVerdict:
+    """The tone comes from the worst fact: red where a gate fails or a case ended in an error, amber where something got
+    worse, fails or is missing, green where nothing newly fails, grey where there is nothing to compare with.
+
+    What ends with an exit status other than 0 is neither green nor grey.
+    """
+    word, tone = _word(facts)
+    counts = _counts(facts)
+    gates = _gates(facts)
+    clauses = [", ".join(map(str, counts)), *_asides(facts)]
+    return RunVerdict(tone, word, counts, gates, f"{word}: {'; '.join(clauses)}. {gates}")
+
+
+def gate_name(gate: Mapping[str, Any]) -> str:
+    """`recall_any@5 drop`, or `recall_any@5` of an absolute gate."""
+    is_regression = gate["op"] in ("drop", "rise")
+    return f"{gate['metric']} {gate['op']}" if is_regression else str(gate["metric"])
+
+
+def _word(facts: VerdictFacts) -> tuple[str, VerdictTone]:
+    if facts.failed_gates:
+        return "Gate failed", "red"
+    if facts.outcome("error"):
+        return "Errors", "red"
+    if facts.comparison is not None and not facts.is_compared:
+        return "Not comparable", "red"
+    if facts.problems:
+        return "Failed", "red"
+    return next(((word, "amber") for word in _amber(facts)), None) or _good(facts)
+
+
+def _amber(facts: VerdictFacts) -> Iterator[str]:
+    """What keeps a run from being good, the worst first."""
+    if facts.is_partial:
+        yield "Partial"
+    if facts.cases == facts.outcome("skipped"):
+        yield "Nothing examined"
+    if facts.flips("flipped_to_fail") or facts.regressed:
+        yield "Worse"
+    if facts.outcome("failed"):
+        yield "Still failing" if facts.is_compared else "Failing"
+    if facts.exit_status:
+        yield "Failing"
+
+
+def _good(facts: VerdictFacts) -> tuple[str, VerdictTone]:
+    if not facts.is_compared:
+        return "No baseline", "grey"
+    return ("Better" if facts.flips("flipped_to_pass") else "Not worse"), "green"
+
+
+def _counts(facts: VerdictFacts) -> tuple[Count, Count, Count]:
+    passing = Count(facts.outcome("passed"), f"of {facts.cases} pass" if facts.cases != 1 else "of 1 passes")
+    if facts.is_compared:
+        worse, better = facts.flips("flipped_to_fail"), facts.flips("flipped_to_pass")
+        return Count(worse, "case newly fails" if worse == 1 else "cases newly fail"), Count(better, "fixed"), passing
+    failing, errors = facts.failing, facts.outcome("error")
+    fails = Count(failing, "case fails" if failing == 1 else "cases fail")
+    return fails, Count(errors, "error" if errors == 1 else "errors"), passing
+
+
+def _asides(facts: VerdictFacts) -> Iterator[str]:
+    """Facts that the three counts do not hold."""
+    errors = facts.outcome("error")
+    if errors and facts.is_compared:
+        yield f"{errors} ended in {'an error' if errors == 1 else 'errors'}"
+    if fallen := len(facts.regressed):
+        yield f"{fallen} metric{' has' if fallen == 1 else 's have'} regressed"
+    if skipped := facts.outcome("skipped"):
+        yield f"{skipped} skipped"
+    if facts.is_partial:
+        yield "only a part of the cases ran"
+
+
+def _gates(facts: VerdictFacts) -> str:
+    failed, all_gates = facts.failed_gates, len(facts.gates)
+    others = f"; besides: {listed(list(facts.problems), SHOWN_GATES)}" if facts.problems else ""
+    if failed:
+        of = f"{len(failed)} of {all_gates} gates" if all_gates > 1 else "The gate of the run"
+        return f"{of} fail{'' if len(failed) > 1 else 's'}: {listed(failed, SHOWN_GATES)}{others}."
+    if facts.problems:
+        return f"Fails: {listed(list(facts.problems), SHOWN_GATES)}."
+    if not all_gates:
+        return "No gate of the run is set."
+    let = sum(gate["passed"] is False for gate in facts.gates)
+    return f"No gate fails the run, {let} of {all_gates} would." if let else "No gate fails."
