@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.compare.baseline import Baseline, write_baseline
+from pytest_rageval.compare.verdict_sentence import VerdictFacts, run_verdict
 from pytest_rageval.compare.verdicts import Comparison, compare
 from pytest_rageval.gates import UNCATEGORISED, Conditions
 from pytest_rageval.io.atomic import read_json, write_json
@@ -48,19 +49,21 @@ class Extent:
     """Which cases there are (`every`), which were selected (`expected`), and whether the run was ended early.
 
     `earlier`: the metrics.json of a stored run that is finished again; when and where it was asked stays so.
+    `exit_status`: of pytest before the gates of the run, for the verdict must not be better than it.
     """
 
     every: Set[str]
     expected: Set[str]
     is_cut_short: bool = False
     earlier: Mapping[str, Any] | None = None
+    exit_status: int = 0
 
 
 def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None, baseline_file: Path) -> Finished:
     """Turn what was kept into the run's verdict, and write it. Same rows, same bytes, but for the key `volatile`."""
     finished = conclude(keeper, plan, extent, baseline)
     if plan.settings.update_baseline:
-        finished = _with_baseline(finished, plan, baseline_file)
+        finished = _with_verdict(_with_baseline(finished, plan, baseline_file), plan, extent)
     write_json(keeper.folder.path / "config.json", finished.config)
     write_scores(keeper.folder.path, finished.rows)
     for folder in _folders(keeper, extent):
@@ -87,9 +90,22 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
         _keep_reliability(metrics, extent.earlier)
     problems = dict(_problems(plan, extent, rows, comparison, is_partial=info.is_partial))
     notes = tuple(_notes(keeper, plan, comparison))
-    return Finished(
-        metrics, config, tuple(rows), keeper.folder.path, problems, notes, extent.is_cut_short and not extent.earlier
-    )
+    is_cut_short = extent.is_cut_short and not extent.earlier
+    finished = Finished(metrics, config, tuple(rows), keeper.folder.path, problems, notes, is_cut_short)
+    return _with_verdict(finished, plan, extent)
+
+
+def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
+    """The run with its verdict, which every face shows in the same words."""
+    metrics, settings = finished.metrics, plan.settings
+    comparison = metrics["comparison"]
+    if comparison is not None:
+        comparison = {**comparison, "compared": not comparison["problems"] or settings.ignore_invariants}
+    facts = VerdictFacts(
+        metrics, comparison, metrics["gates"], finished.problems, extent.exit_status,
+        is_waived=settings.allow_regressions or settings.update_baseline,
+    )  # fmt: skip
+    return replace(finished, metrics={**metrics, "verdict": run_verdict(facts).content(finished.problems)})
 
 
 def _folders(keeper: Keeper, extent: Extent) -> Iterator[Path]:

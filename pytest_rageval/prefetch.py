@@ -6,13 +6,14 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from pytest_rageval.engine import Observed, Unobserved, ends_the_run, evaluate, raised
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.model import Problem, Trial
+from pytest_rageval.model import Observation, Problem, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.targets.target import Target
 
@@ -34,6 +35,22 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+@dataclass(slots=True)
+class Tally:
+    """How far asking and judging are: cases in flight, and of those that ended how many were asked, how many judged."""
+
+    asked: int = 0
+    judged: int = 0
+    in_flight: int = 0
+    cost_usd: float = 0.0
+
+    def add(self, observed: Observed) -> None:
+        self.asked += 1
+        if isinstance(observed, Observation) and observed.judgements:
+            self.judged += 1
+            self.cost_usd += sum(judgement.cost_usd or 0 for judgement in observed.judgements.values())
+
+
 class LoopBlockedError(Exception):
     """Code of a target or judge that calls itself async blocks the loop: nothing else can go on."""
 
@@ -51,6 +68,8 @@ class BackgroundLoop:
         """`patience`: seconds after which a loop that does not move is given up, its thread abandoned."""
         self._patience = patience
         self._unanswered_since: float | None = None
+        self.on_wait: Callable[[], None] | None = None
+        """Called now and then on the thread that waits."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rageval", daemon=True)
         self._thread.start()
@@ -71,6 +90,8 @@ class BackgroundLoop:
             except TimeoutError:
                 if future.done():
                     return future.result()
+                if self.on_wait is not None:
+                    self.on_wait()
                 self._check_that_it_moves()
 
     def _check_that_it_moves(self) -> None:
@@ -133,6 +154,7 @@ class Prefetcher:
     def __init__(self, plan: Plan, journal: Journal, loop: BackgroundLoop) -> None:
         self.plan = plan
         self.loop = loop
+        self.tally = Tally()
         self._journal = journal
         self._slots = asyncio.Semaphore(plan.settings.concurrency)
 
@@ -166,6 +188,7 @@ class Prefetcher:
             future.set_result(recorded)
             return
         async with self._slots:
+            self.tally.in_flight += 1
             try:
                 observed = await evaluate(trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number)
             # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
@@ -178,6 +201,9 @@ class Prefetcher:
                     future.set_exception(error)
                     return
                 observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
+            finally:
+                self.tally.in_flight -= 1
+            self.tally.add(observed)
             try:
                 observed = self._journal.keep(trial, observed)
             except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say

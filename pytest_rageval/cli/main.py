@@ -15,6 +15,7 @@ VERBS = {
         "demo": "the embedded demo system",
     },
     "look": {
+        "comment": "a run as a comment on a pull request",
         "compare": "two runs side by side: what moved, for which questions, and why",
         "explain": "one case of a run, everything",
         "history": "the metrics of all runs in time",

@@ -177,12 +177,14 @@ def failed_gates(flip: Content) -> list[str]:
         if error := detail.get(f"error_{name}"):
             return [f"{error['kind']}: {error['message'] or 'no message was kept'}"]
         if gates := detail.get(f"failed_gates_{name}"):
-            return [
-                f"{gate['metric']} is {short(gate['value'])}, gate {gate['threshold']}"
-                + (f" ({gate['tag']})" if gate["tag"] else "")
-                for gate in gates
-            ]
+            return [failed_gate(gate) for gate in gates]
     return []
+
+
+def failed_gate(gate: Content) -> str:
+    """`recall_any@5 is 0, gate >= 1 (tag)`, of a gate as a record holds it."""
+    tag = f" ({gate['tag']})" if gate["tag"] else ""
+    return f"{gate['metric']} is {short(gate['value'])}, gate {gate['threshold']}{tag}"
 
 
 def gold_rows(detail: Content) -> list[tuple[str, str, str]]:

@@ -65,6 +65,11 @@ class VerdictFacts:
     def is_compared(self) -> bool:
         return self.comparison is not None and bool(self.comparison.get("compared", True))
 
+    @property
+    def is_refused(self) -> bool:
+        """There is something to compare with, and what was asked or decided differs too much for it."""
+        return self.comparison is not None and not self.is_compared
+
     def flips(self, name: str) -> int:
         return len(self.comparison[name]) if self.comparison is not None and self.is_compared else 0
 
@@ -98,6 +103,10 @@ class RunVerdict:
     def symbol(self) -> str:
         return SYMBOLS[self.word]
 
+    def content(self, problems: Mapping[str, str]) -> dict[str, Any]:
+        """The verdict as metrics.json holds it, with what fails the run beside its gates."""
+        return {"tone": self.tone, "word": self.word, "sentence": self.sentence, "problems": dict(problems)}
+
 
 def run_verdict(facts: VerdictFacts) -> RunVerdict:
     """The tone comes from the worst fact: red where a gate fails or a case ended in an error, amber where something got
@@ -112,6 +121,16 @@ def run_verdict(facts: VerdictFacts) -> RunVerdict:
     return RunVerdict(tone, word, counts, gates, f"{word}: {'; '.join(clauses)}. {gates}")
 
 
+def with_verdict(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The content of metrics.json with its verdict, which those written before it was do not hold."""
+    if "verdict" in metrics:
+        return metrics
+    comparison = metrics.get("comparison")
+    if comparison is not None:
+        comparison = {**comparison, "compared": not comparison.get("problems")}
+    return {**metrics, "verdict": run_verdict(VerdictFacts(metrics, comparison, metrics["gates"])).content({})}
+
+
 def gate_name(gate: Mapping[str, Any]) -> str:
     """`recall_any@5 drop`, or `recall_any@5` of an absolute gate."""
     is_regression = gate["op"] in ("drop", "rise")
@@ -123,7 +142,7 @@ def _word(facts: VerdictFacts) -> tuple[str, VerdictTone]:
         return "Gate failed", "red"
     if facts.outcome("error"):
         return "Errors", "red"
-    if facts.comparison is not None and not facts.is_compared:
+    if facts.is_refused and not (facts.is_waived or facts.is_partial):
         return "Not comparable", "red"
     if facts.problems:
         return "Failed", "red"
@@ -134,6 +153,8 @@ def _amber(facts: VerdictFacts) -> Iterator[str]:
     """What keeps a run from being good, the worst first."""
     if facts.is_partial:
         yield "Partial"
+    if facts.is_refused:
+        yield "Not comparable"
     if facts.cases == facts.outcome("skipped"):
         yield "Nothing examined"
     if facts.flips("flipped_to_fail") or facts.regressed:

@@ -30,6 +30,7 @@ from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
 from pytest_rageval.plugin.marked_tests import marked_cases
 from pytest_rageval.plugin.preflight import check_gate_conditions
+from pytest_rageval.plugin.progress_line import ProgressLine
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, open_run, prepare
@@ -50,6 +51,7 @@ class ActiveSession:
         self.config = session.config
         self.problem: RagevalError | None = None
         self.run: OpenRun | None = None
+        self._progress_line: ProgressLine | None = None
         self._files: dict[Path, CaseFile] = {}
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None
@@ -166,6 +168,9 @@ class ActiveSession:
 
     def _start(self, run: OpenRun) -> OpenRun:
         self._batches = Batches(run.prefetcher, self.trials)
+        if not self.session.is_worker:
+            self._progress_line = ProgressLine(self.config, run.prefetcher.tally)
+            run.prefetcher.loop.on_wait = self._progress_line.show
         return run
 
     def opened(self) -> OpenRun:
@@ -252,6 +257,8 @@ class ActiveSession:
         else:
             target, judge = self._adapted.pair(*(item.funcargs[name] for name in PARTS))
             observed = self._batches.observed(item, target, judge)
+            if self._progress_line is not None:
+                self._progress_line.wipe()
             item.evaluation = evaluation(self.trials(item.case), observed, self.prepared.plan, item.attempts)
             result = item.evaluation.overall
         if result.error is not None:

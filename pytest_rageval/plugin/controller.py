@@ -16,9 +16,10 @@ import pytest
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
+from pytest_rageval.plugin.github_report import report_to_github
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name
 from pytest_rageval.plugin.preflight import is_ours, may_override_client, report_problems
-from pytest_rageval.plugin.run_verdict import report_gates
+from pytest_rageval.plugin.run_verdict import report_gates, report_verdict
 from pytest_rageval.plugin.summary_line import summarised
 from pytest_rageval.plugin.terminal_summary import write_summary
 from pytest_rageval.prepare import check_can_answer
@@ -175,6 +176,7 @@ class Controller:
         extent = self._extent(session, exitstatus)
         self._finished = finish(self._writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
         write_summary_file(self._finished, prepared.plan.registry)
+        report_verdict(session, self._finished)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             report_gates(session, list(gate_tests(self._finished, prepared.plan)))
 
@@ -202,11 +204,13 @@ class Controller:
             every={case.key for case in self._active.all_cases()},
             expected={case.key for case in self._expected.values()},
             is_cut_short=is_ended_early,
+            exit_status=int(exitstatus),
         )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._finished is not None:
             write_summary(terminalreporter, self._finished, self._session.notes, self._session.root)
+            report_to_github(terminalreporter, self._finished, self._config)
 
 
 def end_as_by_ctrl_c() -> Callable[[], None]:

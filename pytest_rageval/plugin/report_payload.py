@@ -121,7 +121,7 @@ def _lines(
         evaluation = _broken(evaluation, Problem("hook", message))
     overall = evaluation.overall
     # On the item as well: JUnit takes them from the report of the teardown.
-    properties: list[tuple[str, object]] = [(name, round(value, 6)) for name, value in overall.scores.items()]
+    properties = list(_properties(overall))
     item.user_properties += properties
     report.user_properties += properties
     try:
@@ -132,6 +132,19 @@ def _lines(
         bare = CaseResult(_bare(overall.case), "error", error=Problem("record", message))
         trials = tuple(replace(bare, trial=result.trial) for result in evaluation.trials)
         return _as_lines(Evaluation(bare, trials), prepared, config_hash)
+
+
+def _properties(result: CaseResult) -> Iterator[tuple[str, object]]:
+    """What JUnit XML says of a case: how it ended, the gates that failed, its labels, its scores."""
+    yield "rageval.outcome", result.outcome
+    for gate in result.failed_gates:
+        yield "rageval.failed_gate", printable(str(gate))
+    if result.case.category:
+        yield "rageval.category", printable(result.case.category)
+    for tag in result.case.tags:
+        yield "rageval.tag", printable(tag)
+    for name, value in result.scores.items():
+        yield name, round(value, 6)
 
 
 def _broken(evaluation: Evaluation, problem: Problem) -> Evaluation:

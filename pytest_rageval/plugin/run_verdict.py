@@ -9,10 +9,20 @@ from typing import Any
 
 import pytest
 
+from pytest_rageval.finish import Finished
 from pytest_rageval.plugin.summary_line import summarised
 from pytest_rageval.report.gate_tests import GateTest
+from pytest_rageval.text import printable
 
 FILE = "rageval-gates"
+
+
+def report_verdict(session: pytest.Session, finished: Finished) -> None:
+    """The run and its verdict as properties of the suite in JUnit XML, where one is written."""
+    for plugin in session.config.pluginmanager.get_plugins():
+        if add := getattr(plugin, "add_global_property", None):
+            add("rageval.run", str(finished.metrics["volatile"]["run_id"]))
+            add("rageval.verdict", printable(finished.metrics["verdict"]["sentence"]))
 
 
 def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:

@@ -19,6 +19,17 @@ def aligned(rows: Sequence[Sequence[str]], *, indent: str = "", to_the_left: boo
     ]
 
 
+def blocks(rows: Sequence[Sequence[str]], width: int) -> list[list[list[str]]]:
+    """The rows of a table cut into tables within a width: each has the first column and one more at least."""
+    widths = [max(cell_len(row[column]) for row in rows) + 2 for column in range(len(rows[0]))]
+    groups: list[list[int]] = [[]]
+    for column in range(1, len(widths)):
+        if groups[-1] and widths[0] - 2 + sum(widths[each] for each in (*groups[-1], column)) > width:
+            groups.append([])
+        groups[-1].append(column)
+    return [[[row[0], *(row[column] for column in group)] for row in rows] for group in groups]
+
+
 def _cell(text: str, width: int, to_the_right: bool) -> str:
     fill = " " * (width - cell_len(text))
     return fill + text if to_the_right else text + fill

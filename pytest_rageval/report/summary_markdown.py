@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.compare.gate_lines import evidence, gate_line
+from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.suggestions import listed
@@ -40,6 +41,7 @@ def write_summary_file(finished: Finished, registry: Registry) -> None:
 
 def summary_markdown(metrics: Mapping[str, Any], config: Mapping[str, Any], registry: Registry) -> str:
     """The whole document. Texts of cases and systems never stand in it; names are escaped."""
+    metrics = with_verdict(metrics)
     parts = [
         *_head(metrics),
         *_configuration(config),
@@ -69,9 +71,15 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
-    outcomes = metrics["outcomes"]
+    outcomes, verdict = metrics["outcomes"], metrics["verdict"]
     yield f"# Run {escaped(metrics['volatile']['run_id'])}"
     yield ""
+    yield f"**{SYMBOLS[verdict['word']]} {escaped(verdict['sentence'])}**"
+    yield ""
+    for name, message in verdict["problems"].items():
+        yield f"- {escaped(name)}: {escaped(message)}"
+    if verdict["problems"]:
+        yield ""
     if metrics["description"]:
         yield escaped(metrics["description"])
         yield ""

@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple
 from rich.cells import cell_len
 
 from pytest_rageval.compare.gate_lines import gate_line, is_warning
+from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.numbers import change, denominator, duration, score_text
-from pytest_rageval.report.columns import aligned, shortened
+from pytest_rageval.report.columns import aligned, blocks, shortened
 from pytest_rageval.runs.aggregate import mean, normalised
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
@@ -21,6 +22,9 @@ SHOWN_CATEGORIES = 12
 SLOWEST = 3
 
 
+TONES: Mapping[str, Style] = {"red": "red", "amber": "yellow", "green": "green", "grey": "bold"}
+
+
 class SummaryLine(NamedTuple):
     """A line and how it is meant: the face that prints it decides about colour."""
 
@@ -29,13 +33,15 @@ class SummaryLine(NamedTuple):
 
 
 def summary(metrics: Mapping[str, Any], rows: Sequence[Row], *, width: int, verbose: bool) -> Iterator[SummaryLine]:
-    """The lines of the summary for a terminal of this width."""
+    """The lines of the summary for a terminal of this width, the verdict first."""
+    verdict = with_verdict(metrics)["verdict"]
+    yield SummaryLine(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", TONES[verdict["tone"]])
     yield SummaryLine(_head(metrics))
     yield SummaryLine("")
-    yield from _table(metrics)
+    yield from _table(metrics, width)
     yield from _repeats(metrics)
     if verbose:
-        yield from _metrics(metrics)
+        yield from _metrics(metrics, width)
     yield from _gates(metrics)
     yield from _failures(metrics, rows, width)
     yield from _flips(metrics, width)
@@ -68,28 +74,35 @@ def _repeats(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
         yield SummaryLine(f"{repeats['trials']} trials a case: {shares}".replace("%", " %"))
 
 
-def _table(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
+def _table(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
     """Categories by layer. A layer's score is the mean of its metrics' means as 0 to 1, higher better."""
     layers = metrics["by_layer"]
     total = ["all", str(metrics["total_tests"]), str(metrics["outcomes"]["passed"])]
     rows = [["", "cases", "passed", *layers], [*total, *(score_text(layer["score"]) for layer in layers.values())]]
-    styles: list[Style] = ["bold", "plain"]
     if metrics.get("comparison"):
         rows.append(["change", "", "", *(change(_layer_gain(layer["metrics"], metrics)) for layer in layers.values())])
-        styles.append("plain")
     categories = sorted(metrics["by_category"].items(), key=lambda category: (-category[1]["tests"], category[0]))
     for name, group in categories[:SHOWN_CATEGORIES]:
         scores = (score_text(_layer_score(group, layer["metrics"], metrics)) for layer in layers.values())
         rows.append([shortened(name, 24), str(group["tests"]), str(group["outcomes"]["passed"]), *scores])
-        styles.append("plain")
-    yield from (SummaryLine(text, style) for text, style in zip(aligned(rows), styles, strict=True))
+    yield from _blocks(rows, width)
     if len(categories) > SHOWN_CATEGORIES:
         yield SummaryLine(and_more(len(categories) - SHOWN_CATEGORIES, "categories: see summary.md"))
     if not metrics.get("comparison") and not metrics["partial"]:
         yield SummaryLine("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
 
 
-def _metrics(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
+def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterator[SummaryLine]:
+    """A table no wider than the terminal: columns that have no room stand below, under the same names."""
+    for number, block in enumerate(blocks(rows, width)):
+        if number:
+            yield SummaryLine("")
+        head, *lines = aligned(block)
+        yield SummaryLine(head, "bold")
+        yield from map(SummaryLine, lines)
+
+
+def _metrics(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
     """Every metric with its change and what its mean was taken over."""
     rows = [["metric", "mean", "change", "scored"]]
     for layer in [*metrics["by_layer"].values(), {"metrics": run_level_names(metrics)}]:
@@ -100,7 +113,7 @@ def _metrics(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
                 delta = change(compared["delta"] if compared else None)
                 rows.append([name, score_text(metric["mean"]), delta, denominator(metric)])
     yield SummaryLine("")
-    yield from (SummaryLine(text, "bold" if number == 0 else "plain") for number, text in enumerate(aligned(rows)))
+    yield from _blocks(rows, width)
 
 
 def _layer_gain(names: Sequence[str], metrics: Mapping[str, Any]) -> float | None:

@@ -35,15 +35,15 @@ def comparison_markdown(content: Mapping[str, Any]) -> str:
 
 def _parts(content: Mapping[str, Any], most: int) -> Iterator[str]:
     conclusion, tone = words.conclusion(content)
-    yield f"## {MARKS[tone]} {_name(conclusion, 1000)}"
+    yield f"## {MARKS[tone]} {as_name(conclusion, 1000)}"
     yield ""
-    yield from (f"- {side}: {_name(words.side(content[side]), 400)}" for side in ("before", "after"))
+    yield from (f"- {side}: {as_name(words.side(content[side]), 400)}" for side in ("before", "after"))
     yield ""
     for problem in words.problems(content):
-        yield f"> ⚠️ **{_name(problem, 1000)}**"
+        yield f"> ⚠️ **{as_name(problem, 1000)}**"
         yield ">"
     for note in content["notes"]:
-        yield f"> {_name(note, 1000)}"
+        yield f"> {as_name(note, 1000)}"
         yield ">"
     yield ""
     yield from _configuration(content)
@@ -69,9 +69,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], what: str) -> Ite
 
 def _configuration(content: Mapping[str, Any]) -> Iterator[str]:
     changed = content["changed"]
-    yield f"{'⚠️ ' if changed['warning'] else ''}{_name(changed['said'], 400)}"
+    yield f"{'⚠️ ' if changed['warning'] else ''}{as_name(changed['said'], 400)}"
     yield ""
-    rows = [[f"`{_code(name)}`", _text(was), _text(now)] for name, was, now in words.configuration_rows(content)]
+    rows = [[f"`{_code(name)}`", as_code(was), as_code(now)] for name, was, now in words.configuration_rows(content)]
     if rows:
         yield from _table(["setting", "before", "after"], rows, "settings")
 
@@ -82,7 +82,7 @@ def _metrics(content: Mapping[str, Any]) -> Iterator[str]:
         head = ["metric", "before", "after", "change", "95 %", "p", "n", "verdict"]
         rows = [
             [
-                _name(metric["label"]),
+                as_name(metric["label"]),
                 *words.numbers(metric),
                 str(metric["n_paired"]),
                 f"{MARKS[words.tone(metric)]} {metric['verdict']}",
@@ -100,12 +100,12 @@ def _metrics(content: Mapping[str, Any]) -> Iterator[str]:
 def _gates(content: Mapping[str, Any]) -> Iterator[str]:
     verdicts = {True: "✅ holds", False: "❌ **fails**", None: "➖ says nothing"}
     for gate in content["gates"]:
-        yield f"- {verdicts[gate['passed']]}: {_name(gate_line(gate), 400)}"
+        yield f"- {verdicts[gate['passed']]}: {as_name(gate_line(gate), 400)}"
     yield ""
 
 
 def _categories(content: Mapping[str, Any]) -> Iterator[str]:
-    rows = [[_name(row[0]), *row[1:]] for row in words.category_rows(content)]
+    rows = [[as_name(row[0]), *row[1:]] for row in words.category_rows(content)]
     if rows:
         yield "### By category"
         yield ""
@@ -124,24 +124,24 @@ def _flips(content: Mapping[str, Any], name: str, most: int) -> Iterator[str]:
         yield from _case(case)
     rest = [case["case_key"] for case in cases[most:]]
     if rest:
-        yield ("and " if most else "") + _name(listed(rest, SHOWN_CASES), 2000)
+        yield ("and " if most else "") + as_name(listed(rest, SHOWN_CASES), 2000)
         yield ""
 
 
 def _case(case: Mapping[str, Any]) -> Iterator[str]:
     detail = case["detail"]
     why = "; ".join(words.failed_gates(case))
-    yield f"<details><summary>{_name(case['case_key'])}{f' – {_name(why, TEXT)}' if why else ''}</summary>"
+    yield f"<details><summary>{as_name(case['case_key'])}{f' – {as_name(why, TEXT)}' if why else ''}</summary>"
     yield ""
     if case.get("scores"):
-        yield f"- scores: {_name(words.moved_scores(case, 8), TEXT)}"
+        yield f"- scores: {as_name(words.moved_scores(case, 8), TEXT)}"
     if detail is None:
         yield "- no record of this case was kept"
     else:
         if detail["question"] is not None:
-            yield f"- question: {_text(detail['question'])}"
-        yield from (f"- {gold}: {move}, {_text(place, NAME)}" for gold, move, place in words.gold_rows(detail))
-        yield from (f"- {name}: {_text(text)}" for name, text in words.answers(detail))
+            yield f"- question: {as_code(detail['question'])}"
+        yield from (f"- {gold}: {move}, {as_code(place, NAME)}" for gold, move, place in words.gold_rows(detail))
+        yield from (f"- {name}: {as_code(text)}" for name, text in words.answers(detail))
         yield ""
         yield from _chunks(detail)
     yield ""
@@ -162,23 +162,23 @@ def _chunks(detail: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _place(row: tuple[str, str, str]) -> str:
-    return _text(row[1], NAME) if row[1] else ""
+    return as_code(row[1], NAME) if row[1] else ""
 
 
 def _one_sided(content: Mapping[str, Any]) -> Iterator[str]:
     for name in ("only_before", "only_after"):
         if content[name]:
-            yield f"- {words.TITLES[name]} ({len(content[name])}): {_name(listed(content[name], SHOWN_CASES), 2000)}"
+            yield f"- {words.TITLES[name]} ({len(content[name])}): {as_name(listed(content[name], SHOWN_CASES), 2000)}"
     if errors := words.errors(content):
-        yield f"- {_name(errors)}"
+        yield f"- {as_name(errors)}"
 
 
-def _name(text: str, most: int = NAME) -> str:
+def as_name(text: str, most: int = NAME) -> str:
     """A name, or a sentence of ours with names in it, shown as it is: no mention, reference or link comes of it."""
     return _REFERENCE.sub(r"<code>\1</code>", _unlinked(escaped(shortened(text, most))))
 
 
-def _text(text: str, most: int = TEXT) -> str:
+def as_code(text: str, most: int = TEXT) -> str:
     """A text of a case or a system, as code: nothing in it is looked up."""
     return f"<code>{_unlinked(escaped(shortened(text, most)))}</code>"
 

@@ -1,0 +1,51 @@
+"""What a run leaves in a job of GitHub Actions: annotations in the log, and its verdict on the job's page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_rageval.finish import Finished
+from pytest_rageval.report.ci.annotations import annotation_lines
+from pytest_rageval.report.ci.failing_cases import FailingCase, failing_cases
+from pytest_rageval.report.ci.run_markdown import LONGEST_SUMMARY, run_markdown
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.text import printable
+
+ANNOTATING = "pytest_github_actions_annotate_failures"
+"""A plugin that annotates failing tests itself: twice would be once too often."""
+LEAST_SUMMARY = 10_000
+"""Bytes: with less room than this, earlier steps of a job have filled its page."""
+
+
+def report_to_github(terminal: pytest.TerminalReporter, finished: Finished, config: pytest.Config) -> None:
+    """Print annotations and add to the job's summary; nothing outside of GitHub Actions."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return
+    cases = failing_cases(StoredRun(finished.folder))
+    if not config.pluginmanager.hasplugin(ANNOTATING):
+        in_workspace = [case._replace(file=_in_workspace(config.rootpath / case.file, case.file)) for case in cases]
+        settings = _in_workspace(config.inipath or config.rootpath / "pyproject.toml", "pyproject.toml")
+        terminal.ensure_newline()
+        for line in annotation_lines(finished.metrics, in_workspace, settings):
+            terminal.write_line(line)
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        try:
+            _append_summary(Path(path), finished, cases)
+        except OSError as error:
+            terminal.write_line(printable(f"rageval: {path}: no summary was written: {error.strerror}"), yellow=True)
+
+
+def _in_workspace(path: Path, otherwise: str) -> str:
+    """The path as GitHub knows it: from the root of the repository."""
+    workspace = Path(os.environ.get("GITHUB_WORKSPACE") or ".").absolute()
+    return path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else otherwise
+
+
+def _append_summary(path: Path, finished: Finished, cases: list[FailingCase]) -> None:
+    room = LONGEST_SUMMARY - (path.stat().st_size if path.exists() else 0)
+    if room >= LEAST_SUMMARY:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(run_markdown(finished.metrics, cases, longest=room) + "\n")

@@ -1,0 +1,1 @@
+"""A run as CI services show it: annotations, job summary, comment on a pull request."""

@@ -1,0 +1,102 @@
+"""The comment on a pull request: one for each project, found again by its marker and renewed in place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.http.failures import HttpFailure
+
+PAGES = 30
+"""Pages of 100 comments that are searched for ours."""
+TIMEOUT = 30.0
+
+
+class PullRequest(NamedTuple):
+    """Where to comment. `repository`: `owner/name`."""
+
+    api: str
+    repository: str
+    number: int
+    token: str
+
+
+class NoPullRequestError(Exception):
+    """There is nothing to comment on, or no leave to: said in a line, and nobody's failure."""
+
+
+def pull_request_of(environment: Mapping[str, str]) -> PullRequest:
+    """The pull request of this job of GitHub Actions, by its environment; NoPullRequestError where there is none."""
+    token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN")
+    repository = environment.get("GITHUB_REPOSITORY", "")
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+        raise NoPullRequestError("GITHUB_REPOSITORY names no repository: this is no job of GitHub Actions")
+    number = _number(environment)
+    if number is None:
+        raise NoPullRequestError("this job was not started by a pull request")
+    if not token:
+        raise NoPullRequestError(
+            "no GITHUB_TOKEN: give it to the step with `env:`, and the job `permissions: pull-requests: write`"
+        )
+    return PullRequest(environment.get("GITHUB_API_URL") or "https://api.github.com", repository, number, token)
+
+
+def _number(environment: Mapping[str, str]) -> int | None:
+    """From the reference of a `pull_request` job, or else from what started the job."""
+    reference = re.fullmatch(r"refs/pull/(\d+)/(?:merge|head)", environment.get("GITHUB_REF", ""))
+    if reference:
+        return int(reference[1])
+    try:
+        event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+        return int(event["pull_request"]["number"])
+    except (KeyError, OSError, ValueError, TypeError):
+        return None
+
+
+async def renew_comment(pull_request: PullRequest, name: str, text: str) -> str:
+    """Write the comment, or replace the one of the same name; its address. HttpFailure where GitHub refuses."""
+    marker = f"<!-- pytest-rageval: {re.sub(r'[^A-Za-z0-9._/-]', '-', name)} -->"
+    base = f"{pull_request.api.rstrip('/')}/repos/{pull_request.repository}/issues"
+    headers = {
+        "Authorization": f"Bearer {pull_request.token}",
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+        "User-Agent": "pytest-rageval",
+    }
+    client = SlottedClient(slots=1, timeout=TIMEOUT, headers=headers)
+    try:
+        earlier = await _find(client, f"{base}/{pull_request.number}/comments", marker)
+        method = "POST" if earlier is None else "PATCH"
+        url = f"{base}/{pull_request.number}/comments" if earlier is None else f"{base}/comments/{earlier}"
+        reply = await client.request(method, url, json={"body": f"{marker}\n{text}"})
+        return _address(reply.body)
+    finally:
+        await client.aclose()
+
+
+async def _find(client: SlottedClient, url: str, marker: str) -> int | None:
+    """The id of the comment that begins with the marker."""
+    for page in range(1, PAGES + 1):
+        comments = _parsed((await client.request("GET", f"{url}?per_page=100&page={page}")).body)
+        for comment in comments if isinstance(comments, list) else ():
+            if isinstance(comment, dict) and str(comment.get("body", "")).startswith(marker):
+                return int(comment["id"])
+        if not isinstance(comments, list) or len(comments) < 100:
+            break
+    return None
+
+
+def _address(body: bytes) -> str:
+    comment = _parsed(body)
+    return str(comment.get("html_url", "written")) if isinstance(comment, dict) else "written"
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise HttpFailure("invalid_json", f"GitHub's reply is no JSON: {error}") from None

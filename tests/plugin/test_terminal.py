@@ -1,0 +1,105 @@
+"""The terminal: tables within its width, the verdict first, and a line of progress on a terminal alone."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+from in_process import ALONE, plain
+from project import SOME, Project, a_case
+from rich.cells import cell_len
+
+CATEGORIES = ("사실관계 확인 질문", "multi_hop", "specificity", "conflict")
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_no_table_is_wider_than_the_terminal(project: Project, monkeypatch: pytest.MonkeyPatch, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    cases = [a_case(f"물-{number}", category=CATEGORIES[number % 4], domain="물") for number in range(8)]
+    project.cases(cases)
+    project.run("--rageval-update-baseline")
+    lines = project.run("-v").outlines
+    table = lines[next(number for number, line in enumerate(lines) if line.lstrip().startswith("cases")) :]
+    table = table[: next(number for number, line in enumerate(table) if line.startswith("judge:"))]
+    assert any("사실관계" in line for line in table)
+    assert [line for line in table if cell_len(line) > width] == []
+
+
+def test_the_verdict_is_the_first_line_of_the_summary(project: Project):
+    project.cases(SOME)
+    lines = project.run().outlines
+    head = next(number for number, line in enumerate(lines) if line.startswith("=") and " rageval " in line)
+    assert lines[head + 1] == "○ No baseline: 0 cases fail, 0 errors, 4 of 4 pass. No gate of the run is set."
+
+
+SLOW = """
+import bot, time
+def answer(question):
+    time.sleep(1.2)
+    return bot.answer(question)
+"""
+
+
+@pytest.mark.child_process
+def test_a_terminal_shows_how_far_asking_is_and_keeps_none_of_it(project: Project):
+    project.cases([a_case(f"c{number}") for number in range(3)])
+    project.write("slow.py", SLOW)
+    shown = on_a_terminal(project, "--rageval-target", "slow:answer", "--rageval-concurrency", "1")
+    assert "asked 1, judged 1, in flight 1" in shown
+    assert "Captured" not in shown
+    assert "asked" not in last_lines(shown)
+
+
+@pytest.mark.child_process
+def test_a_pipe_gets_no_line_of_progress(project: Project):
+    project.cases([a_case("c1")])
+    project.write("slow.py", SLOW)
+    assert "in flight" not in project.run_process("--rageval-target", "slow:answer").stdout.str()
+
+
+def on_a_terminal(project: Project, *arguments: str) -> str:
+    """What a terminal of 80 columns gets from a run."""
+    main, side = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *plain(arguments)], cwd=project.path, stdin=side, stdout=side, stderr=side,
+        env=os.environ | ALONE | {"TERM": "xterm", "COLUMNS": "80"},
+    )  # fmt: skip
+    os.close(side)
+    chunks: list[bytes] = []
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        if select.select([main], [], [], 0.2)[0]:
+            try:
+                chunks.append(os.read(main, 65_536))
+            except OSError:
+                break
+    process.wait(30)
+    os.close(main)
+    return b"".join(chunks).decode()
+
+
+def last_lines(shown: str) -> str:
+    """What stands there in the end: text behind the cursor is gone where a line was wiped, or written over."""
+    rows = []
+    for line in shown.replace("\r\n", "\n").split("\n"):
+        cells: dict[int, str] = {}
+        at = 0
+        text = line
+        while text:
+            if text.startswith("\x1b[K"):
+                cells = {place: cell for place, cell in cells.items() if place < at}
+                text = text[3:]
+            elif text.startswith("\x1b["):
+                end = next(number for number, letter in enumerate(text[2:], 2) if letter.isalpha())
+                at -= int(text[2:end]) if text[end] == "D" else 0
+                text = text[end + 1 :]
+            else:
+                cells[at] = text[0]
+                at, text = at + 1, text[1:]
+        rows.append("".join(cells[place] for place in sorted(cells)))
+    return "\n".join(rows)
