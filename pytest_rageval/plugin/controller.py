@@ -129,7 +129,10 @@ class Controller:
         """A record is on disk before its case is shown as done."""
         payload: str | None = report.__dict__.pop("rageval", None)
         if payload is not None:
-            report.longrepr = summarised(report.longrepr)
+            file, line, _name = report.location
+            place = file if line is None else f"{file}:{line + 1}"
+            is_line = self._config.getoption("tbstyle", None) == "line"
+            report.longrepr = summarised(report.longrepr, place, is_line=is_line)
         if payload is not None and report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 self._writer.take(payload)

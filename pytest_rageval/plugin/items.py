@@ -106,7 +106,16 @@ class EvalItem(pytest.Function):
         super().setup()
         if self.config.option.setuponly:  # --setup-plan sets it too
             return
-        self.result = self.runner.evaluate(self)
+        interruption: str | None = None
+        try:
+            self.result = self.runner.evaluate(self)
+        except pytest.fail.Exception as failure:
+            if not failure.pytrace:
+                raise
+            interruption = failure.msg
+        if interruption is not None:
+            # pytest-timeout ends our waiting wherever it is: the traceback would be all ours.
+            pytest.fail(f"timeout: {interruption}", pytrace=False)
 
     def runtest(self) -> None:
         assert self.result is not None

@@ -5,6 +5,8 @@ So they count in the terminal, in JUnit XML and in pytest-html.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -33,26 +35,45 @@ def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:
     manager = session.config.pluginmanager
     remembering = [plugin for name in ("lfplugin", "stepwiseplugin") if (plugin := manager.get_plugin(name))]
     logreport = manager.subset_hook_caller("pytest_runtest_logreport", remembering)
+    is_line = session.config.getoption("tbstyle", None) == "line"
     session.testscollected += len(tests)
-    terminal = manager.get_plugin("terminalreporter")
-    if tests and terminal is not None:
-        # Or the terminal would say how far it is once more at the end of the last file's line.
-        terminal.ensure_newline()
-    for test in tests:
-        nodeid, location = f"{FILE}::{test.name}", (FILE, None, test.name)
-        session.config.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
-        for when in ("setup", "call", "teardown"):
-            logreport(report=_report(test, nodeid, location, when))
-        session.config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+    with _beyond_progress(manager.get_plugin("terminalreporter"), len(tests)):
+        for test in tests:
+            nodeid, location = f"{FILE}::{test.name}", (FILE, None, test.name)
+            session.config.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+            for when in ("setup", "call", "teardown"):
+                report = _report(test, nodeid, location, when)
+                report.longrepr = summarised(report.longrepr, FILE, is_line=is_line)
+                logreport(report=report)
+            session.config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
     if any(test.outcome == "failed" for test in tests) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@contextmanager
+def _beyond_progress(terminal: Any, tests: int) -> Iterator[None]:
+    """The terminal has said 100 % for the last case: what comes now stands on a line of its own, without a share."""
+    if terminal is None or not tests:
+        yield
+        return
+    if hasattr(terminal, "tests_count"):  # pytest-sugar, which computes the share itself
+        terminal.tests_count += tests
+    elif not terminal.showfspath and terminal.verbosity <= 0:
+        terminal.write(f"\n{FILE} ")
+    # The one private attribute: where it is gone, a share is shown that nobody needs.
+    style = getattr(terminal, "_show_progress_info", False)
+    terminal._show_progress_info = False
+    try:
+        yield
+    finally:
+        terminal._show_progress_info = style
 
 
 def _report(test: GateTest, nodeid: str, location: Any, when: Any) -> pytest.TestReport:
     outcome: Any = test.outcome if when == "call" else "passed"
     longrepr: Any = None
     if outcome == "failed":
-        longrepr = summarised(test.message)
+        longrepr = test.message
     elif outcome == "skipped":
         longrepr = (FILE, None, f"Skipped: {test.message}")
     return pytest.TestReport(

@@ -1,27 +1,39 @@
-"""The message of a failed case in pytest's short summary, for versions that show there only what a traceback says."""
+"""The text of a report as pytest's summaries show it: one line behind the test's name, one line in `--tb=line`."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
-import pytest
 
-SHOWS_PLAIN_TEXT = pytest.version_tuple >= (9,)
-"""Earlier versions end the line `FAILED evalcases/a.jsonl::q1` there, unless the report says where it crashed."""
+class Crash(NamedTuple):
+    """Where a test failed, and its message: what pytest looks for at the end of a traceback."""
+
+    message: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message.splitlines()[0] if self.message else ''}"
 
 
 class SummarisedText(str):
-    """A report's text that is also what the short summary shows of it, cut to its first line."""
+    """A report's text that is also what the short summary, and the only line of `--tb=line`, show of it."""
 
-    @property
-    def reprcrash(self) -> SimpleNamespace:
-        return SimpleNamespace(message=str(self))
+    reprcrash: Crash
+    is_line: bool
+    """Is the line that pytest makes of `reprcrash` all that is shown?"""
+
+    def toterminal(self, out: Any) -> None:
+        if not self.is_line:
+            out.line(self)
 
 
-def summarised(longrepr: Any) -> Any:
-    """A report's `longrepr` in the form whose message pytest's short summary shows.
+def summarised(longrepr: Any, place: str, *, is_line: bool = False) -> Any:
+    """A report's `longrepr` in the form whose message pytest's summaries show; `place` as `evalcases/a.jsonl:12`.
 
     Only for reports that no process sends on: the channel between processes takes plain text alone.
     """
-    return SummarisedText(longrepr) if isinstance(longrepr, str) and not SHOWS_PLAIN_TEXT else longrepr
+    if not isinstance(longrepr, str):
+        return longrepr
+    text = SummarisedText(longrepr)
+    text.reprcrash, text.is_line = Crash(longrepr, place), is_line
+    return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.model import Answer, CaseResult, EvalCase, Gold, Observation
 from pytest_rageval.text import printable
@@ -19,7 +20,7 @@ def failure_text(result: CaseResult) -> str:
     if result.observation is not None:
         if any(gate.metric in _OF_ABSTENTION for gate in result.failed_gates):
             lines += _by_phrasing(result.observation)
-        lines += [f"  {name:<10} {printable(text)}" for name, text in _facts(result.case, result.observation)]
+        lines += [f"  {name:<10} {printable(text)}".rstrip() for name, text in _facts(result.case, result.observation)]
     lines.append(f"  case       {result.case.source}")
     return "\n".join(lines)
 
@@ -43,7 +44,7 @@ def _facts(case: EvalCase, obs: Observation) -> Iterator[tuple[str, str]]:
     if expected := "  ·  ".join(_expected(case)):
         yield "expected", expected
     if obs.answer.chunks is not None:
-        yield "came", _came(obs) or "no chunk"
+        yield from _came(obs)
     if obs.answer.text is not None:
         yield "answer", _answer(obs.answer)
 
@@ -69,13 +70,18 @@ def _groups(gold: Gold, names: list[str]) -> str:
     return "all of  " + "  or  ".join(alternatives)
 
 
-def _came(obs: Observation) -> str:
-    shown = []
-    for rank, chunk in enumerate((obs.answer.chunks or ())[:CHUNKS], start=1):
+def _came(obs: Observation) -> Iterator[tuple[str, str]]:
+    """One line a chunk: its rank, whether it is gold, its place."""
+    chunks = obs.answer.chunks or ()
+    if not chunks:
+        yield "came", "no chunk"
+    hits = [rank <= len(obs.hits) and bool(obs.hits[rank - 1]) for rank in range(1, len(chunks[:CHUNKS]) + 1)]
+    for rank, (chunk, is_hit) in enumerate(zip(chunks, hits, strict=False), start=1):
         place = " > ".join(part for part in (chunk.rel_path, chunk.heading_path) if part)
-        is_hit = rank <= len(obs.hits) and bool(obs.hits[rank - 1])
-        shown.append(f"{rank} {place or chunk.chunk_id or chunk.doc_id or '?'}{' ✓' if is_hit else ''}")
-    return "   ".join(shown)
+        mark = ("✓ " if is_hit else "  ") if any(hits) else ""
+        yield "came" if rank == 1 else "", f"{rank} {mark}{place or chunk.chunk_id or chunk.doc_id or '?'}"
+    if len(chunks) > CHUNKS:
+        yield "", and_more(len(chunks) - CHUNKS)
 
 
 def _answer(answer: Answer) -> str:

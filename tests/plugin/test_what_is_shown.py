@@ -1,0 +1,78 @@
+"""What a person sees of a run, whatever else shows it: lines of ours, progress that ends, chunks one by one."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+from project import Project, a_case, a_missed_case, lines_with
+
+ALONE_AND_WITH_WORKERS = pytest.mark.parametrize("how", [(), ("-n", "1")], ids=["alone", "with workers"])
+HANGS = "import time\n\ndef answer(question):\n    time.sleep(20)\n"
+
+
+def with_a_gate_of_the_run(project: Project) -> None:
+    project.configure('target = "bot:answer"\n[tool.rageval.gates]\nrun = ["recall_any@5 >= 0.9"]')
+    project.cases([a_case("boil"), a_missed_case("missed")])
+
+
+@ALONE_AND_WITH_WORKERS
+def test_tb_line_shows_one_line_a_failure_with_its_place(project: Project, how: tuple[str, ...]):
+    with_a_gate_of_the_run(project)
+    shown = project.run("--tb=line", *how).outlines
+    failures = shown[shown.index(next(line for line in shown if "= FAILURES =" in line)) + 1 :]
+    ours = failures[: failures.index(next(line for line in failures if "= rageval =" in line))]
+    assert [line for line in ours if not line.startswith("[gw")] == [
+        "evalcases/a.jsonl:2: recall_any@5 is 0, gate >= 1 (L2_doc_retrieval_fail)",
+        "rageval-gates: recall_any@5 is 0.5, gate >= 0.9",
+    ]
+
+
+@pytest.mark.parametrize("how", [(), ("-q",), ("-v",), ("-n", "1"), ("-n", "1", "-v"), ("-n", "1", "-q")], ids=" ".join)
+def test_progress_ends_at_a_hundred_percent_once(project: Project, how: tuple[str, ...]):
+    with_a_gate_of_the_run(project)
+    shown = project.run(*how)
+    shares = re.findall(r"\[ *(\d+)%\]", shown.stdout.str())
+    assert shares.count("100") == 1
+    assert shares[-1] == "100"
+    assert lines_with(shown, "rageval-gates")[0].startswith("rageval-gates")
+
+
+@pytest.mark.child_process
+def test_the_bar_of_sugar_ends_at_a_hundred_percent(project: Project):
+    pytest.importorskip("pytest_sugar")
+    with_a_gate_of_the_run(project)
+    arguments = ("-p", "no:hypothesispytest", "-p", "sugar", "--force-sugar")
+    shown = project.process(sys.executable, "-m", "pytest", *arguments)
+    shares = [int(share) for share in re.findall(r"(\d+)%", shown.stdout.str())]
+    assert max(shares) == shares[-1] == 100
+
+
+@pytest.mark.child_process
+def test_a_time_out_of_another_plugin_is_one_line(project: Project):
+    pytest.importorskip("pytest_timeout")
+    project.write("slow.py", HANGS)
+    project.cases([a_case("boil")])
+    shown = project.run_process("--timeout=1", "--rageval-target", "slow:answer")
+    shown.assert_outcomes(errors=1)
+    lines = shown.outlines
+    headline = next(number for number, line in enumerate(lines) if "ERROR at setup of boil" in line)
+    assert lines[headline + 1] == "timeout: Timeout (>1.0s) from pytest-timeout."
+    assert not lines_with(shown, "prefetch.py")
+    assert not lines_with(shown, "another exception")
+
+
+def test_what_came_is_one_chunk_a_line(project: Project):
+    chunks = [{"chunk_id": f"c{n}", "rel_path": f"notes/{n}.md", "text": "x"} for n in range(1, 12)]
+    project.write(
+        "many.py", f"def answer(question):\n    return {{'answer': 'x', 'debug': {{'retrieved_chunks': {chunks}}}}}\n"
+    )
+    project.cases([a_case("q", gold_supports=[{"rel_path": "notes/7.md"}])])
+    lines = project.run("--rageval-target", "many:answer").outlines
+    first = lines.index("  came       1   notes/1.md")
+    assert lines[first + 6 : first + 9] == [
+        "             7 ✓ notes/7.md",
+        "             8   notes/8.md",
+        "             and 3 more",
+    ]
