@@ -340,6 +340,11 @@ _NUMBERED = _words("no nos p pp art para jan feb mar apr jun jul aug sep sept oc
 # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 case`, `1,200 cases`; `plural` where it is not the noun and an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def printable(text: str) -> str:
     r"""The text as it may go to a terminal, a report or a file: what could steer or break them is escaped, visibly.
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
 from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, spelling_of
+from pytest_rageval.cases.other_names import OTHER_NAMES, QUESTION, key_hint
 from pytest_rageval.cases.rules import contradictions, with_what_follows
 from pytest_rageval.cases.shapes import CASES
 from pytest_rageval.io.messages import Findings, Path, Unsound, spelled
@@ -195,7 +196,8 @@ def _parts_with_care(record: dict[str, Json]) -> _Parts:
     case = _case(sound, NOWHERE, CASES.read)
     for (part, *steps), message in contradictions(case, sound.given, claims.broken):
         claims.findings.add((*claims.origins[str(part)], *steps), message)
-    if "question" not in claims.case and "question" not in claims.broken:
+    is_named_otherwise = any(OTHER_NAMES.get(name.lower()) == QUESTION for name in record)
+    if "question" not in claims.case and "question" not in claims.broken and not is_named_otherwise:
         claims.findings.add((), "question is missing")
     if claims.findings:
         raise Unsound(claims.findings)
@@ -232,7 +234,8 @@ class _Claims:
         for name, value in record.items():
             key = keys.get(name)
             if key is None:
-                self.findings.unknown((*above, name), {*keys, *elsewhere}, "" if above else _remedy(name))
+                own, meaning = ("", "") if above else (_remedy(name), key_hint(name))
+                self.findings.unknown((*above, name), {*keys, *elsewhere}, own, meaning)
             elif value is not None:
                 self._take_part(key, value, (*above, name))
         return {name for name, value in record.items() if value is not None and name in keys}

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from pytest_rageval.cases.keys import Cell
+from pytest_rageval.cases.other_names import OTHER_NAMES, column_hint
 from pytest_rageval.io.lines import Line
 from pytest_rageval.io.messages import Path, Report, quoted
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -159,12 +160,14 @@ def _is_header(
         if not name:
             report.add_unread(line, 1, f"column {position + 1} of the header has no name")
         elif name not in columns:
-            close = suggestion(name, columns, cutoff=KEY_CUTOFF)
-            remedy = f"did you mean {close!r}?" if close else "the first row must name the columns"
+            meaning = column_hint(name)
+            close = None if meaning else suggestion(name, columns, cutoff=KEY_CUTOFF)
+            remedy = f"did you mean {close!r}?" if close else meaning or "the first row must name the columns"
             report.add_unread(line, 1, f"{quoted(name)} is not a known column; {remedy}")
         elif name in names[:position]:
             report.add_unread(line, 1, f"column {quoted(name)} stands twice in the header")
     meant = {*names, *(suggestion(name, columns, cutoff=KEY_CUTOFF) for name in names[:200])}
+    meant |= {OTHER_NAMES.get(name.lower()) for name in names}
     for choices in needed:
         if meant.isdisjoint(choices):
             report.add_unread(line, 1, f"the header has no column {' or '.join(map(repr, choices))}")

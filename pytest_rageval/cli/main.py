@@ -22,7 +22,7 @@ VERBS = {
         "metrics": "every metric with its definition",
     },
     "cases": {
-        "cases": "check, count and describe case files",
+        "cases": "check, count, describe and convert case files",
     },
     "judge": {
         "calibrate": "a judge against people's labels",

@@ -52,13 +52,16 @@ class Findings:
             self.kept.append(finding._replace(path=(*path, *finding.path)))
         self.more += inner.more + max(0, len(inner.kept) - room)
 
-    def unknown(self, path: Path, keys: Collection[str], otherwise: str = "") -> None:
-        """Note a key that nobody reads; `otherwise` is the remedy where no known key is close."""
+    def unknown(self, path: Path, keys: Collection[str], otherwise: str = "", meaning: str = "") -> None:
+        """Note a key that nobody reads, with a remedy: its `meaning` if it has one, the known key that is close, or
+        `otherwise`."""
         if len(self.kept) >= MOST_OF_A_RECORD:
             self.more += 1
             return
-        close = suggestion(str(path[-1]), keys, cutoff=KEY_CUTOFF)
-        remedy = f"did you mean {close!r}?" if close else otherwise or f"known here: {', '.join(sorted(keys))}"
+        close = None if meaning else suggestion(str(path[-1]), keys, cutoff=KEY_CUTOFF)
+        remedy = (
+            f"did you mean {close!r}?" if close else meaning or otherwise or f"known here: {', '.join(sorted(keys))}"
+        )
         self.kept.append(Finding(path, f"is not a known key; {remedy}", at_key=True))
 
 

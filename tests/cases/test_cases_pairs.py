@@ -80,7 +80,10 @@ def test_jsonl_references(tmp_path: Path):
         (
             QUESTIONS,
             "id,answer\nq1,a\n",
-            ["x.references.csv:1:1: 'answer' is not a known column; the first row must name the columns"],
+            [
+                "x.references.csv:1:1: 'answer' is not a known column; it is 'reference' here; "
+                "`rageval cases convert` reads such files"
+            ],
         ),
     ],
     ids=["on one side only", "a reference twice", "a question twice", "no id", "on both sides", "another column"],

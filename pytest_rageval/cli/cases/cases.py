@@ -1,4 +1,4 @@
-"""`rageval cases`: check case files, count their cases, print the JSON Schema of a case."""
+"""`rageval cases`: check case files, count their cases, print the JSON Schema of a case, convert other tools' files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cases import CaseFile, case_schema, find_case_files, load_file
+from pytest_rageval.cli.cases.convert import convert
 from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.project import find_root
 from pytest_rageval.gates import UNCATEGORISED
 from pytest_rageval.io.messages import shown
 from pytest_rageval.model import EvalCase, Gold
+from pytest_rageval.text import counted
 
 _PATHS = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 _JSON = click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
@@ -22,7 +24,10 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Write one JSON obj
 
 @click.group()
 def cases() -> None:
-    """Check, count and describe case files."""
+    """Check, count, describe and convert case files."""
+
+
+cases.add_command(convert)
 
 
 @cases.command()
@@ -42,7 +47,7 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
     else:
         for problem in problems:
             click.echo(problem)
-        click.echo(f"{_many(len(files), 'file')}, {_many(number, 'case')}, {_many(len(problems), 'problem')}")
+        click.echo(f"{counted(len(files), 'file')}, {counted(number, 'case')}, {counted(len(problems), 'problem')}")
     raise SystemExit(1 if problems else 0)
 
 
@@ -61,11 +66,11 @@ def stats(paths: Sequence[Path], *, as_json: bool) -> None:
     if as_json:
         _echo_json({"cases": number, "problems": problems, **counts})
     else:
-        click.echo(f"{_many(number, 'case')} in {_many(len(files), 'file')}")
+        click.echo(f"{counted(number, 'case')} in {counted(len(files), 'file')}")
         for title, by_name in counts.items():
             _echo_counts(title.replace("_", " "), by_name)
         if problems:
-            click.echo(f"\n{_many(problems, 'problem')}; `rageval cases validate` lists them", err=True)
+            click.echo(f"\n{counted(problems, 'problem')}; `rageval cases validate` lists them", err=True)
     raise SystemExit(1 if problems else 0)
 
 
@@ -150,10 +155,6 @@ def _echo_counts(title: str, by_name: Mapping[str, int]) -> None:
 
 def _echo_json(value: Mapping[str, object]) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _text(path: Path | str) -> str:

@@ -1,0 +1,309 @@
+"""Test sets of other tools (Ragas, DeepEval, promptfoo; JSON, JSONL, CSV), read as records of our case files.
+
+What names a part of a case takes its name here, what a system gave becomes a record of an answers file, and everything
+else is kept in `metadata`.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.json_lines import json_rows
+from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.messages import Finding, Report, Unsound, found
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import Json, Source
+
+LONGEST = 2**26
+"""Bytes of a file that is read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What a file of another tool gave, ready to be written.
+
+    answers   records of an answers file, for the cases for which the file holds what a system gave
+    repeated  rows that say what an earlier one said, left out
+    unused    how many checks of promptfoo have no counterpart here; they are kept in `metadata`
+    """
+
+    cases: list[dict[str, Json]] = field(default_factory=list)
+    answers: list[dict[str, Json]] = field(default_factory=list)
+    repeated: int = 0
+    unused: int = 0
+
+
+def convert(path: Path, name: str) -> Converted:
+    """Read a file of another tool; CaseError with every problem, one line each. `name` is how messages call it."""
+    report = _RowReport(name, has_lines=path.suffix.lower() in (".csv", ".jsonl"))
+    rows = list(_rows(path, report))
+    cases: dict[str, dict[str, Json]] = {}
+    answers: list[dict[str, Json]] = []
+    repeated = unused = 0
+    for line, row in rows:
+        reading = _Reading(row)
+        try:
+            case_id = case_from_record(reading.case, Source(name, line))[0].id
+        except Unsound as unsound:
+            report.add_row(line, map(reading.as_written, unsound.findings.kept), reading.case.get("id"))
+            continue
+        record = {"id": case_id} | reading.case
+        if case_id in cases:
+            if cases[case_id] != record:
+                twice = Finding((), "id already used by an earlier row for another case; ids are unique in a file")
+                report.add_row(line, [twice], case_id)
+            repeated += 1
+            continue
+        cases[case_id], unused = record, unused + reading.unused
+        if reading.answer:
+            answers.append({"id": case_id} | reading.answer)
+    if not rows and not len(report):
+        report.add_whole("holds no case")
+    if len(report):
+        raise CaseError(*report.problems)
+    return Converted(list(cases.values()), answers, repeated, unused)
+
+
+class _RowReport(Report):
+    """Problems by row: of a JSON document its number, of other files its line."""
+
+    def __init__(self, file: str, *, has_lines: bool) -> None:
+        super().__init__(file)
+        self._has_lines = has_lines
+
+    def add_row(self, number: int, findings: Iterable[Finding], case_id: Json = None) -> None:
+        named = case_id if isinstance(case_id, str) else None
+        for finding in findings:
+            if self._has_lines:
+                self.add(number, 1, str(finding), named)
+            else:
+                self.add_whole(f"row {number}: {finding}")
+
+
+# ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_LISTS = ("goldens", "samples", "test_cases", "tests", "examples", "data", "dataset", "rows", "cases")
+"""Keys below which tools keep their list."""
+
+
+def _rows(path: Path, report: _RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
+    """The rows of a file with the line each one stands in; of a JSON document the number of the row."""
+    suffix = path.suffix.lower()
+    if suffix in (".yaml", ".yml"):
+        report.add_whole("is YAML; save it as JSON, as in `npx js-yaml FILE`, and convert that")
+        return
+    lines = read_lines(path, report, LONGEST)
+    if suffix == ".csv":
+        yield from _csv_rows("".join(text for _, text, _ in lines), report)
+    elif suffix == ".jsonl":
+        yield from ((row.line, row.record) for row in json_rows(lines, report))
+    else:
+        yield from _document_rows("".join(text for _, text, _ in lines), report)
+
+
+def _csv_rows(text: str, report: _RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
+    before = csv.field_size_limit(LONGEST)
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        for cells in reader:
+            if None in cells:
+                report.add_row(reader.line_num, [Finding((), "the row has more cells than the header; quote commas")])
+                continue
+            named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
+            yield reader.line_num, {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
+    except csv.Error as error:
+        report.add_whole(f"not valid CSV: {error}")
+    finally:
+        csv.field_size_limit(before)
+
+
+def _cell(name: str, cell: str) -> Json:
+    """The value of a CSV cell: a list where one belongs, written as JSON or as Python writes it; else text."""
+    part = OTHER_NAMES.get(name.lower())
+    is_list = CELLS.get(name) == "json" or part in (ANSWER, CONTEXTS) or name.lower() in _PASSAGES
+    if CELLS.get(name) == "flag" and cell.strip().lower() in ("true", "false"):
+        return cell.strip().lower() == "true"
+    if not is_list or not cell.lstrip().startswith(("[", "{")):
+        return cell
+    try:
+        return parse(cell)
+    except StrictJsonError:
+        pass
+    try:
+        value = ast.literal_eval(cell)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return cell
+    return [str(item) for item in value] if isinstance(value, list) else cell
+
+
+def _document_rows(text: str, report: _RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
+    try:
+        document = parse(text) if text else None
+    except StrictJsonError as error:
+        offset, message = error.oddities[0]
+        line, column = error.place(offset)
+        report.add(line, column, f"not valid JSON: {message}")
+        return
+    if isinstance(document, dict):
+        document = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), document)
+    if isinstance(document, dict):
+        document = _transposed(document)
+    for number, row in enumerate(document if isinstance(document, list) else (), start=1):
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            report.add_row(number, [Finding((), f"is {found(row)}, expected an object")])
+
+
+def _transposed(columns: Mapping[str, Json]) -> list[Json]:
+    """Rows of a document of columns, as pandas and datasets write them."""
+    lists = {name: [*column.values()] if isinstance(column, dict) else column for name, column in columns.items()}
+    lengths = {len(column) if isinstance(column, list) else -1 for column in lists.values()}
+    if len(lengths) != 1 or -1 in lengths:
+        return [dict(columns)]
+    return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
+
+
+# ── one row ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_PASSAGES = ("retrieval_context", "retrieved_contexts")
+_LABELS = (
+    "id",
+    "question",
+    "query",
+    "reference",
+    "answerable",
+    "category",
+    "difficulty",
+    "domain",
+    "tags",
+    "tag",
+    "contexts",
+)
+
+
+class _Reading:
+    """One row, read: the case, the answer that stands beside it, how many checks have no counterpart."""
+
+    def __init__(self, row: Mapping[str, Json]) -> None:
+        self.case: dict[str, Json] = {}
+        self.answer: dict[str, Json] = {}
+        self._metadata: dict[str, Json] = {}
+        self._names: dict[str, str] = {}
+        """What the keys of the case are called in the row."""
+        row, checks = _flat(row)
+        parts = {name: OTHER_NAMES.get(name.lower()) for name in row}
+        self._has_reference = "reference" in row or ANSWER in parts.values() or bool(checks)
+        for name, value in row.items():
+            if value is not None and value != "" and value != []:
+                self._take(name, parts[name], value, has_answer="answer" in row)
+        self.unused = _take_checks(checks, self.case, self._metadata)
+        if self._metadata:
+            self.case["metadata"] = self._metadata
+
+    def _take(self, name: str, part: str | None, value: Json, *, has_answer: bool) -> None:
+        if name == "answer":
+            part = OF_SYSTEM if self._has_reference else ANSWER
+        elif name == "contexts" and has_answer and self._has_reference:  # Ragas once called so what was retrieved
+            part, name = OF_SYSTEM, "retrieved_contexts"
+        if part == QUESTION:
+            self._name(name, {"question": value})
+        elif part == ANSWER:
+            self._name(name, _reference(value))
+        elif part == CONTEXTS:
+            self._name(name, {"contexts": [value] if isinstance(value, str) else value})
+        elif part == OF_SYSTEM:
+            self.answer |= _given(name, value)
+        elif name in _LABELS:
+            self.case[name] = str(value) if name == "id" and isinstance(value, int) else value
+        elif name == "metadata" and isinstance(value, dict):
+            self._metadata |= value
+        else:
+            self._metadata[name] = value
+
+    def _name(self, name: str, keys: Mapping[str, Json]) -> None:
+        self.case |= keys
+        self._names |= dict.fromkeys(keys, name)
+
+    def as_written(self, finding: Finding) -> Finding:
+        """A problem with the name that the row has for the key."""
+        first = finding.path[0] if finding.path else None
+        if first is None or first not in self._names:
+            return finding
+        return finding._replace(path=(self._names[str(first)], *finding.path[1:]))
+
+
+def _reference(value: Json) -> dict[str, Json]:
+    if isinstance(value, list):
+        return {"reference": value[0]} if len(value) == 1 else {"expected_answers": value}
+    return {"reference": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}
+
+
+def _given(name: str, value: Json) -> dict[str, Json]:
+    """What a system gave, as a key of an answers file."""
+    if name.lower() in _PASSAGES:
+        texts = value if isinstance(value, list) else [value]
+        return {"retrieved_chunks": [{"text": str(text), "rank": rank} for rank, text in enumerate(texts, start=1)]}
+    return {"answer": value}
+
+
+# ── promptfoo ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_CHECK = re.compile(r"(?P<type>(?:not-)?[a-z][a-z-]+)(?:\([\d.]+\))?:\s*(?P<value>.*)", re.DOTALL)
+_OF_ANSWER = ("equals", "similar", "factuality", "model-graded-factuality", "answer-correctness", "rouge-n", "bleu")
+_OF_FACTS = ("contains", "icontains", "contains-all", "icontains-all")
+
+
+def _flat(row: Mapping[str, Json]) -> tuple[dict[str, Json], list[dict[str, Json]]]:
+    """A test of promptfoo as a row: its variables beside the rest, its checks apart. Other rows stay as they are."""
+    variables, checks = row.get("vars"), row.get("assert")
+    flat = {name: value for name, value in row.items() if name not in ("vars", "assert")}
+    written = [flat.pop(name) for name in list(flat) if re.fullmatch(r"__expected\d*", name)]
+    for name in [name for name in flat if name.startswith("__")]:
+        flat[name.strip("_").removeprefix("metadata:")] = flat.pop(name)
+    if isinstance(variables, dict):
+        is_alone = len(variables) == 1 and not {*variables} & {"question", "query", *OTHER_NAMES}
+        flat |= {"question": next(iter(variables.values()))} if is_alone else variables
+    listed = [check for check in checks if isinstance(check, dict)] if isinstance(checks, list) else []
+    return flat, [*listed, *(_check(text) for text in written if isinstance(text, str))]
+
+
+def _check(text: str) -> dict[str, Json]:
+    """A check as a CSV cell of promptfoo spells it: `icontains: 30 days`; plain text must be the answer."""
+    spelled = _CHECK.fullmatch(text)
+    return {"type": spelled["type"], "value": spelled["value"]} if spelled else {"type": "equals", "value": text}
+
+
+def _take_checks(checks: Sequence[Mapping[str, Any]], case: dict[str, Json], metadata: dict[str, Json]) -> int:
+    """Checks as gold of the case; the number of those that have no counterpart, which go into the metadata."""
+    answers, facts = list(_values(checks, _OF_ANSWER)), list(_values(checks, _OF_FACTS))
+    unused = [dict(check) for check in checks if check.get("type") not in (*_OF_ANSWER, *_OF_FACTS)]
+    if answers:
+        case |= _reference(answers)
+    if facts:
+        case["expected_key_facts"] = facts
+    if unused:
+        metadata["assert"] = unused
+    return len(unused)
+
+
+def _values(checks: Iterable[Mapping[str, Any]], types: Sequence[str]) -> Iterator[str]:
+    for check in checks:
+        value = check.get("value")
+        if check.get("type") not in types:
+            continue
+        if isinstance(value, str) and str(check["type"]).endswith("-all"):
+            value = value.split(",")
+        yield from (str(item).strip() for item in (value if isinstance(value, list) else [value]))

@@ -1,0 +1,61 @@
+"""`rageval cases convert`: test sets of other tools as a case file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import click
+
+from pytest_rageval.cases.other_tools import convert as converted
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_text
+from pytest_rageval.model import Json
+from pytest_rageval.text import counted
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path),
+              help="The case file to write (default: standard output).")  # fmt: skip
+@click.option("--answers", metavar="FILE", type=click.Path(path_type=Path),
+              help="Write what a system gave, too: a file for --rageval-target answers:FILE.")  # fmt: skip
+def convert(file: Path, output: Path | None, answers: Path | None) -> None:
+    """Convert FILE, a test set of Ragas, DeepEval or promptfoo (JSON, JSONL or CSV), to a case file.
+
+    Questions, references, contexts and labels take the names that they have here; what else there is goes into
+    `metadata`. Exit code 2 where the file cannot be read; nothing is written then.
+    """
+    for path in (output, answers):
+        if path is not None and path.suffix != ".jsonl":
+            raise SettingsError(f"{path}: what is written is JSON lines; choose a name that ends with .jsonl")
+    result = converted(file, file.as_posix())
+    if output is None:
+        click.echo(_lines(result.cases), nl=False)
+    else:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_text(output, _lines(result.cases))
+        click.echo(f"{output}: {counted(len(result.cases), 'case')}")
+    if result.answers and answers is not None:
+        answers.parent.mkdir(parents=True, exist_ok=True)
+        write_text(answers, _lines(result.answers))
+        click.echo(
+            f"{answers}: {counted(len(result.answers), 'answer')}; score them with --rageval-target answers:{answers}",
+            err=True,
+        )
+    elif result.answers:
+        click.echo(
+            f"{counted(len(result.answers), 'answer')} of a system left out; --answers FILE keeps them", err=True
+        )
+    if result.repeated:
+        click.echo(
+            f"{counted(result.repeated, 'row')} left out that repeat{'s' * (result.repeated == 1)} an earlier one",
+            err=True,
+        )
+    if result.unused:
+        click.echo(f"{counted(result.unused, 'check')} without a counterpart here: kept in metadata.assert", err=True)
+
+
+def _lines(records: Iterable[Mapping[str, Json]]) -> str:
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)

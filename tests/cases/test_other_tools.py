@@ -1,0 +1,172 @@
+"""Test sets of other tools: what their names are here is said, and `rageval cases convert` reads their files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from project import Project, lines_with
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.cli.cases.cases import cases
+from pytest_rageval.model import EvalCase
+
+QUESTION = "it is 'question' here; `rageval cases convert` reads such files"
+ANSWER = "it is 'gold.answer' here; `rageval cases convert` reads such files"
+CONTEXTS = "it is 'contexts' here; `rageval cases convert` reads such files"
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        *((name, QUESTION) for name in ("input", "user_input", "prompt")),
+        *((name, ANSWER) for name in ("ground_truth", "expected_output", "expected", "Ground_Truth")),
+        *((name, CONTEXTS) for name in ("reference_contexts", "context")),
+        *((name, "apart from the cases") for name in ("retrieval_context", "actual_output", "response")),
+    ],
+)
+def test_a_key_of_another_tool_is_said_to_be_what_it_is_here(project: Project, name: str, remedy: str):
+    project.cases([{"id": "q1", "question": "Why?", name: "Because."}])
+    result = project.run()
+    said = lines_with(result, f"{name} is not a known key")
+    assert len(said) == 1
+    assert remedy in said[0]
+    assert not lines_with(result, "metadata")
+
+
+def test_a_question_under_another_name_is_not_missing_too(project: Project):
+    project.cases([{"id": "q1", "user_input": "Why?", "reference": "Because."}])
+    result = project.run()
+    assert lines_with(result, QUESTION)
+    assert not lines_with(result, "question is missing")
+
+
+def test_the_columns_of_another_tool_are_named_alike(project: Project):
+    project.write("evalcases/a.csv", "user_input,answer,ground_truth\nWhy?,Because.,Because.\n")
+    result = project.run()
+    assert lines_with(result, f"'user_input' is not a known column; {QUESTION}")
+    for name in ("answer", "ground_truth"):
+        assert lines_with(result, f"'{name}' is not a known column; it is 'reference' here")
+    assert not lines_with(result, "has no column")
+
+
+RAGAS_CSV = """\
+user_input,reference_contexts,reference,synthesizer_name,response,retrieved_contexts
+When does water boil?,"['At 100 degrees.', ""It's hot.""]",At 100.,single_hop,100.,"[""It boils at 100.""]"
+Who won?,,Nobody.,,,
+"""
+OLD_RAGAS = {
+    "question": {"0": "When?", "1": "Who?"},
+    "answer": {"0": "At 3.", "1": "Me."},
+    "contexts": {"0": ["It is 3."], "1": ["You."]},
+    "ground_truth": {"0": "3", "1": "You."},
+}
+DEEPEVAL = [
+    {"input": "When?", "expected_output": "At 3.", "context": ["It is 3."], "actual_output": "3", "comments": None,
+     "retrieval_context": ["It is 3."], "source_file": "clock.md"},
+]  # fmt: skip
+PROMPTFOO = {
+    "tests": [
+        {"vars": {"q": "When?"}, "assert": [{"type": "icontains", "value": "3"}, {"type": "llm-rubric", "value": "x"}]},
+        {"vars": {"prompt": "Who?", "domain": "sport"}, "assert": [{"type": "equals", "value": "You."}]},
+    ]
+}
+PROMPTFOO_CSV = "question,__expected\nWhen?,icontains: 3\nWho?,You.\n"
+
+
+def convert(folder: Path, name: str, content: object) -> Result:
+    file = folder / name
+    file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    arguments = ["convert", str(file), "-o", str(folder / "cases.jsonl"), "--answers", str(folder / "answers.jsonl")]
+    return CliRunner().invoke(cases, arguments, catch_exceptions=False)
+
+
+def converted(folder: Path, name: str, content: object) -> list[EvalCase]:
+    assert convert(folder, name, content).exit_code == 0
+    file = load_file(folder / "cases.jsonl", folder)
+    assert not file.problems
+    return list(file.cases)
+
+
+def given(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_ragas_as_csv(tmp_path: Path):
+    boil, won = converted(tmp_path, "ragas.csv", RAGAS_CSV)
+    assert (boil.question, boil.gold.answers) == ("When does water boil?", ("At 100.",))
+    assert boil.contexts == ("At 100 degrees.", "It's hot.")
+    assert boil.metadata == {"synthesizer_name": "single_hop"}
+    assert won.contexts is None
+    assert given(tmp_path) == [
+        {"id": boil.id, "answer": "100.", "retrieved_chunks": [{"text": "It boils at 100.", "rank": 1}]}
+    ]
+
+
+def test_ragas_as_it_was_in_columns(tmp_path: Path):
+    when, who = converted(tmp_path, "ragas.json", OLD_RAGAS)
+    assert (when.gold.answers, who.gold.answers) == (("3",), ("You.",))
+    assert when.contexts is None
+    assert [answer["answer"] for answer in given(tmp_path)] == ["At 3.", "Me."]
+
+
+@pytest.mark.parametrize("content", [DEEPEVAL, {"goldens": DEEPEVAL}])
+def test_deepeval(tmp_path: Path, content: object):
+    (when,) = converted(tmp_path, "goldens.json", content)
+    assert (when.question, when.gold.answers, when.contexts) == ("When?", ("At 3.",), ("It is 3.",))
+    assert when.metadata == {"source_file": "clock.md"}
+    assert given(tmp_path)[0]["answer"] == "3"
+
+
+def test_promptfoo(tmp_path: Path):
+    when, who = converted(tmp_path, "tests.json", PROMPTFOO)
+    assert (when.question, when.gold.key_facts, when.gold.answers) == ("When?", ("3",), None)
+    assert when.metadata == {"assert": [{"type": "llm-rubric", "value": "x"}]}
+    assert (who.question, who.gold.answers, who.domain) == ("Who?", ("You.",), "sport")
+
+
+def test_promptfoo_as_csv(tmp_path: Path):
+    when, who = converted(tmp_path, "tests.csv", PROMPTFOO_CSV)
+    assert (when.gold.key_facts, who.gold.answers) == (("3",), ("You.",))
+
+
+def test_what_was_converted_runs_with_its_answers(project: Project):
+    convert(project.path, "ragas.json", OLD_RAGAS)
+    project.cases([], "evalcases/a.jsonl")
+    (project.path / "cases.jsonl").replace(project.path / "evalcases/a.jsonl")
+    project.run("--rageval-target", "answers:answers.jsonl")
+    assert set(project.outcomes().values()) <= {"passed", "failed"}
+    assert len(project.outcomes()) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.json", [{"input": ["Why?"]}, 3], "a.json: row 1: input is a list, expected a string"),
+        ("a.json", [{"input": "Why?"}, 3], "a.json: row 2: is 3 (a number), expected an object"),
+        ("a.json", "{", "a.json:1:2: not valid JSON"),
+        ("a.json", "[]", "a.json: holds no case"),
+        ("a.jsonl", '{"expected": "x"}', "a.jsonl:1:1: question is missing"),
+        ("a.csv", "input\na,b\n", "a.csv:2:1: the row has more cells than the header"),
+        ("a.yaml", "x: 1", "a.yaml: is YAML; save it as JSON"),
+        ("a.json", [{"id": "q", "input": "a"}, {"id": "q", "input": "b"}], "row 2: id already used"),
+    ],
+)
+def test_what_cannot_be_converted_is_said_and_nothing_is_written(
+    project: Project, name: str, content: object, problem: str
+):
+    project.write(name, content if isinstance(content, str) else json.dumps(content))
+    result = project.rageval("cases", "convert", name, "-o", "evalcases/new.jsonl")
+    assert result.ret == 2
+    assert lines_with(result, problem)
+    assert not (project.path / "evalcases/new.jsonl").exists()
+
+
+def test_a_row_that_repeats_another_is_left_out_and_counted(project: Project):
+    project.write("a.csv", "input,expected_output\nWhy?,So.\nWhy?,So.\n")
+    result = project.rageval("cases", "convert", "a.csv")
+    assert result.ret == 0
+    assert len(result.outlines) == 1
+    assert lines_with(result, "1 row left out that repeats an earlier one")
