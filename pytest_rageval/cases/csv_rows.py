@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.cases.other_names import OTHER_NAMES, column_hint
 from pytest_rageval.io.lines import Line
-from pytest_rageval.io.messages import Path, Report, quoted
+from pytest_rageval.io.messages import Path, Report, shown_value
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import Json
@@ -163,9 +163,9 @@ def _is_header(
             meaning = column_hint(name)
             close = None if meaning else suggestion(name, columns, cutoff=KEY_CUTOFF)
             remedy = f"did you mean {close!r}?" if close else meaning or "the first row must name the columns"
-            report.add_unread(line, 1, f"{quoted(name)} is not a known column; {remedy}")
+            report.add_unread(line, 1, f"{shown_value(name)} is not a known column; {remedy}")
         elif name in names[:position]:
-            report.add_unread(line, 1, f"column {quoted(name)} stands twice in the header")
+            report.add_unread(line, 1, f"column {shown_value(name)} stands twice in the header")
     meant = {*names, *(suggestion(name, columns, cutoff=KEY_CUTOFF) for name in names[:200])}
     meant |= {OTHER_NAMES.get(name.lower()) for name in names}
     for choices in needed:
@@ -205,7 +205,7 @@ def _flag(cell: str) -> tuple[str, Json]:
     word = cell.strip().lower()
     if word in ("true", "false"):
         return "", word == "true"
-    return f"is {quoted(cell)}, expected true or false", None
+    return f"is {shown_value(cell)}, expected true or false", None
 
 
 def _json(cell: str) -> tuple[str, Json]:
@@ -220,7 +220,7 @@ def _json(cell: str) -> tuple[str, Json]:
             return f"is not strict JSON: {message} (at character {offset + 1} of the cell)", None
         line, column = error.place(offset)
         place = f"line {line}, column {column} of the cell"
-        return f"is {quoted(cell, 40)}, expected JSON: {message} at {place}", None
+        return f"is {shown_value(cell, 40)}, expected JSON: {message} at {place}", None
 
 
 def cell_column(text: str, position: int) -> int:

@@ -7,14 +7,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from pytest_rageval.config.files import DEFAULT_CASES, read_table
 from pytest_rageval.config.options import OPTIONS, Option
 from pytest_rageval.config.tables import (
-    TABLES,
     Abstention,
     Frozen,
     Gates,
@@ -26,6 +25,8 @@ from pytest_rageval.config.tables import (
     Weight,
 )
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.expected import Expects
+from pytest_rageval.io.flaws import Flaw, flaws_of
 from pytest_rageval.io.masking import (
     SENT_FROM_ENVIRONMENT,
     public_target,
@@ -34,6 +35,7 @@ from pytest_rageval.io.masking import (
     secrets_of_params,
     secrets_of_target,
 )
+from pytest_rageval.io.messages import found, kind_in_words, shown_value, spelled
 from pytest_rageval.io.suggestions import did_you_mean
 
 RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's", "vaults": "it is the case's",
@@ -45,10 +47,13 @@ REFERENCES = ("latest", "baseline")
 ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
 
 
+_REGRESSION = 'a table such as { metric = "mrr", max_drop = 0.05 }'
+
+
 class Settings(Frozen):
     """Everything a run is told. Field names are the keys of `[tool.rageval]`; see docs/configuration.md."""
 
-    target: str | None = None
+    target: Annotated[str, Expects('a target, as in "http://localhost:8080"')] | None = None
     mapping: TargetMapping | None = None
     """Of the table's `target`; None where the target is no URL."""
     judge: str = "lexical"
@@ -68,7 +73,7 @@ class Settings(Frozen):
     rubrics: str | None = None
     """Folder of rubric files of the project's own, relative to the root directory."""
     reports: str = "reports"
-    cases: tuple[str, ...] = DEFAULT_CASES
+    cases: Annotated[tuple[str, ...], Expects('a list of globs, as in ["evalcases/**/*.jsonl"]')] = DEFAULT_CASES
     k: int = Field(5, ge=1, le=10_000)
     folder_mode: Literal["off", "on", "on_with_fallback"] | None = None
     rerank_vector_weight: Weight | None = None
@@ -84,15 +89,19 @@ class Settings(Frozen):
     known_failures: Literal["fail", "ratchet", "report"] = "fail"
     gold_by: Literal["anchors", "ids"] = "anchors"
     save_traces: bool = True
-    enabled: tuple[str, ...] | None = None
-    ontology: OneOrMore | None = None
+    enabled: Annotated[tuple[str, ...], Expects('a list of metrics and layers, as in ["retrieval", "mrr"]')] | None = (
+        None
+    )
+    ontology: Annotated[OneOrMore, Expects("a path or a list of paths")] | None = None
     """One TOML or JSON file, or the `.ttl` files of RDF with SHACL shapes, relative to the root directory."""
     metric_options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     gates: Gates = Gates()
     gate: tuple[str, ...] = ()
     """Gates of the command line: they replace the table's gates of the same metric."""
     abstention: Abstention = Abstention()
-    regression: tuple[Regression | str, ...] = ()
+    regression: Annotated[
+        tuple[Annotated[Regression | str, Expects(_REGRESSION)], ...], Expects(f"a list, each of them {_REGRESSION}")
+    ] = ()
     tolerated: tuple[str, ...] = ()
     """Regression gates of the command line: they replace those of the same metric."""
     weights: Mapping[str, Weight] = Field(default_factory=dict)
@@ -189,7 +198,8 @@ def load_settings(
     try:
         settings = Settings.model_validate(values)
     except ValidationError as invalid:
-        problems += [_said(error, place, by_field, options or {}) for error in invalid.errors() if not _is_echo(error)]
+        flaws = flaws_of(invalid, values, Settings, _shown)
+        problems += [_said(flaw, place, by_field, options or {}) for flaw in flaws]
         raise SettingsError(*problems) from None
     problems += list(_contradictions(settings, place))
     problems += list(_meaningless_variables(settings, os.environ if environment is None else environment))
@@ -213,7 +223,7 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
             problems.append(f"{place}: {key} is not a known key{_nearest(key, known)}")
         elif key == "metrics":
             if not isinstance(value, dict):
-                problems.append(f"{place}: metrics is {_short(value)}, expected a table, as in [tool.rageval.metrics]")
+                problems.append(f"{place}: metrics is {found(value)}, expected a table, as in [tool.rageval.metrics]")
                 continue
             enabled = value.get("enabled")
             told["enabled"] = tuple(enabled) if isinstance(enabled, list) else enabled
@@ -234,7 +244,7 @@ def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> 
     ]
     url = table.get("url")
     if url is not None and not (isinstance(url, str) and _is_url(url)):
-        problems.append(f"{place}: target.url is {_short(url)}, expected a URL, as in 'http://localhost:8080'")
+        problems.append(f"{place}: target.url is {found(_public(url))}, expected a URL, as in 'http://localhost:8080'")
         return {}
     return {field: table[key] for key, field in fields.items() if key in table}
 
@@ -284,7 +294,7 @@ def _contradictions(settings: Settings, place: str) -> Iterator[str]:
         if name in RESERVED_PARAMS:
             yield f"{place}: params.{name} cannot be set: {RESERVED_PARAMS[name]}"
     if settings.mapping is not None and settings.mapping.path[:1] not in ("", "/"):
-        yield f"{place}: target.mapping.path is {_short(settings.mapping.path)}, expected one that begins with '/'"
+        yield f"{place}: target.mapping.path is {shown_value(settings.mapping.path)}, expected one that begins with '/'"
     if settings.mapping is not None and re.search(r"[?#\s]", settings.mapping.path):
         yield f"{place}: target.mapping.path is a path alone; write a query into target.url, where it is kept"
     if settings.shard is not None and not _is_shard(settings.shard):
@@ -323,32 +333,38 @@ def _is_shard(written: str) -> bool:
     return parts is not None and 1 <= int(parts[1]) <= int(parts[2])
 
 
-def _is_echo(error: Any) -> bool:
-    """A table that is no string either: what is wrong with it as a table is said already."""
-    return error["loc"][-1] == "str" and isinstance(error["input"], dict)
+def _said(flaw: Flaw, place: str, by_field: Mapping[str, Option], options: Mapping[str, Any]) -> str:
+    """One problem of the settings, in words of TOML: place, name, value, remedy."""
+    field = str(flaw.path[0])
+    as_option = options.get(field) is not None
+    written = spelled((*_WRITTEN.get(field, (field,)), *flaw.path[1:]))
+    name = f"--rageval-{by_field[field].name}" if as_option else f"{place}: {written}"
+    if flaw.is_unknown:
+        return f"{name} is not a known key{_nearest(str(flaw.path[-1]), flaw.known)}"
+    return f"{name} is missing" if flaw.is_missing else f"{name} {_in_toml(flaw.message)}"
 
 
-def _said(error: Any, place: str, by_field: Mapping[str, Option], options: Mapping[str, Any]) -> str:
-    """One problem of pydantic's, in our words: place, name, value, remedy."""
-    field, *rest = error["loc"]
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest if step != "Regression")
-    as_option = options.get(str(field)) is not None
-    written = f"target.{field}" if field == "mapping" else field
-    name = f"--rageval-{by_field[str(field)].name}" if as_option else f"{place}: {written}{path}"
-    if error["type"] == "extra_forbidden":
-        keys = list(TABLES[field].model_fields)
-        return f"{name} is not a known key{_nearest(str(rest[-1] if rest else field), keys)}"
-    if error["type"] == "missing":
-        return f"{name} is missing"
-    may_hold_a_key = (field == "headers" or "headers" in rest) and isinstance(error["input"], str | list | tuple | dict)
-    written_value = type(error["input"]).__name__ if may_hold_a_key else _short(error["input"])
-    message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"{name} is {written_value}, expected {message}"
+_WRITTEN = {"mapping": ("target", "mapping"), "enabled": ("metrics", "enabled"), "metric_options": ("metrics",)}
+"""Fields of Settings that stand elsewhere in the table."""
 
 
-def _short(value: Any) -> str:
-    text = repr(public_target(value) if isinstance(value, str) else value)
-    return text if len(text) <= 80 else text[:77] + "..."
+def _in_toml(message: str) -> str:
+    """A message in which objects are tables. What was written stands before `expected`, and stays as it is."""
+    before, expected, after = message.rpartition(", expected ")
+    after = re.sub(r"^\{(.*)\}$", r"a table with \1", after).replace("an object", "a table")
+    return f"{before.replace('is an object', 'is a table')}{expected}{after}"
+
+
+def _shown(path: tuple[str | int, ...], value: Any) -> str:
+    """A value as a message shows it; of headers only its kind: it may be a key."""
+    if path[0] == "headers" or "headers" in path:
+        return kind_in_words(value)
+    return found(_public(value))
+
+
+def _public(value: Any) -> Any:
+    """The value, a URL in it without its password."""
+    return public_target(value) if isinstance(value, str) else value
 
 
 def _nearest(key: str, names: Sequence[str]) -> str:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from pytest_rageval.io.expected import Expects
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _ONE_OR_MORE = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
@@ -22,8 +24,8 @@ class Frozen(BaseModel):
 class Gates(Frozen):
     """Gate expressions by where they apply."""
 
-    case: tuple[str, ...] = ()
-    run: tuple[str, ...] = ()
+    case: Annotated[tuple[str, ...], Expects('a list of gates, as in ["token_f1 >= 0.5"]')] = ()
+    run: Annotated[tuple[str, ...], Expects('a list of gates, as in ["recall_any@5 >= 0.85"]')] = ()
 
 
 class Regression(Frozen):
@@ -37,12 +39,12 @@ class Regression(Frozen):
 
 def _phrase(written: str) -> str:
     if sum(map(str.isalnum, written)) < 2:
-        raise ValueError('a phrase of two letters or more, as in "I am only trained on"')
+        raise ValueError(f'is {written!r}, expected a phrase of two letters or more, as in "I am only trained on"')
     return written
 
 
 Phrase = Annotated[str, AfterValidator(_phrase)]
-Phrases = Annotated[tuple[Phrase, ...], _ONE_OR_MORE]
+Phrases = Annotated[tuple[Phrase, ...], _ONE_OR_MORE, Expects("a phrase or a list of phrases")]
 
 
 class Abstention(Frozen):

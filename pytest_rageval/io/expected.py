@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import (
     Annotated,
@@ -38,7 +38,8 @@ class Expects(NamedTuple):
 def expects(of: Any) -> Expects:
     """What a type says of itself, the outermost first."""
     while get_origin(of) in (Annotated, Required, NotRequired):
-        mark = next((each for each in reversed(getattr(of, "__metadata__", ())) if isinstance(each, Expects)), None)
+        marks = [each for mark in getattr(of, "__metadata__", ()) for each in (mark, *getattr(mark, "metadata", ()))]
+        mark = next((each for each in reversed(marks) if isinstance(each, Expects)), None)
         if mark is not None:
             return mark
         of = get_args(of)[0]
@@ -53,14 +54,19 @@ def type_in_words(of: Any) -> str:
     alternatives = _alternatives(of)
     if len(alternatives) > 1:
         return " or ".join(map(type_in_words, alternatives))
-    of = _bare(alternatives[0]) if alternatives else of
+    limits, length = _limits_in_words(of, alternatives[0]), _length(of, alternatives[0])
+    of = _bare(alternatives[0])
     if choices(of):
         return f"one of {', '.join(map(str, choices(of)))}"
     if items := _items(of):
-        return f"a list of {_plural(type_in_words(items))}" if items is not Any else "a list"
+        return (f"a list of {_plural(type_in_words(items))}" if items is not Any else "a list") + length
+    if get_origin(of) in (dict, Mapping) and (word := type_in_words(get_args(of)[1])) in _PLAIN - {"an object"}:
+        return f"an object of {_plural(word)}"
     keys = known_keys(of)
     is_listed = 0 < len(keys) <= _MOST_KEYS and EXTRA not in keys
-    return f"{{{', '.join(keys)}}}" if is_listed else _WORDS.get(get_origin(of) or of, "an object")
+    if is_listed:
+        return f"{{{', '.join(keys)}}}"
+    return f"{_WORDS.get(get_origin(of) or of, 'an object')} {limits}".rstrip()
 
 
 def inner_type(of: Any, step: str | int) -> Any:
@@ -88,12 +94,56 @@ def choices(of: Any) -> tuple[Any, ...]:
 
 # ── of types ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+
+def _limits_in_words(*types: Any) -> str:
+    """Limits that annotations set: `from 0 to 4`, `of 1 or more`, `above 0`, `of 1 to 200 characters`."""
+    limits = {name: value for of in types for name, value in _limits(of)}
+    if (shortest := limits.get("min_length")) is not None:
+        longest = limits.get("max_length")
+        return (
+            f"of {shortest:,} characters or more" if longest is None else f"of {shortest:,} to {longest:,} characters"
+        )
+    least, above, most = limits.get("ge"), limits.get("gt"), limits.get("le")
+    if least is not None and most is not None:
+        return f"from {_number(least)} to {_number(most)}"
+    upper = "" if most is None else f"up to {_number(most)}"
+    lower = "" if above is None else f"above {_number(above)}"
+    return f"of {_number(least)} or more" if least is not None else ", ".join(filter(None, (lower, upper)))
+
+
+def _length(*types: Any) -> str:
+    """Limits of the length of a list: `, 1 to 8 of them`."""
+    limits = {name: value for of in types for name, value in _limits(of)}
+    shortest, longest = limits.get("min_length"), limits.get("max_length")
+    if shortest is None:
+        return "" if longest is None else f", at most {longest:,}"
+    return f", at least {shortest:,}" if longest is None else f", {shortest:,} to {longest:,} of them"
+
+
+_LIMITS = ("ge", "gt", "le", "min_length", "max_length")
+
+
+def _limits(of: Any) -> Iterator[tuple[str, Any]]:
+    """Limits that stand in `Annotated`, as pydantic's Field or as marks of their own."""
+    while get_origin(of) in (Annotated, Required, NotRequired):
+        for mark in of.__metadata__ if get_origin(of) is Annotated else ():
+            for limit in getattr(mark, "metadata", None) or (mark,):
+                yield from ((name, value) for name in _LIMITS if (value := getattr(limit, name, None)) is not None)
+        of = get_args(of)[0]
+
+
+def _number(limit: float) -> str:
+    return f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
+
+
 _WORDS = {str: "a string", bool: "true or false", int: "a whole number", float: "a number"}
 
 
+_PLAIN = frozenset({"a string", "a number", "a whole number", "an object"})
+
+
 def _plural(word: str) -> str:
-    is_plain = word in ("a string", "a number", "a whole number", "an object")
-    return f"{word.removeprefix('an ').removeprefix('a ')}s" if is_plain else word
+    return f"{word.removeprefix('an ').removeprefix('a ')}s" if word in _PLAIN else word
 
 
 def _bare(of: Any) -> Any:
@@ -122,6 +172,8 @@ def _hints(of: type) -> Mapping[str, Any]:
 
 
 def _fields(of: Any) -> Mapping[str, Any]:
+    if isinstance(of, type) and (members := getattr(of, "model_fields", None)):  # of pydantic's own objects
+        return {name: Annotated[(member.annotation, member)] for name, member in members.items()}
     is_object = isinstance(of, type) and any(hasattr(of, mark) for mark in _MARKS_OF_OBJECTS)
     return _hints(of) if is_object else {}
 

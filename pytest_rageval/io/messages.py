@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import reprlib
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
+from pytest_rageval.text import printable
 
 Path = tuple[str | int, ...]
 """The way from the top of a record to a value in it: keys and 0-based positions."""
@@ -110,7 +113,7 @@ class Report:
         if len(self._kept) >= MOST_OF_A_FILE:
             self._more += 1
             return
-        whose = f"case {quoted(case)}: " if case is not None else ""
+        whose = f"case {shown_value(case)}: " if case is not None else ""
         self._kept.append(f"{shown(self.file)}:{line}:{column}: {whose}{message}")
 
     def add_unread(self, line: int, column: int, message: str) -> None:
@@ -133,21 +136,58 @@ class Report:
             self.add(line, 1, f"{findings.more:,} more problems in this record, not listed", case)
 
 
-def found(value: Any) -> str:
-    """A value as a message quotes it: bounded, on one line, with its kind."""
+def shown_value(value: object, most: int = 80, *, is_quoted: bool = True) -> str:
+    """Any value as messages and tables show it: on one line, escaped, cut after `most` characters however large it is.
+
+    Strings stand in quotes, unless they are cells of a table; else as JSON writes it, and as Python does what JSON
+    cannot hold.
+    """
     if isinstance(value, str):
-        return f"{quoted(value)} (a string)"
+        text = repr(value[:most]) if is_quoted else " ".join(value[:most].split()) or "''"
+        return printable(text) + ("…" if len(value) > most else "")
+    try:
+        text = printable(_SHORT.repr(value))
+    except ValueError:  # Python refuses to write out numbers of more than 4,300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+class _Short(reprlib.Repr):
+    """Values of bounded depth and breadth, in the words of JSON."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxdict = 100
+        self.maxstring = self.maxother = self.maxlong = 200
+
+    def repr_bool(self, value: bool, _level: int) -> str:
+        return "true" if value else "false"
+
+    def repr_NoneType(self, _value: None, _level: int) -> str:  # noqa: N802 because reprlib looks for the type's name
+        return "null"
+
+    def repr_str(self, text: str, _level: int) -> str:
+        return json.dumps(text[: self.maxstring], ensure_ascii=False)
+
+
+_SHORT = _Short()
+
+
+def found(value: Any) -> str:
+    """A value as a message quotes it, with its kind; of a list or an object the kind alone."""
     if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    if isinstance(value, (int, float)):
-        digits = repr(value)
-        return f"{digits if len(digits) <= 40 else digits[:40] + '…'} (a number)"
+        return shown_value(value)
+    kind = kind_in_words(value)
+    return f"{shown_value(value)} ({kind})" if isinstance(value, (str, int, float)) else kind
+
+
+def kind_in_words(value: Any) -> str:
+    """What kind of JSON a value is."""
+    if isinstance(value, bool) or value is None:
+        return "null" if value is None else "true or false"
+    if isinstance(value, (str, int, float)):
+        return "a string" if isinstance(value, str) else "a number"
     return "a list" if isinstance(value, (list, tuple)) else "an object"
-
-
-def quoted(text: str, most: int = 80) -> str:
-    """In quotes, what does not print escaped, cut after `most` characters."""
-    return repr(text) if len(text) <= most else repr(text[:most]) + "…"
 
 
 def shown(text: str) -> str:
@@ -164,5 +204,5 @@ def spelled(path: Path) -> str:
         elif step.isidentifier() and len(step) <= 80:
             text += f".{step}" if text else step
         else:
-            text += f"[{quoted(step)}]" if text else quoted(step)
+            text += f"[{shown_value(step)}]" if text else shown_value(step)
     return text

@@ -17,19 +17,18 @@ else's system that is no mistake.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, SchemaValidator
 from pydantic_core.core_schema import no_info_before_validator_function
 
-from pytest_rageval.io.expected import EXTRA, Expects, choices, expects, inner_type, known_keys, type_in_words
-from pytest_rageval.io.messages import MOST_OF_A_RECORD, Findings, Path, Unsound, found
-from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
+from pytest_rageval.io.expected import EXTRA, Expects
+from pytest_rageval.io.flaws import flaws_of
+from pytest_rageval.io.messages import Findings, Unsound
 from pytest_rageval.model import NOTHING, Json
 
 T = TypeVar("T")
@@ -123,12 +122,7 @@ class RecordReader(Generic[T]):
         return self._in_our_words(error, value)
 
     def _in_our_words(self, error: ValidationError, value: Json) -> Findings:
-        flaws = [_flaw(details, value, self._of) for details in error.errors(include_url=False, include_input=False)]
-        flaws = sorted(_without_branches(flaws), key=_Order(value))
-        unknown = [flaw for flaw in flaws if flaw.is_unknown][:MOST_OF_A_RECORD]
-        mistyped = {
-            (*flaw.path[:-1], suggestion(str(flaw.path[-1]), flaw.known, cutoff=KEY_CUTOFF)) for flaw in unknown
-        }
+        flaws = flaws_of(error, value, self._of)
         findings = Findings()
         for flaw in flaws:
             if flaw.is_unknown:
@@ -138,7 +132,7 @@ class RecordReader(Generic[T]):
                 findings.unknown(flaw.path, keys, remedy)
             elif not flaw.is_missing:
                 findings.add(flaw.path, flaw.message)
-            elif flaw.path not in mistyped:
+            else:
                 last = flaw.path[-1]
                 findings.add(flaw.path[:-1], f"has no {last}" if isinstance(last, str) else "is too short")
         return findings
@@ -149,78 +143,6 @@ def schemas_of(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Json]], di
     adapters = [(name, "validation", TypeAdapter(of)) for name, of in types.items()]
     schemas, root = TypeAdapter.json_schemas(cast("Any", adapters))
     return {name: schema for (name, _), schema in schemas.items()}, root.get("$defs", {})
-
-
-# ── what pydantic says, in our words ──────────────────────────────────────────────────────────────────────────────────
-
-
-class _Flaw(NamedTuple):
-    path: Path
-    message: str = ""
-    known: Sequence[str] = ()
-    is_unknown: bool = False
-    is_missing: bool = False
-    is_branch: bool = False
-    """One of several types that the value might have had."""
-
-
-_UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
-_MISSING = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
-
-
-def _flaw(details: Mapping[str, Any], record: Json, of: Any) -> _Flaw:
-    kind, steps = details["type"], details["loc"]
-    if kind in _UNKNOWN or kind in _MISSING:
-        parent = _follow(steps[:-1], record, of)
-        path = (*parent.path, steps[-1])
-        if kind in _UNKNOWN:
-            return _Flaw(path, known=known_keys(parent.of), is_unknown=True, is_branch=parent.is_branch)
-        return _Flaw(path, is_missing=True, is_branch=parent.is_branch)
-    place = _follow(steps, record, of)
-    return _Flaw(place.path, _message(details, place.value, place.of), is_branch=place.is_branch)
-
-
-class _Place(NamedTuple):
-    path: Path
-    value: Json
-    of: Any
-    is_branch: bool
-
-
-def _follow(steps: Sequence[str | int], value: Json, of: Any) -> _Place:
-    """The place that pydantic's steps lead to; those that name a type of several lead nowhere in the record."""
-    path: list[str | int] = []
-    is_branch = False
-    for step in steps:
-        is_key = isinstance(value, Mapping) and step in value
-        is_position = isinstance(value, Sequence) and isinstance(step, int) and step < len(value)
-        if is_key or is_position:
-            path.append(step)
-            value, of = value[step], inner_type(of, step)
-        else:
-            is_branch = True
-    return _Place(tuple(path), value, of, is_branch)
-
-
-def _message(details: Mapping[str, Any], value: Json, of: Any) -> str:
-    kind, text = details["type"], details["msg"]
-    if kind == "value_error":
-        return str(details["ctx"]["error"])
-    is_of_kind = not (kind.endswith(("_type", "_parsing", "_from_float")) or kind == "literal_error")
-    if is_of_kind and expects(of).broken:
-        return expects(of).broken
-    if is_of_kind and not expects(of).what:
-        return f"is {found(value)}, expected {text.removeprefix('Input should be ')}"
-    names = [choice for choice in choices(of) if isinstance(choice, str)]
-    close = suggestion(value, names, cutoff=KEY_CUTOFF) if isinstance(value, str) and names else None
-    return f"is {found(value)}, expected {type_in_words(of)}" + (f"; did you mean {close!r}?" if close else "")
-
-
-def _without_branches(flaws: Collection[_Flaw]) -> list[_Flaw]:
-    """Of a value that might have had several types, what is wrong with it inside one of them, else with it as such."""
-    kept: dict[tuple[Path, str], _Flaw] = {(flaw.path, flaw.message): flaw for flaw in flaws}
-    around = {flaw.path[:length] for flaw in flaws for length in range(len(flaw.path)) if flaw.is_branch}
-    return [flaw for flaw in kept.values() if not (flaw.is_branch and flaw.path in around)]
 
 
 _MOST_ERRORS = 1000
@@ -246,34 +168,6 @@ class _Beginning:
             if self._room <= 0:
                 break
         return kept
-
-
-class _Order:
-    """Where paths stand in one record; what is missing stands at the end of its object."""
-
-    def __init__(self, record: Json) -> None:
-        self._record = record
-        self._positions: dict[Path, Mapping[str | int, int]] = {}
-
-    def __call__(self, flaw: _Flaw) -> list[float]:
-        record, order = self._record, list[float]()
-        for depth, step in enumerate(flaw.path):
-            is_object = isinstance(record, Mapping)
-            if flaw.is_missing and depth == len(flaw.path) - 1:
-                order.append(math.inf)
-            elif is_object:
-                above = flaw.path[:depth]
-                if above not in self._positions:
-                    self._positions[above] = {key: position for position, key in enumerate(record)}
-                order.append(self._positions[above][step])
-            else:
-                order.append(int(step))
-            if is_object:
-                record = record.get(step)
-            else:
-                position = int(step)
-                record = record[position] if isinstance(record, Sequence) and position < len(record) else None
-        return order
 
 
 # ── strictness ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import Json
-from pytest_rageval.text import printable
 
 REPEATED_SETTINGS = frozenset(
     {"k", "target", "judge", "folder_mode", "rerank_vector_weight", "rerank_lexical_weight", "params", "ontology",
@@ -21,6 +20,8 @@ _INDEX = ("observed.chunker", "observed.embedding", "observed.index")
 """What `index_build_version` is made of, beside what the system says of its coverage."""
 _HASH = re.compile(r"(content:)?([0-9a-f]{40}|[0-9a-f]{64})")
 NO_SETTING = "–"
+LONGEST_SETTING = 2000
+"""Characters; tables cut earlier, to their width."""
 
 
 class SettingChange(NamedTuple):
@@ -124,16 +125,12 @@ def _without_cut_off(value: Json, k: object) -> Json:
 
 
 def setting_text(value: Json) -> str:
-    """A setting or version as text on one line: a dash for none, of a hash its beginning, else as JSON writes it.
-
-    What does not print is escaped; how long it may be is for who shows it to say.
-    """
+    """A setting or version as a cell of a table: a dash for none, of a hash its beginning, else the value."""
     if value is None:
         return NO_SETTING
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if _HASH.fullmatch(text):
-        return text.removeprefix("content:")[:12]
-    return " ".join(printable(text).split()) or "''"
+    if isinstance(value, str) and _HASH.fullmatch(value):
+        return value.removeprefix("content:")[:12]
+    return shown_value(value, LONGEST_SETTING, is_quoted=False)
 
 
 def change_text(change: SettingChange) -> str:

@@ -15,8 +15,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pytest_rageval.cases import case_from_mapping
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
+from pytest_rageval.io.flaws import flaws_of
 from pytest_rageval.io.line_index import Key, Place, index, record_at
 from pytest_rageval.io.lock import is_locked
+from pytest_rageval.io.messages import shown_value, spelled
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry
@@ -289,7 +291,10 @@ class _Judge(_Lenient):
 
 
 def _date_and_time(written: str) -> str:
-    datetime.fromisoformat(written)
+    try:
+        datetime.fromisoformat(written)
+    except ValueError:
+        raise ValueError(f"is {shown_value(written)}, expected a date and time") from None
     return written
 
 
@@ -330,7 +335,7 @@ def _checked(content: Mapping[str, Any], path: Path, form: type[_Lenient]) -> Ma
     try:
         form.model_validate(content)
     except ValidationError as invalid:
-        first = invalid.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise SettingsError(f"{path} is not what a run writes: {place}: {first['msg']}") from None
+        flaw = flaws_of(invalid, content, form)[0]
+        problem = "is missing" if flaw.is_missing else flaw.message
+        raise SettingsError(f"{path} is not what a run writes: {spelled(flaw.path)} {problem}") from None
     return content

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import Line, read_lines
-from pytest_rageval.io.messages import Report, Unsound, bad, quoted
+from pytest_rageval.io.messages import Report, Unsound, bad, shown_value
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOTHING, Answer, Json
@@ -94,7 +94,7 @@ class _Reading:
         records = self._systems.setdefault(system, {})
         first = records.setdefault(record.id, record)
         if first is not record:
-            message = f"id {quoted(record.id)} already has an answer at line {first.line}"
+            message = f"id {shown_value(record.id)} already has an answer at line {first.line}"
             self._report.add(row.line, row.column_finder().column(("id",), False), message)
 
     def finished(self, system: str | None) -> AnswersFile:
@@ -109,7 +109,7 @@ class _Reading:
         listed = ", ".join(named)
         if system is not None and system not in named and self._systems:
             there = f"it has {listed}" if named else "its lines have no field 'system'"
-            report.add_whole(f"no system {quoted(system)}; {there}")
+            report.add_whole(f"no system {shown_value(system)}; {there}")
         if system is None and len(named) > 1:
             example = f"answers:{report.file}#{named[0]}"
             report.add_whole(f"holds several systems ({listed}); choose one, as in {example}")
@@ -179,9 +179,9 @@ def _cells(rows: Any, report: Report) -> Iterator[JsonRow]:
 
 def _header_problem(header: list[str]) -> str:
     if "id" not in header or not {"answer", "retrieved_chunks"} & set(header):
-        return f"the header is {quoted(','.join(header))}, expected at least id and answer (or retrieved_chunks)"
+        return f"the header is {shown_value(','.join(header))}, expected at least id and answer (or retrieved_chunks)"
     repeated = {name for name in header if header.count(name) > 1}
-    return f"the header names {quoted(min(repeated))} twice" if repeated else ""
+    return f"the header names {shown_value(min(repeated))} twice" if repeated else ""
 
 
 def _typed(cells: dict[str, str]) -> dict[str, Json]:
@@ -192,7 +192,7 @@ def _typed(cells: dict[str, str]) -> dict[str, Json]:
             continue
         if name == "abstained":
             if cell.strip().lower() not in _CLAIMS:
-                raise bad(f"abstained is {quoted(cell)}, expected true or false")
+                raise bad(f"abstained is {shown_value(cell)}, expected true or false")
             data[name] = _CLAIMS[cell.strip().lower()]
         elif name in _TEXT_CELLS or name not in RECORD_FIELDS | {"meta"}:
             data[name] = cell

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_rageval.errors import TargetError
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.answer_files import AnswerRecord, AnswersFile
-from pytest_rageval.targets.values import shown_value
 
 
 class AnswersTarget:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_rageval.errors import SettingsError, TargetError
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.foreign_code import call_foreign
 from pytest_rageval.targets.native_contract import (
@@ -15,7 +16,6 @@ from pytest_rageval.targets.native_contract import (
     answer_from_text,
     answer_to_response,
 )
-from pytest_rageval.targets.values import shown_value
 
 
 class CallableTarget:
@@ -61,7 +61,8 @@ def answer_of(result: Any, where: str) -> Answer:
         except (AttributeError, TypeError, ValueError) as error:
             raise TargetError("invalid_response", f"{where}: the Answer holds wrong types: {error}") from None
         return answer_from_response(response, where)
-    message = f"{where}: returned {type(result).__name__} {shown_value(result)}, expected str, dict or Answer"
+    written = "None" if result is None else f"{shown_value(result)} ({type(result).__name__})"
+    message = f"{where}: returned {written}, expected str, dict or Answer"
     raise TargetError("invalid_response", message)
 
 

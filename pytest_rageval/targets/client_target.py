@@ -6,11 +6,11 @@ import inspect
 from typing import Any
 
 from pytest_rageval.errors import SettingsError, TargetError
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.ask_body import ASK_PATH, ask_body
 from pytest_rageval.targets.foreign_code import call_foreign
 from pytest_rageval.targets.native_contract import answer_from_body
-from pytest_rageval.targets.values import shown_value
 
 
 class ClientTarget:

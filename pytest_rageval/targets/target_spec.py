@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception, import_object
 from pytest_rageval.io.masking import public_target
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.targets.target import Target
-from pytest_rageval.targets.values import shown_value
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping

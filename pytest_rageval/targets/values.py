@@ -1,15 +1,13 @@
-"""Free-form values that Python code hands over: made plain JSON, and quoted in messages."""
+"""Free-form values that Python code hands over, made plain JSON."""
 
 from __future__ import annotations
 
 import math
-import reprlib
 
 from pytest_rageval.io.json_limits import MAX_BITS, MAX_DEPTH
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
-
-_LONGEST = 80
 
 
 class Wrong(Exception):
@@ -27,20 +25,6 @@ class Wrong(Exception):
     def __str__(self) -> str:
         shown = "missing" if self.value is None else shown_value(self.value)
         return f"{printable(self.path[:200]) or 'the response'} is {shown}, expected {self.expected}"
-
-
-def shown_value(value: object) -> str:
-    """A value as a message quotes it: on one line, escaped, and short however large it is."""
-    try:
-        text = printable(_SHORT.repr(value[:_LONGEST] if isinstance(value, str) else value))
-    except ValueError:  # Python refuses to write out numbers of more than 4,300 digits
-        return "a number of thousands of digits"
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 2 * _LONGEST
-_SHORT.maxlevel = 3
 
 
 def free(data: dict[str, Json], depth: int = 0) -> dict[str, Json]:

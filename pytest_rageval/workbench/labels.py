@@ -16,7 +16,7 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import Expects, known_keys
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
-from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, quoted
+from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, shown_value
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json, Source
@@ -69,7 +69,7 @@ def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> 
         label = _label(row, path, scale, report)
         if label is not None and (earlier_label := labels.setdefault(label.id, label)) is not label:
             where = f"is labelled twice, first at line {earlier_label.source.line}; keep one label for each answer"
-            report.add(row.line, 1, f"{quoted(label.id)} {where}")
+            report.add(row.line, 1, f"{shown_value(label.id)} {where}")
     if not labels and not len(report):
         report.add_whole("holds no labels")
     if len(report):

@@ -59,4 +59,4 @@ def test_options_that_do_not_go_together_are_wrong_usage(arguments: list[str]):
 
 def test_wrong_numbers_are_said_in_a_line():
     (problem,) = problems(command("judge", "x", "--max-cost", "much"))
-    assert problem.startswith("--rageval-max-cost is 'much', expected ")
+    assert problem.startswith("--rageval-max-cost is 'much' (a string), expected ")

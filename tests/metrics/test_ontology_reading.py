@@ -45,15 +45,15 @@ def test_problems_of_shape_are_said_together():
     forbid = []
     """
     assert problems(text) == [
-        "classes.Brand.parent is not a known key; did you mean 'parents'?",
-        "classes.Thing is 'a class', expected a table",
-        "properties.makes.domain is ['Brand'], expected a valid string",
-        "properties.makes.min is -1, expected greater than or equal to 0",
-        "properties.makes.max is 0, expected greater than or equal to 1",
-        "properties.makes.symmetric is 'yes', expected a valid boolean",
-        "rules[0].name is missing; give it",
-        "rules[0].forbid is [], expected a list of at least 1",
         "clases is not a known key; did you mean 'classes'?",
+        "classes.Brand.parent is not a known key; did you mean 'parents'?",
+        "classes.Thing is 'a class' (a string), expected {parents, disjoint}",
+        "properties.makes.min is -1 (a number), expected a whole number of 0 or more",
+        "properties.makes.max is 0 (a number), expected a whole number of 1 or more",
+        "properties.makes.symmetric is 'yes' (a string), expected true or false",
+        "properties.makes.domain is a list, expected a string",
+        "rules[0].forbid is an empty list, expected a list of strings, 1 to 8 of them",
+        "rules[0].name is missing; give it",
     ]
 
 
@@ -113,12 +113,12 @@ def test_classes_that_nothing_can_be_in_are_said():
         ("o.toml", "", "declares neither classes nor properties; nothing could be checked"),
         ("o.toml", "classes = {", "not valid TOML: "),
         ("o.json", "{", "not valid JSON: "),
-        ("o.json", "[]", "the file is [], expected a table"),
+        ("o.json", "[]", "the file is a list, expected {classes, properties, rules}"),
         ("o.json", "[" * 100_000, "nested too deep"),
         ("o.toml", "a = " + "[" * 100_000, "nested too deep"),
         ("o.json", '{"classes": {"A": {}, "A": {}}}', "the key 'A' is there twice in one object; keep one of them"),
         ("o.json", '{"classes": {"\\ud800": {}}}', r" is '\ud800', expected a name of 1 to 200 printable characters"),
-        ("o.json", '{"classes": {" ": {}}}', "classes.  is ' ', expected a name of 1 to 200 printable characters"),
+        ("o.json", '{"classes": {" ": {}}}', "classes[' '] is ' ', expected a name of 1 to 200 printable characters"),
     ],
 )
 def test_a_text_that_is_no_ontology_is_said_in_one_line(place, text, said):

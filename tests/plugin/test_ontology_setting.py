@@ -97,8 +97,8 @@ def test_all_that_is_wrong_with_an_ontology_stops_the_run_with_other_problems(sh
     ("table", "more", "said"),
     [
         ('ontology = "none.toml"', "", "ontology: none.toml cannot be read: No such file or directory; mend the path"),
-        ("ontology = 3", "", "ontology is 3, expected a valid tuple"),
-        ('ontology = ["a.ttl", 3]', "", "ontology[1] is 3, expected a valid string"),
+        ("ontology = 3", "", "ontology is 3 (a number), expected a path or a list of paths"),
+        ('ontology = ["a.ttl", 3]', "", "ontology[1] is 3 (a number), expected a string"),
         (TOML, '[tool.rageval.metrics]\nconstraint_violation_rate = { ontology = "ontology.toml" }',
          "metrics.constraint_violation_rate.ontology is not an option of this metric"),
     ],

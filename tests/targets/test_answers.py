@@ -231,7 +231,7 @@ def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path):
         "given.csv:7:1: has 2 cells, the header has 4",
         "given.csv:8:1: has no id",
         "given.csv:9:1: id 'q1' already has an answer at line 2",
-        "given.csv:10:1: case 'q6': latency is a list, expected an object",
+        "given.csv:10:1: case 'q6': latency is a list, expected an object of numbers",
         "given.csv:11:1: not valid CSV: unexpected end of data",
     ]
 

@@ -330,7 +330,7 @@ def test_an_expression_that_is_none_is_said_with_the_reason(expression: str, sai
     ("response", "said"),
     [
         ({"usage": "u"}, "finds neither 'answer' nor 'retrieved_chunks'; map one of them"),
-        ({"answer": {"x": "y"}}, "target.mapping.response.answer is {'x': 'y'}, expected a JMESPath expression"),
+        ({"answer": {"x": "y"}}, "target.mapping.response.answer is {\"x\": \"y\"}, expected a JMESPath expression"),
         ({"answer": "a", "debug": "d"}, "target.mapping.response.debug is not a field of an answer; fields are "),
         ({"answer": "a", "usage": {}}, "target.mapping.response.usage maps nothing"),
         ({"retrieved_chunks": {"each": "h"}}, "target.mapping.response.retrieved_chunks maps nothing"),

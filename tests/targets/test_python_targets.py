@@ -150,8 +150,8 @@ def test_a_function_may_raise_a_target_error_of_its_own():
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        (None, "returned NoneType None, expected str, dict or Answer"),
-        (["x"], "returned list ['x'], expected str, dict or Answer"),
+        (None, "returned None, expected str, dict or Answer"),
+        (["x"], 'returned ["x"] (list), expected str, dict or Answer'),
         ("a\ud800", "answer is 'a\\ud800', expected text without lone surrogates"),
         ({"answer": "x", "usage": {"n": {1, 2}}}, "usage.n is {1, 2}, expected what JSON can hold"),
         (Answer(text="x", latency={"a": float("nan")}), "debug.latency.a is nan, expected a finite number"),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from pytest_rageval.io.messages import spelled
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Judgement
 from pytest_rageval.text import printable
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
 
 
 def judgement_to_json(judgement: Judgement) -> str:
@@ -24,9 +26,18 @@ def judgement_from_json(text: bytes | str) -> Judgement:
     try:
         return _adapter().validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(printable(f"{place}: {first['msg']}" if place else first["msg"])[:200]) from None
+        raise ValueError(_problem(error, text)) from None
+
+
+def _problem(error: ValidationError, text: bytes | str) -> str:
+    from pytest_rageval.io.flaws import flaws_of
+
+    try:
+        flaw = flaws_of(error, parse(text), Judgement)[0]
+    except StrictJsonError:
+        return "is no JSON"
+    problem = "is missing" if flaw.is_missing else "is not a known key" if flaw.is_unknown else flaw.message
+    return printable(f"{spelled(flaw.path)} {problem}".lstrip())[:200]
 
 
 @cache

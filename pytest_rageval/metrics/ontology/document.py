@@ -10,6 +10,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.flaws import Flaw, flaws_of
+from pytest_rageval.io.messages import shown_value, spelled
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.text import as_label, printable
 
@@ -19,7 +21,7 @@ MOST_PATTERNS = 8
 
 def _name(written: str) -> str:
     if not as_label(written) or len(written) > 200 or printable(written) != written or "\n" in written:
-        raise ValueError("a name of 1 to 200 printable characters")
+        raise ValueError(f"is {shown_value(written)}, expected a name of 1 to 200 printable characters")
     return written
 
 
@@ -86,7 +88,7 @@ def read_document(place: str, text: str) -> Document:
     try:
         return Document.model_validate(content)
     except ValidationError as invalid:
-        raise SettingsError(*(f"{place}: {_said(error)}" for error in invalid.errors())) from None
+        raise SettingsError(*(f"{place}: {_said(flaw)}" for flaw in flaws_of(invalid, content, Document))) from None
 
 
 _KEYS = {
@@ -118,25 +120,12 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _said(error: Any) -> str:
-    """One problem of pydantic's, in our words: name, value, remedy."""
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"]).lstrip(".")
-    path = printable(path)
-    if error["type"] == "extra_forbidden":
-        table = str(error["loc"][0]) if len(error["loc"]) > 1 else ""
-        return f"{path} is not a known key{nearest(str(error['loc'][-1]), _KEYS[table])}"
-    if error["type"] == "missing":
-        return f"{path} is missing; give it"
-    limits = error.get("ctx", {})
-    expected = {
-        "model_type": "a table",
-        "dict_type": "a table",
-        "too_short": f"a list of at least {limits.get('min_length')}",
-        "too_long": f"a list of at most {limits.get('max_length')}",
-    }
-    message = str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
-    place = path.removesuffix(".[key]") or "the file"
-    return f"{place} is {quoted_value(error['input'])}, expected {expected.get(error['type'], message)}"
+def _said(flaw: Flaw) -> str:
+    """One problem of the file: name, value, remedy."""
+    path = spelled(flaw.path) or "the file"
+    if flaw.is_unknown:
+        return f"{path} is not a known key{nearest(str(flaw.path[-1]), flaw.known)}"
+    return f"{path} is missing; give it" if flaw.is_missing else f"{path} {flaw.message}"
 
 
 # ── words for problems ────────────────────────────────────────────────────────────────────────────────────────
@@ -146,9 +135,3 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """The end of a message about an unknown name: the one that may have been meant, or those there are."""
     names = list(names)
     return did_you_mean(name, names, f"; known: {listed(names, 20) or 'none'}")
-
-
-def quoted_value(value: Any) -> str:
-    """A value as a message quotes it."""
-    text = printable(repr(value))
-    return text if len(text) <= 80 else text[:77] + "..."

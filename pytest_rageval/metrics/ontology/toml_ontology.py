@@ -33,7 +33,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.metrics.ontology.document import Document, RuleEntry, nearest, quoted_value, read_document
+from pytest_rageval.io.messages import shown_value
+from pytest_rageval.metrics.ontology.document import Document, RuleEntry, nearest, read_document
 from pytest_rageval.metrics.ontology.rules import IS_A, Pattern, Rule, is_variable
 from pytest_rageval.metrics.ontology.terms import Class, Ontology, Property
 from pytest_rageval.model import Edge
@@ -102,7 +103,7 @@ def _rule_problems(path: str, rule: RuleEntry, document: Document) -> Iterator[s
             try:
                 pattern = _pattern(text)
             except ValueError:
-                yield f"{path}.{key}[{position}] is {quoted_value(text)}, expected a pattern, as in '?x -makes-> ?y'"
+                yield f"{path}.{key}[{position}] is {shown_value(text)}, expected a pattern, as in '?x -makes-> ?y'"
                 continue
             patterns.append(pattern)
             kind, name, declared = (

@@ -16,10 +16,11 @@ from jmespath.exceptions import IncompleteExpressionError, JMESPathError
 from jmespath.functions import Functions
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
 from pytest_rageval.targets.native_contract import RECORD_FIELDS
-from pytest_rageval.targets.values import Wrong, shown_value
+from pytest_rageval.targets.values import Wrong
 
 EACH = "each"
 """The key of a table whose value finds a list; the table's other expressions then look into each item of it."""

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import AskRequest, Json
-from pytest_rageval.targets.values import shown_value
 
 # `{name}`, or `{{name}}` for those very characters with one brace less; other braces stand for themselves.
 _PLACE = re.compile(r"\{(\{[A-Za-z_][\w.-]*\})\}|\{([A-Za-z_][\w.-]*)\}")
