@@ -107,7 +107,7 @@ async def evaluate(
 
 def _problem(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
     raw = error.raw if isinstance(error, JudgeError) else None
-    return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw))
+    return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw), error.status)
 
 
 def ends_the_run(error: BaseException) -> bool:

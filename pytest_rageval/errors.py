@@ -44,19 +44,20 @@ class Problems(list[str]):
 
 class TargetError(RagevalError):
     """Asking failed. `kind` is one of timeout, connect, reset, http_4xx, http_5xx, rate_limited, too_large,
-    invalid_json, invalid_response, empty, missing (a file of answers has none for this case), exception."""
+    invalid_json, invalid_response, empty, missing (a file of answers has none for this case), exception. `status` is
+    that of a server's refusal."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.status = kind, status
 
 
 class ModelFailure(RagevalError):
     """A model's server gave no usable reply; who asked makes an error of its own. `kind` as for JudgeError."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.status = kind, status
 
 
 class JudgeError(RagevalError):
@@ -66,9 +67,9 @@ class JudgeError(RagevalError):
     `raw` is the reply that could not be read, None where none came.
     """
 
-    def __init__(self, kind: str, message: str, raw: str | None = None) -> None:
+    def __init__(self, kind: str, message: str, raw: str | None = None, *, status: int | None = None) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.status = kind, status
         self.raw = raw
 
 

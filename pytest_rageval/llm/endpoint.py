@@ -49,7 +49,7 @@ class Endpoint:
         except HttpFailure as failure:
             if failure.status in (400, 422):
                 raise RequestRefused(failure) from None
-            raise ModelFailure(failure.kind, f"{failure}{self._remedy(failure)}") from None
+            raise ModelFailure(failure.kind, f"{failure}{self._remedy(failure)}", status=failure.status) from None
         return json_from_body(reply.body, self.where), (time.perf_counter() - started) * 1000
 
     async def problem(self, probe_url: str) -> str | None:

@@ -41,16 +41,26 @@ class GateFailed:
         return f"{self.metric} is {self.value:.4g}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
 
 
+_LASTING_STATUS = (401, 403, 404)
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Why asking, judging or scoring failed: a kind that programs can count and a message that people can read.
 
-    `raw` is the reply that could not be read, cut at a few thousand characters; None where none came.
+    `raw` is the reply that could not be read, cut at a few thousand characters; None where none came. `status` is that
+    of a server's refusal, known to the process that called it alone: it is not recorded.
     """
 
     kind: str
     message: str
     raw: str | None = None
+    status: int | None = None
+
+    @property
+    def is_lasting(self) -> bool:
+        """Will another call end the same way: no connection, no such place, no permission?"""
+        return self.kind.removeprefix("judge_") == "connect" or self.status in _LASTING_STATUS
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,8 @@ class Controller:
         if payload is not None:
             file, line, _name = report.location
             place = file if line is None else f"{file}:{line + 1}"
-            is_line = self._config.getoption("tbstyle", None) == "line"
+            # pytest shows errors of the setup in full there, too.
+            is_line = report.when == "call" and self._config.getoption("tbstyle", None) == "line"
             report.longrepr = summarised(report.longrepr, place, is_line=is_line)
         if payload is not None and report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:

@@ -22,11 +22,13 @@ def enter(config: pytest.Config) -> ActiveSession:
     if ACTIVE not in config.stash:
         from pytest_rageval.plugin.active import ActiveSession
         from pytest_rageval.plugin.controller import Controller
+        from pytest_rageval.plugin.dead_end import DeadEnd
 
         session = config.stash[SESSION]
         active = config.stash[ACTIVE] = ActiveSession(session)
         if not session.is_worker:
             config.pluginmanager.register(Controller(active), CONTROLLER)
+            config.pluginmanager.register(DeadEnd(), "rageval-dead-end")
     return config.stash[ACTIVE]
 
 

@@ -127,6 +127,8 @@ class EvalItem(pytest.Function):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override] # because Function narrows Node alike
         if isinstance(excinfo.value, GateFailure):
             return str(excinfo.value)
+        if isinstance(excinfo.value, pytest.fail.Exception) and not excinfo.value.pytrace:
+            return str(excinfo.value.msg)  # pytest would name the line of ours that raised it
         return super().repr_failure(excinfo)
 
 

@@ -14,6 +14,7 @@ import pytest
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
+from pytest_rageval.plugin.dead_end import CALLS, calls_of
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.prepare import OpenRun, Prepared
@@ -42,6 +43,9 @@ def attach(
             ended = _ended_trials(item, report, run, trials)
         else:
             ended = _ended(evaluations, report, run)
+        asked = [item.evaluation] if isinstance(item, EvalItem) and item.evaluation is not None else evaluations
+        if calls := calls_of(asked):
+            report.__dict__[CALLS] = calls
         lines = [line for each in ended for line in _lines(item, each, report, prepared, run.config_hash)]
         if lines:
             report.__dict__["rageval"] = "\n".join(lines)

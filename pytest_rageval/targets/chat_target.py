@@ -79,7 +79,7 @@ class ChatTarget:
             data, _ = await self._endpoint.ask(self._wire.body(question))
             reply = reply_from(self._wire, data, self._endpoint.where)
         except ModelFailure as failure:
-            raise TargetError(failure.kind, str(failure)) from None
+            raise TargetError(failure.kind, str(failure), status=failure.status) from None
         try:
             return _answer(reply, self._wire.text_path)
         except (ValueError, Wrong) as wrong:

@@ -51,7 +51,7 @@ class ClientTarget:
             return answer_from_body(body, self.name)
         kind = "rate_limited" if status == 429 else "http_4xx" if 400 <= status < 500 else "http_5xx"
         message = f"{self.name}: status {status}: {shown_value(body[:200].decode('utf-8', 'replace'))}"
-        raise TargetError(kind if status >= 400 else "invalid_response", message)
+        raise TargetError(kind if status >= 400 else "invalid_response", message, status=status)
 
     async def aclose(self) -> None:
         """The client belongs to who made it."""

@@ -42,7 +42,36 @@ async def call_foreign(
         raised = error.error if isinstance(error, _Raised) else error
         if isinstance(raised, TargetError):
             raise raised from None
-        raise TargetError(kind_of(raised), f"{where}: {described_exception(raised)}") from None
+        kind = "connect" if _has_no_connection(raised) else kind_of(raised)
+        message = f"{where}: {described_exception(raised)}"
+        raise TargetError(kind, message, status=_status_of(raised)) from None
+
+
+_NO_CONNECTION = frozenset(
+    {"ConnectionRefusedError", "gaierror", "ConnectError", "NewConnectionError", "NameResolutionError"}
+)
+"""Names of exceptions of Python, httpx and urllib3; whoever's client the code called wraps one of them."""
+
+
+def _has_no_connection(error: BaseException) -> bool:
+    """Was the connection refused, or the name of the host not found? Said by the exception, or one behind it."""
+    behind: BaseException | None = error
+    for _ in range(10):
+        if behind is None:
+            return False
+        if type(behind).__name__ in _NO_CONNECTION:
+            return True
+        behind = behind.__cause__ or behind.__context__
+    return False
+
+
+def _status_of(error: BaseException) -> int | None:
+    """The status that a client library's exception carries, as those of httpx, requests and model providers do."""
+    for holder in (error, getattr(error, "response", None)):
+        status = getattr(holder, "status_code", None)
+        if isinstance(status, int):
+            return status
+    return None
 
 
 def must_pass(error: BaseException) -> bool:

@@ -58,7 +58,7 @@ class HttpTarget:
         try:
             reply = await self._client.request("POST", self._ask, json=ask_body(request))
         except HttpFailure as failure:
-            raise TargetError(failure.kind, str(failure)) from None
+            raise TargetError(failure.kind, str(failure), status=failure.status) from None
         return answer_from_body(reply.body, self._where)
 
     async def index_stats(self) -> dict[str, Json] | None:
@@ -69,7 +69,7 @@ class HttpTarget:
         except HttpFailure as failure:
             if failure.kind == "http_4xx":
                 return None
-            raise TargetError(failure.kind, str(failure)) from None
+            raise TargetError(failure.kind, str(failure), status=failure.status) from None
         return stats if isinstance(stats, dict) else None
 
     async def aclose(self) -> None:

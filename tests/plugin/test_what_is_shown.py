@@ -76,3 +76,14 @@ def test_what_came_is_one_chunk_a_line(project: Project):
         "             8   notes/8.md",
         "             and 3 more",
     ]
+
+
+@ALONE_AND_WITH_WORKERS
+def test_an_error_of_the_target_is_one_line_without_a_place_of_ours(project: Project, how: tuple[str, ...]):
+    project.write("broken.py", "def answer(question):\n    raise OSError('no index')\n")
+    project.cases([a_case("boil")])
+    shown = project.run("--tb=line", "--rageval-target", "broken:answer", *how)
+    headline = next(number for number, line in enumerate(shown.outlines) if "ERROR at setup of boil" in line)
+    assert "exception: broken:answer: OSError: no index (at broken.py:2)" in shown.outlines[headline + 1 : headline + 3]
+    assert not lines_with(shown, "Failed: ")
+    assert not lines_with(shown, "active.py")

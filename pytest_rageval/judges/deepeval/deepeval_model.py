@@ -63,7 +63,7 @@ async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema:
                 trial=trial,
             )
         except ModelFailure as failure:
-            raise JudgeError(failure.kind, str(failure)) from None
+            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
         exchanges.append(exchange)
         text = exchange.reply.text or ""
         if (reason := exchange.reply.flaw or "") == "":

@@ -93,7 +93,7 @@ class Embedder:
                 tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
                 bill.add(tokens, self._provider.pay(turn, tokens, 0), latency_ms)
         except ModelFailure as failure:
-            raise JudgeError(failure.kind, str(failure)) from None
+            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
         if (error := server_error(data)) is not None:
             raise JudgeError(
                 "invalid_response", f"{self._provider.where}: the reply is an error: {error.message[:200]}"

@@ -95,7 +95,7 @@ class ModelJudge:
                 messages, schema=rubric.schema, schema_name=rubric.name, max_tokens=max_tokens, trial=trial
             )
         except ModelFailure as failure:
-            raise JudgeError(failure.kind, str(failure)) from None
+            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
 
     def _unreadable(self, rubric: Rubric, exchange: Exchange, reason: str) -> JudgeError:
         message = f"judge {self.model!r}, rubric {rubric.name!r}: no score can be read: {reason}"

@@ -88,7 +88,7 @@ class MappedTarget:
         try:
             reply = await self._client.request(self._mapping.method, self._address, json=body)
         except HttpFailure as failure:
-            raise TargetError(failure.kind, str(failure)) from None
+            raise TargetError(failure.kind, str(failure), status=failure.status) from None
         if not reply.body.strip():
             raise TargetError("empty", f"{self._where}: the response has no body")
         return self._answer(data_from_body(reply.body, self._where))
