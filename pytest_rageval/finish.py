@@ -21,6 +21,7 @@ from pytest_rageval.runs.judge_notes import judge_notes
 from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.runs.score_table import write_scores
 from pytest_rageval.runs.writer import Keeper
+from pytest_rageval.text import counted
 
 KEPT = ("run_id", "timestamp", "concurrency", "hardware")
 """Of `volatile`, facts of the asking, which deciding again does not change: the rest follows from the records."""
@@ -68,7 +69,7 @@ def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None
     write_scores(keeper.folder.path, finished.rows)
     for folder in _folders(keeper, extent):
         write_json(folder / "metrics.json", finished.metrics)
-    keeper.folder.log(f"finished: {len(finished.rows)} cases, {finished.metrics['outcomes']}")
+    keeper.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
     keeper.folder.close()
     return finished
 
@@ -174,7 +175,7 @@ def _problems(
     """What fails the run beside gates, by a name."""
     lost = sorted(extent.expected - {row.key for row in rows})
     if lost and not extent.is_cut_short:
-        yield "completeness", f"{len(lost)} cases were collected and have no result: {listed(lost)}"
+        yield "completeness", f"{counted(len(lost), 'case')} collected without a result: {listed(lost)}"
     if not is_partial:
         yield from _unmeasured(plan, rows)
     settings = plan.settings
@@ -224,7 +225,7 @@ def _refusal(plan: Plan, metrics: Mapping[str, Any], problems: Mapping[str, str]
     errors = metrics["outcomes"]["error"]
     if not errors or plan.settings.force:
         return None
-    return f"baseline not updated: {errors} cases ended in errors; --rageval-force accepts it all the same"
+    return f"baseline not updated: {counted(errors, 'case')} ended in errors; --rageval-force accepts it all the same"
 
 
 def _accepted(path: Path, metrics: Mapping[str, Any]) -> str:
@@ -232,4 +233,4 @@ def _accepted(path: Path, metrics: Mapping[str, Any]) -> str:
     failing = outcomes["failed"] + outcomes["xfailed"]
     flipped = metrics["comparison"]["flipped_to_fail"] if metrics["comparison"] else []
     newly = f", {len(flipped)} of them new: {listed(flipped)}" if flipped else ""
-    return f"baseline updated: {path.name} with {metrics['total_tests']} cases, {failing} failing{newly}"
+    return f"baseline updated: {path.name} with {counted(metrics['total_tests'], 'case')}, {failing} failing{newly}"

@@ -10,6 +10,7 @@ from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.numbers import NO_VALUE, change, score_text, short
 from pytest_rageval.runs.aggregate import mean
 from pytest_rageval.runs.config_diff import setting_text
+from pytest_rageval.text import counted
 
 Tone = Literal["better", "worse", "doubtful", "plain"]
 Content = Mapping[str, Any]
@@ -39,7 +40,7 @@ def side(run: Content) -> str:
         f"{run['outcomes'][name]} {word}" for name, word in OUTCOMES.items() if run["outcomes"].get(name)
     )
     parts = [run["name"]] + [f"run {run['run_id']}"] * (run["run_id"] != run["name"])
-    parts.append(f"{run['cases']} cases: {counts or 'none ran'}")
+    parts.append(f"{counted(run['cases'], 'case')}: {counts or 'none ran'}")
     return " · ".join(parts + ["partial"] * run["partial"])
 
 

@@ -27,7 +27,7 @@ from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
 from pytest_rageval.plugin.batches import PARTS, Batches
 from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.evaluator import Evaluator
-from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
+from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords
 from pytest_rageval.plugin.marked_tests import marked_cases
 from pytest_rageval.plugin.preflight import check_gate_conditions
 from pytest_rageval.plugin.progress_line import ProgressLine
@@ -137,6 +137,11 @@ class ActiveSession:
         cases = [change(case=case) or case for case in marked_cases(metafunc, self.load)]
         metafunc.parametrize("eval_case", cases, ids=[case.id for case in cases])
 
+    def name(self, item: pytest.Item) -> None:
+        """Let `-k` find a test of the user's own by its case; pytest escapes an id that is not ASCII."""
+        if (case := item_case(item)) is not None:
+            item.extra_keyword_matches.update(keywords(case))
+
     def take_shard(self, items: list[pytest.Item]) -> None:
         """Deselect cases of other shards, in whatever test they are; tests without a case are in every shard."""
         if not self.is_prepared or self.settings.shard is None:
@@ -206,10 +211,13 @@ class ActiveSession:
         return self._target
 
     def target(self) -> Iterator[Target]:
+        problems: tuple[str, ...] = ()
         try:
             target = self.make_target()
         except RagevalError as error:
-            pytest.fail("; ".join(error.problems), pytrace=False)
+            problems = error.problems
+        if problems:  # said outside of the handling of the error, which pytest would show too
+            pytest.fail("; ".join(problems), pytrace=False)
         yield target
         self._finish(target.aclose())
         self.session.notes += getattr(target, "notes", ())

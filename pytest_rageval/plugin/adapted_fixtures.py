@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval.errors import RagevalError
+from pytest_rageval.errors import Problems
 from pytest_rageval.judges import judge_from_object
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge
@@ -28,10 +28,10 @@ class AdaptedFixtures:
         """Target and judge of these objects; the same for the same ones."""
         key = (id(client), id(judge), id(cache))
         if key not in self._pairs:
-            try:
-                target, cached_judge = self._target(client), self._judge(judge, cache)
-            except RagevalError as error:
-                pytest.fail("; ".join(error.problems), pytrace=False)
+            problems = Problems()
+            target, cached_judge = problems.attempt(self._target, client), problems.attempt(self._judge, judge, cache)
+            if problems or target is None:  # said outside of the handling of an error, which pytest would show too
+                pytest.fail("; ".join(problems), pytrace=False)
             # The objects are kept, so that no later one can have the same id.
             self._pairs[key] = ((client, judge, cache), target, cached_judge)
         return self._pairs[key][1:]

@@ -40,6 +40,8 @@ class Controller:
         self._config = active.config
         self._expected: dict[str, EvalCase] = {}
         """Cases by node id: every one of them must have a record at the end."""
+        self._errors: dict[str, str] = {}
+        """The tests that showed an error of their setup first, by what it said."""
         self._finished: Finished | None = None
         self._is_broken = False
         """Could a result not be written?"""
@@ -133,12 +135,20 @@ class Controller:
             place = file if line is None else f"{file}:{line + 1}"
             # pytest shows errors of the setup in full there, too.
             is_line = report.when == "call" and self._config.getoption("tbstyle", None) == "line"
-            report.longrepr = summarised(report.longrepr, place, is_line=is_line)
+            report.longrepr = summarised(report.longrepr, place, is_line=is_line, same_as=self._same_error(report))
         if payload is not None and report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 self._writer.take(payload)
             except OSError as error:
                 self._cannot_write(error)
+
+    def _same_error(self, report: pytest.TestReport) -> str | None:
+        """The test that has shown the error of this one's setup already, if there is one."""
+        if report.when != "setup" or not report.failed:
+            return None
+        crash = getattr(report.longrepr, "reprcrash", None)
+        first = self._errors.setdefault(str(report.longrepr) if crash is None else crash.message, report.nodeid)
+        return first if first != report.nodeid else None
 
     def _cannot_write(self, error: OSError) -> NoReturn:
         """End the session in one line: what cannot be kept need not be asked. What is on disk stays."""

@@ -50,6 +50,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     Last, so that the terminal is ready; xdist's own is later still, as it was registered later.
     """
     ours = session.config.stash[SESSION]
+    if not ours.is_worker:
+        ours.check_one_project()
+        if not ours.globs:  # `cases = []`: nothing would be collected, and nobody would ask what is wrong
+            enter(session.config).raise_problem()
     if session.config.pluginmanager.hasplugin("dsession"):
         ours.collected += ours.files_to_collect()
         if ours.collected:
@@ -59,6 +63,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     is_ours = parent.config.stash[SESSION].owns(file_path)
     return enter(parent.config).collector(file_path, parent) if is_ours else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """`-k` finds tests over cases by what their cases say, as it finds the cases themselves."""
+    if "eval_case" in getattr(getattr(item, "callspec", None), "params", ()):
+        enter(item.config).name(item)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -90,9 +100,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config, exitstatus: int) -> None:
     """Say what was not found, or not run, where the project or the command line speaks of us."""
     ours = config.stash[SESSION]
-    for line in ours.unsaid():
+    is_empty = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+    for line in ours.unsaid(is_empty=is_empty):
         terminalreporter.write_line(line, yellow=True)
-    is_meant = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and (ours.given_options or has_table(ours.root))
+    is_meant = is_empty and (ours.given_options or has_table(ours.root))
     if is_meant and not ours.found_files:
         patterns = ", ".join(ours.globs)
         terminalreporter.write_line(f"rageval: no file holds cases: nothing matches {patterns}", yellow=True)

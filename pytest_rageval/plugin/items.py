@@ -14,6 +14,7 @@ from pytest_rageval.cases import CaseFile
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import CaseResult, EvalCase
+from pytest_rageval.plugin.session import one_case
 
 
 class CaseRunner(Protocol):
@@ -34,10 +35,6 @@ class CaseRunner(Protocol):
 
     def assert_gates(self, result: CaseResult) -> None:
         """Raise what pytest understands; return where all gates hold."""
-
-
-def one_case(rag_client: object, rag_judge: object, rag_judge_cache: object) -> None:
-    """The one function behind all eval items: its parameters are the fixtures that every item resolves."""
 
 
 class EvalFile(pytest.Module):
@@ -100,6 +97,7 @@ class EvalItem(pytest.Function):
         self.extra_keyword_matches.update(keywords(case))
 
     def setup(self) -> None:
+        __tracebackhide__ = True
         self.runner.check_asking_allowed()
         self.attempts += 1
         self.result = self.evaluation = None
@@ -127,8 +125,6 @@ class EvalItem(pytest.Function):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override] # because Function narrows Node alike
         if isinstance(excinfo.value, GateFailure):
             return str(excinfo.value)
-        if isinstance(excinfo.value, pytest.fail.Exception) and not excinfo.value.pytrace:
-            return str(excinfo.value.msg)  # pytest would name the line of ours that raised it
         return super().repr_failure(excinfo)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from pytest_rageval.prepare import OpenRun, Prepared
 from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.text import printable
 
+PACKAGE = Path(__file__).parent.parent
 OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})
 """Fixtures through which a test may meet credentials of the run."""
 
@@ -36,6 +38,7 @@ def attach(
     evaluations = item.stash.get(RESULTS, [])
     if not isinstance(item, EvalItem) and not evaluations and not OURS & {*getattr(item, "fixturenames", ())}:
         return
+    _drop_place_of_ours(report)
     _hide_secrets(report, prepared.mask)
     if _is_final(report) and not prepared.settings.dry_run:
         run = opened()
@@ -174,6 +177,13 @@ def _as_lines(evaluation: Evaluation, prepared: Prepared, config_hash: str) -> l
 def _bare(case: EvalCase) -> EvalCase:
     """The case without what could have made it unwritable."""
     return EvalCase(printable(case.id), printable(case.question), source=case.source)
+
+
+def _drop_place_of_ours(report: pytest.TestReport) -> None:
+    """Of what we say without a traceback pytest names the line that raised it; the text alone says all."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None and crash.message.startswith("Failed: ") and PACKAGE in Path(crash.path).parents:
+        report.longrepr = str(report.longrepr).strip()
 
 
 def _hide_secrets(report: pytest.TestReport, mask: Mask) -> None:

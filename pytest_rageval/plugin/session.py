@@ -16,9 +16,15 @@ from pytest_rageval import cases
 from pytest_rageval.cases.discovery import find_case_files, is_case_file
 from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
+from pytest_rageval.text import counted
 
 FIXTURES = "rageval-fixtures"
 """The name under which our fixtures are registered."""
+
+
+# Not beside the items: pytest cuts tracebacks at the file of this function, and would begin them at ours.
+def one_case(rag_client: object, rag_judge: object, rag_judge_cache: object) -> None:
+    """The one function behind all eval items: its parameters are the fixtures that every item resolves."""
 
 
 class EvalSession:
@@ -79,28 +85,58 @@ class EvalSession:
         below = [path for path in self.found_files if any(path.is_relative_to(folder) for folder in folders)]
         return list(dict.fromkeys([*named, *below]))
 
-    def unsaid(self) -> Iterator[str]:
-        """What a person would not notice: case files that this session leaves out, a table that nobody reads."""
-        if not has_table(self.root):
-            here = self.config.invocation_params.dir
-            unread = next((folder for folder in (here, *here.parents) if has_table(folder)), None)
-            if unread is not None:
-                yield (
-                    f"rageval: the configuration table in {unread} is not read: pytest's root directory is "
-                    f"{self.root}; move it there, or run pytest with --rootdir {unread}"
-                )
+    def projects(self) -> list[Path]:
+        """Folders with a configuration table over what this session was started for, in that order."""
+        places = [place if place.is_dir() else place.parent for place in self.named_places]
+        starts = dict.fromkeys([self.config.invocation_params.dir, *places])
+        nearest = (next((folder for folder in (start, *start.parents) if has_table(folder)), None) for start in starts)
+        return list(dict.fromkeys(folder for folder in nearest if folder is not None))
+
+    def check_one_project(self) -> None:
+        """A usage error where the command line names two projects: a run has one configuration, and one baseline."""
+        if self.config.args_source is not pytest.Config.ArgsSource.ARGS or len(self.config.args) < 2:
+            return
+        named = [folder for folder in self.projects() if any(folder in (p, *p.parents) for p in self.named_places)]
+        apart = [folder for folder in named if not any(folder in other.parents for other in named)]
+        if len(apart) > 1:
+            folders = " and ".join(map(str, apart))
+            raise pytest.UsageError(
+                f"rageval: {folders} are projects with configuration tables of their own; run pytest in each of them"
+            )
+
+    def unsaid(self, *, is_empty: bool) -> Iterator[str]:
+        """What a person would not notice: case files that this session leaves out, a table that nobody reads.
+
+        `is_empty`: was nothing collected? Then projects below the root directory are looked for as well.
+        """
+        projects = self.projects()
+        if is_empty and not projects:
+            tables = [*self.root.glob("*/pyproject.toml"), *self.root.glob("*/rageval.toml")]
+            projects = sorted({table.parent for table in tables if has_table(table.parent)})
+        unread = [folder for folder in projects if folder != self.root]
+        for folder in unread[:5]:
+            yield (
+                f"rageval: the configuration table in {folder} is not read: pytest's root directory is "
+                f"{self.root}{self._root_file}; run pytest with --rootdir {folder}, or move the table there"
+            )
+        if unread or not has_table(self.root):
             return
         if any("::" in place for place in self.config.args) or self.named_files:
             return
         inside = {*self.files_to_collect()}
         outside = [path for path in self.found_files if path not in inside]
         if outside:
-            files = "1 case file is" if len(outside) == 1 else f"{len(outside)} case files are"
+            files = f"{counted(len(outside), 'case file')} {'is' if len(outside) == 1 else 'are'}"
             first = outside[0].relative_to(self.root)
             yield (
                 f"rageval: {files} outside of what was collected, such as {first}; name the folder on the command "
                 "line, or add it to testpaths"
             )
+
+    @property
+    def _root_file(self) -> str:
+        """The file that makes the root directory the root, in brackets, if there is one."""
+        return f" (by {self.config.inipath.name})" if self.config.inipath is not None else ""
 
     @property
     def given_options(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.stats.intervals import share_interval
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 
 SHOWN_CASES = 10
 ADVICE = {
@@ -87,10 +87,10 @@ def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield "**Partial run**: not all cases ran, so gates of the run and regressions are shown and do not fail it."
         yield ""
     yield (
-        f"{metrics['total_tests']} cases: {outcomes['passed']} passed{_share(metrics)}, {outcomes['failed']} failed, "
-        f"{outcomes['error']} errors, {outcomes['xfailed']} known failures, {outcomes['skipped']} skipped. "
+        f"{counted(metrics['total_tests'], 'case')}: {outcomes['passed']} passed{_share(metrics)}, "
+        f"{outcomes['failed']} failed, {outcomes['error']} errors, {outcomes['xfailed']} known failures, {outcomes['skipped']} skipped. "
         f"Overall score {score_text(metrics['overall_score'])}. "
-        f"{metrics['without_gate']} cases were examined by no gate."
+        f"{counted(metrics['without_gate'], 'case was', 'cases were')} examined by no gate."
     )
     yield ""
     if repeats := metrics.get("repeats"):

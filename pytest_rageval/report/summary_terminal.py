@@ -15,6 +15,7 @@ from pytest_rageval.report.columns import aligned, blocks, shortened
 from pytest_rageval.runs.aggregate import mean, normalised
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
+from pytest_rageval.text import counted
 
 Style = Literal["plain", "bold", "green", "red", "yellow"]
 SHOWN_CASES = 5
@@ -63,7 +64,7 @@ def _head(metrics: Mapping[str, Any]) -> str:
     total, broken = metrics["total_tests"], outcomes["error"]
     # Without the cases that broke, a broken run would look like the best one.
     of = f" of the {total - broken} without errors" if broken and metrics["overall_score"] is not None else ""
-    cases = "1 case" if total == 1 else f"{total} cases"
+    cases = counted(total, "case")
     return f"{cases}: {counts or 'none ran'} · overall {score_text(metrics['overall_score'])}{of}{partial}"
 
 

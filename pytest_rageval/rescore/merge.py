@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.writer import Keeper
+from pytest_rageval.text import counted
 
 
 def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> None:
@@ -31,6 +33,10 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
         for run in runs[1:]
         if (difference := other_configuration(first.config, run.config)) is not None
     ]
+    named = Counter(run.path.resolve() for run in runs)
+    problems += [
+        f"{path.name} is named {times} times; name each shard once" for path, times in named.items() if times > 1
+    ]
     contents: dict[str, str] = {}
     where: dict[str, str] = {}
     doubled: dict[tuple[str, str], list[str]] = {}
@@ -42,7 +48,7 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
             if key == f"{record['source']['file']}::{record['test_case_id']}":
                 contents[key] = record["content_hash"]
     problems += [
-        f"{first_id} and {second_id} overlap in {len(keys)} cases: {listed(sorted(set(keys)))}"
+        f"{first_id} and {second_id} overlap in {counted(len(keys), 'case')}: {listed(sorted(set(keys)))}"
         for (first_id, second_id), keys in doubled.items()
     ]
     if not problems and dataset_hash_of(contents.items()) != first.config["dataset_hash"]:

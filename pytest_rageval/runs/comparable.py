@@ -10,6 +10,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.config import dataset_hash_of, hashed_part
 from pytest_rageval.runs.config_diff import change_text, config_changes
+from pytest_rageval.text import counted
 
 ASKED = ("question", "history", "contexts", "vaults", "folders")
 """What of a case goes out to the system: an answer to something else is no answer to this."""
@@ -100,7 +101,7 @@ def _dataset(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
 
 
 def _named(side: Comparable) -> str:
-    cases = f"{side.total} case{'' if side.total == 1 else 's'}"
+    cases = counted(side.total, "case")
     return f"{side.dataset[:12]} ({cases})" if side.dataset else cases
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.llm.model_identity import model_family, same_model
 from pytest_rageval.runs.row import Row
+from pytest_rageval.text import counted
 
 
 def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, rows: Sequence[Row]) -> Iterator[str]:
@@ -30,4 +31,4 @@ def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, r
             yield f"{model} judges {llm}, a model of its own family, which favours answers in its own manner"
     flagged = sorted({row.key for row in rows if row.judge and row.judge.get("flags")})
     if flagged:
-        yield f"judgements of {len(flagged)} cases are doubtful (see judge.flags): {listed(flagged)}"
+        yield f"judgements of {counted(len(flagged), 'case')} are doubtful (see judge.flags): {listed(flagged)}"

@@ -94,3 +94,13 @@ def test_more_shards_than_cases_leave_some_empty(sharded: Project):
     (sharded.path / "evalcases/b.jsonl").unlink()
     codes = {sharded.run("--rageval-shard", f"{number}/3").ret for number in (1, 2, 3)}
     assert codes == {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
+
+
+def test_a_shard_that_is_named_twice_is_said_and_nothing_is_merged(project: Project):
+    project.cases(SOME)
+    for number in (1, 2):
+        project.run("--rageval-shard", f"{number}/2", "--rageval-run-id", f"s{number}")
+    result = project.rageval("merge", "s1", "s2", "s1")
+    assert result.ret == 2
+    assert lines_with(result, "merge: s1 is named 2 times; name each shard once")
+    assert [run.name for run in project.runs] == ["s1", "s2"]

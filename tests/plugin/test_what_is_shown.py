@@ -87,3 +87,41 @@ def test_an_error_of_the_target_is_one_line_without_a_place_of_ours(project: Pro
     assert "exception: broken:answer: OSError: no index (at broken.py:2)" in shown.outlines[headline + 1 : headline + 3]
     assert not lines_with(shown, "Failed: ")
     assert not lines_with(shown, "active.py")
+
+
+def test_a_test_over_cases_is_found_by_the_id_of_its_case_in_any_script(project: Project):
+    project.cases([a_case("한국어-질문"), a_case("boil")], "tests/cases.jsonl")
+    project.write(
+        "tests/test_mine.py",
+        "import pytest\n\n@pytest.mark.rageval('cases.jsonl')\ndef test_it(eval_case):\n    assert eval_case.id\n",
+    )
+    project.run("tests", "-k", "한국어").assert_outcomes(passed=1, deselected=1)
+    allowed = "disable_test_id_escaping_and_forfeit_all_rights_to_community_support=true"
+    assert (
+        "tests/test_mine.py::test_it[한국어-질문]"
+        in project.run("tests", "--collect-only", "-q", "-o", allowed).outlines
+    )
+
+
+FIXTURE = "import pytest\n\n@pytest.fixture(scope='session')\ndef {name}():\n    {body}\n"
+
+
+@ALONE_AND_WITH_WORKERS
+@pytest.mark.parametrize("name", ["rag_client", "rag_judge"])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [("raise RuntimeError('no index')", "E       RuntimeError: no index"), ("return 3", "rag_")],
+    ids=["raises", "wrong thing"],
+)
+def test_a_fixture_that_gives_nothing_of_use_is_said_once(
+    project: Project, name: str, body: str, said: str, how: tuple[str, ...]
+):
+    project.cases([a_case(f"q{number}") for number in range(3)])
+    project.write("conftest.py", FIXTURE.format(name=name, body=body))
+    result = project.run(*how, "-p", "no:randomly", "--junitxml=junit.xml")
+    result.assert_outcomes(errors=3)
+    assert len([line for line in result.outlines if line.startswith(said)]) == 1
+    assert len(lines_with(result, "the same error as of evalcases/a.jsonl::q")) == 2
+    assert not lines_with(result, "pytest_rageval/")
+    assert not lines_with(result, "_pytest/")
+    assert (project.path / "junit.xml").read_text(encoding="utf-8").count("<error ") == 3

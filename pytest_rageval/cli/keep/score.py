@@ -17,6 +17,7 @@ from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Redo, aggregate_again, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.text import counted
 
 
 @click.command()
@@ -64,9 +65,9 @@ def _labels(run: StoredRun, paths: Sequence[Path], root: Path, max_line_bytes: i
     labels = read_new_labels(run, [load_file(file, root, max_line_bytes=max_line_bytes) for file in files], root)
     if labels.kept:
         kept = listed(labels.kept)
-        click.secho(f"{len(labels.kept)} cases of the run are not there and keep their labels: {kept}", fg="yellow")
+        click.secho(f"{counted(len(labels.kept), 'case')} of the run not there, labels kept: {kept}", fg="yellow")
     if labels.unasked:
-        click.secho(f"{labels.unasked} cases there were not asked in this run and are left out", fg="yellow")
+        click.secho(f"{counted(labels.unasked, 'case')} there not asked in this run, left out", fg="yellow")
     return labels
 
 

@@ -20,7 +20,7 @@ from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.runs.aggregate import OUTCOMES
 from pytest_rageval.runs.config_diff import SettingChange, setting_text
 from pytest_rageval.runs.history import PastRun, Skipped, by_dataset, check_metrics, read_history
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 
 OWN_NAME = re.compile(r"\d{8}_\d{6}(_\d+)?")
 """What a run is called where it was given no name: the time says nothing more then."""
@@ -70,7 +70,7 @@ def _tables(runs: Sequence[PastRun], metrics: Sequence[str]) -> Iterator[str]:
         if number:
             yield ""
         version = _value(group[-1].dataset_version)
-        yield f"cases of version {version}: {len(group)} run{'' if len(group) == 1 else 's'}"
+        yield f"cases of version {version}: {counted(len(group), 'run')}"
         yield from _table(group, metrics)
 
 
