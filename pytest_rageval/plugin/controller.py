@@ -20,8 +20,8 @@ from pytest_rageval.plugin.github_report import report_to_github
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name
 from pytest_rageval.plugin.preflight import is_ours, may_override_client, report_problems
 from pytest_rageval.plugin.run_verdict import report_gates, report_verdict
-from pytest_rageval.plugin.summary_line import summarised
-from pytest_rageval.plugin.terminal_summary import write_summary
+from pytest_rageval.plugin.terminal.summary_line import summarised
+from pytest_rageval.plugin.terminal.terminal_summary import write_summary
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.summary_markdown import write_summary_file

@@ -88,7 +88,8 @@ def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield ""
     yield (
         f"{counted(metrics['total_tests'], 'case')}: {outcomes['passed']} passed{_share(metrics)}, "
-        f"{outcomes['failed']} failed, {outcomes['error']} errors, {outcomes['xfailed']} known failures, {outcomes['skipped']} skipped. "
+        f"{outcomes['failed']} failed, {outcomes['error']} errors, {outcomes['xfailed']} known failures, "
+        f"{outcomes['skipped']} skipped. "
         f"Overall score {score_text(metrics['overall_score'])}. "
         f"{counted(metrics['without_gate'], 'case was', 'cases were')} examined by no gate."
     )

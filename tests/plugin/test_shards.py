@@ -6,7 +6,7 @@ import json
 
 import pytest
 from in_process import rageval
-from project import SOME, Project, a_case, a_missed_case
+from project import SOME, Project, a_case, a_missed_case, lines_with
 
 from pytest_rageval.runs.shards import Shard
 
@@ -97,7 +97,7 @@ def test_more_shards_than_cases_leave_some_empty(sharded: Project):
 
 
 def test_a_shard_that_is_named_twice_is_said_and_nothing_is_merged(project: Project):
-    project.cases(SOME)
+    project.cases([a_case(f"q{number}") for number in range(8)])
     for number in (1, 2):
         project.run("--rageval-shard", f"{number}/2", "--rageval-run-id", f"s{number}")
     result = project.rageval("merge", "s1", "s2", "s1")

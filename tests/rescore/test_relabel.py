@@ -52,7 +52,7 @@ def test_the_labels_stay_with_the_run(project: StoredProject):
 def test_labels_from_another_file_are_found_by_id_and_leave_the_key(project: StoredProject):
     result = command("score", RUN, "--cases", project.cases([MENDED], "new/labels.jsonl"))
     assert result.exit_code == 0
-    assert "4 cases of the run are not there and keep their labels: evalcases/a.jsonl::boil" in result.output
+    assert "4 cases of the run not there, labels kept: evalcases/a.jsonl::boil" in result.output
     record = project.records()["missed"]
     assert (record["case_key"], record["outcome"]) == ("evalcases/a.jsonl::missed", "passed")
     assert record["source"] == {"file": "evalcases/a.jsonl", "line": 5}
@@ -87,7 +87,7 @@ def test_problems_of_a_file_are_listed(project: StoredProject):
 def test_cases_that_were_not_asked_are_left_out(project: StoredProject):
     project.cases([*CASES, a_case("new")])
     result = command("score", RUN, "--cases", "evalcases")
-    assert "1 cases there were not asked in this run and are left out" in result.output
+    assert "1 case there not asked in this run, left out" in result.output
     assert "new" not in project.records()
 
 
