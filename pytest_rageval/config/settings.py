@@ -26,10 +26,9 @@ from pytest_rageval.config.tables import (
     Weight,
 )
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, secrets_of_environment
 from pytest_rageval.io.masking import (
-    SENT_FROM_ENVIRONMENT,
     public_target,
-    secrets_of_environment,
     secrets_of_headers,
     secrets_of_params,
     secrets_of_target,

@@ -18,10 +18,11 @@ import httpx
 
 from pytest_rageval.http.address import Address, LoggedURL, address_of, checked_headers
 from pytest_rageval.http.connecting import proxy_of, tls_context
-from pytest_rageval.http.failures import CONNECT_TIMEOUT, HttpFailure, excerpt, kind_of, reason_of
+from pytest_rageval.http.failures import CONNECT_TIMEOUT, HttpFailure, kind_of, reason_of
 from pytest_rageval.http.limits import EXCERPT_BYTES, beginning_of, bounded_body, header_excess
 from pytest_rageval.http.retries import REPEATABLE_STATUS, RETRIED_STATUS, longest_wait, try_again
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
+from pytest_rageval.text import excerpt
 
 KEPT_IDLE = 4.0
 """Seconds for which a connection is kept for the next request; many servers close after 5."""

@@ -12,16 +12,12 @@ from dataclasses import replace
 import pytest
 
 from pytest_rageval.engine import Evaluation
-from pytest_rageval.io.masking import Mask
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.prepare import OpenRun, Prepared
 from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.text import printable
-
-OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})
-"""Fixtures through which a test may meet credentials of the run."""
 
 
 def attach(
@@ -33,9 +29,8 @@ def attach(
 ) -> None:
     """Put the records of this item on its report, once its outcome is known."""
     evaluations = item.stash.get(RESULTS, [])
-    if not isinstance(item, EvalItem) and not evaluations and not OURS & {*getattr(item, "fixturenames", ())}:
+    if not isinstance(item, EvalItem) and not evaluations:
         return
-    _hide_secrets(report, prepared.mask)
     if _is_final(report) and not prepared.settings.dry_run:
         run = opened()
         if isinstance(item, EvalItem):
@@ -162,7 +157,7 @@ def _fail(report: pytest.TestReport, message: str) -> None:
 def _as_lines(evaluation: Evaluation, prepared: Prepared, config_hash: str) -> list[str]:
     settings, registry = prepared.settings, prepared.plan.registry
     return [
-        to_line(result_record(result, settings, registry, config_hash, evaluation.overall))
+        to_line(prepared.mask.value(result_record(result, settings, registry, config_hash, evaluation.overall)))
         for result in evaluation.trials
     ]
 
@@ -170,18 +165,6 @@ def _as_lines(evaluation: Evaluation, prepared: Prepared, config_hash: str) -> l
 def _bare(case: EvalCase) -> EvalCase:
     """The case without what could have made it unwritable."""
     return EvalCase(printable(case.id), printable(case.question), source=case.source)
-
-
-def _hide_secrets(report: pytest.TestReport, mask: Mask) -> None:
-    """Mask credentials in everything that is shown of the test: tracebacks, and what code of the user's printed."""
-    longrepr = report.longrepr
-    if isinstance(longrepr, tuple):
-        report.longrepr = mask.value(longrepr)
-    elif longrepr is not None and (shown := mask.text(str(longrepr))) != str(longrepr):
-        report.longrepr = shown
-    report.sections = mask.value(report.sections)
-    if hasattr(report, "wasxfail"):
-        report.wasxfail = mask.text(str(report.wasxfail))
 
 
 def _make_encodable(report: pytest.TestReport) -> None:

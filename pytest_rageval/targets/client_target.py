@@ -50,7 +50,7 @@ class ClientTarget:
         if 200 <= status < 300:
             return answer_from_body(body, self.name)
         kind = "rate_limited" if status == 429 else "http_4xx" if 400 <= status < 500 else "http_5xx"
-        message = f"{self.name}: status {status}: {shown_value(body[:200].decode('utf-8', 'replace'))}"
+        message = f"{self.name}: status {status}: {shown_value(body.decode('utf-8', 'replace'))}"
         raise TargetError(kind if status >= 400 else "invalid_response", message)
 
     async def aclose(self) -> None:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from pytest_rageval.model import Judgement
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -26,7 +26,7 @@ def judgement_from_json(text: bytes | str) -> Judgement:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise ValueError(printable(f"{place}: {first['msg']}" if place else first["msg"])[:200]) from None
+        raise ValueError(excerpt(f"{place}: {first['msg']}" if place else first["msg"])) from None
 
 
 @cache
