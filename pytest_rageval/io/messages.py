@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
+from pytest_rageval.text import printable
 
 Path = tuple[str | int, ...]
 """The way from the top of a record to a value in it: keys and 0-based positions."""
@@ -144,12 +145,12 @@ def found(value: Any) -> str:
 
 def quoted(text: str, most: int = 80) -> str:
     """In quotes, what does not print escaped, cut after `most` characters."""
-    return repr(text) if len(text) <= most else repr(text[:most]) + "…"
+    return printable(repr(text)) if len(text) <= most else printable(repr(text[:most])) + "…"
 
 
 def shown(text: str) -> str:
-    """Without quotes, but on one line and harmless to a terminal."""
-    return text if text.isprintable() else repr(text)[1:-1]
+    """Without quotes, but on one line and harmless to a terminal and to a CI service."""
+    return printable(text if text.isprintable() else repr(text)[1:-1])
 
 
 def spelled(path: Path) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import warnings
+from copy import copy
 from typing import Any
 
 import pytest
 
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.text import printable
 
 LOG_HANDLERS = ("report_handler", "log_cli_handler", "log_file_handler")
 """Of pytest's logging plugin: what they write is shown. Not the one of `caplog`, which tests of the user's own read."""
@@ -29,19 +31,23 @@ class ReportMasking:
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """Before pytest's terminal, or the worker that sends it there, takes the text of a warning."""
         text = str(warning_message.message)
-        shown = self._mask.shown(text)
+        shown = printable(self._mask.shown(text))
         if shown != text:
             warning_message.message = _with_text(warning_message.message, shown)
 
 
 class _MaskingFormatter(logging.Formatter):
-    """Another formatter's lines, masked: libraries log what goes over the network."""
+    """Another formatter's lines, masked and printable: libraries log what goes over the network."""
 
     def __init__(self, inner: logging.Formatter, mask: Mask) -> None:
         super().__init__()
         self._inner, self._mask = inner, mask
 
     def format(self, record: logging.LogRecord) -> str:
+        record = copy(record)  # others see it as it was
+        record.msg, record.args = printable(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = printable(self._inner.formatException(record.exc_info))
         return self._mask.shown(self._inner.format(record))
 
 

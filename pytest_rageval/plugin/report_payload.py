@@ -6,6 +6,7 @@ failure lost. So everything of ours on a report is made encodable here, before i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -44,7 +45,7 @@ def attach(
         item.stash[RESULTS] = []
         if isinstance(item, EvalItem):
             item.result = item.evaluation = None  # written: items live until the session ends, observations need not
-    _make_encodable(report)
+    _make_printable(report)
 
 
 def _is_final(report: pytest.TestReport) -> bool:
@@ -167,22 +168,24 @@ def _bare(case: EvalCase) -> EvalCase:
     return EvalCase(printable(case.id), printable(case.question), source=case.source)
 
 
-def _make_encodable(report: pytest.TestReport) -> None:
-    """Escape what has no UTF-8 form in everything of the report that crosses the border between processes."""
-    if report.longrepr is not None and not isinstance(report.longrepr, tuple):
-        shown = str(report.longrepr)
-        if not _is_encodable(shown):
+def _make_printable(report: pytest.TestReport) -> None:
+    """Escape what could steer a terminal or a CI service, or has no UTF-8 form, in all that is shown of the test: it
+    may be what the system said or printed. Colours of pytest's own, in the lines of logs, stay."""
+    longrepr = report.longrepr
+    if longrepr is not None and not isinstance(longrepr, tuple):
+        shown = str(longrepr)
+        if printable(shown) != shown:
             report.longrepr = printable(shown)
     report.sections = [
-        (name, content if _is_encodable(content) else printable(content)) for name, content in report.sections
+        (name, _printable_log(content) if "log" in name else printable(content)) for name, content in report.sections
     ]
-    if not _is_encodable(str(getattr(report, "wasxfail", ""))):
+    if hasattr(report, "wasxfail"):
         report.wasxfail = printable(str(report.wasxfail))
 
 
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+_COLOUR = re.compile("(\x1b\\[[0-9;]*m)")
+
+
+def _printable_log(text: str) -> str:
+    parts = _COLOUR.split(text)
+    return "".join(part if number % 2 else printable(part) for number, part in enumerate(parts))
