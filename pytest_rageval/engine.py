@@ -64,7 +64,7 @@ async def evaluate(
     except TimeoutError:
         if not limit.expired():
             raise
-        problem = Problem("timeout", f"no answer within {plan.settings.longest_call:.3g} s (timeout and retries)")
+        problem = Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}")
         return Unobserved(problem, replace(timings, ask_ms=_ms(started) if is_called else None))
     except TargetError as error:
         spent = _ms(started) if is_called else None

@@ -148,6 +148,11 @@ class Settings(Frozen):
         return self.timeout * (self.retries + 1) + 10
 
     @property
+    def longest_call_in_words(self) -> str:
+        """The same as messages name it, by the settings behind it."""
+        return f"{self.longest_call:.6g} s (timeout × (retries + 1) + 10 s)"
+
+    @property
     def window(self) -> int:
         """How many cases may be asked before they are needed; four times what is in flight unless set."""
         return self.look_ahead or 4 * self.concurrency

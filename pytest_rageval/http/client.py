@@ -52,6 +52,7 @@ class SlottedClient:
     is_repeatable  a request that was worked on may be sent again at no harm: 408, 409, 425, 500, 529, time-outs and
                connections that break off are retried too
     status_in  the status that a reply means, by its own and its body: some servers hide an error in a 200
+    limit      what messages call `timeout`: the setting that it was taken from
     """
 
     def __init__(
@@ -66,8 +67,10 @@ class SlottedClient:
         backoff: float = 0.5,
         is_repeatable: bool = False,
         status_in: Callable[[int, bytes], int] | None = None,
+        limit: str = "timeout",
     ) -> None:
         self.timeout = timeout
+        self._limit = limit
         self.retries = retries
         self.max_bytes = max_bytes
         self.backoff = backoff
@@ -176,8 +179,14 @@ class SlottedClient:
                     await response.aclose()
         except TimeoutError:
             total = f"timeout × (retries + 1) = {self.timeout * (self.retries + 1):.6g} s"
-            limit = "timeout" if seconds == self.timeout else f"what was left of {total}"
-            message = f"{call.name}: no complete reply within {max(seconds, 0):.3g} s ({limit})"
+            # Making the request took some of the time of the first attempt: a moment, not what is to be named.
+            is_whole = seconds > 0.99 * self.timeout
+            limit = (
+                f"{self.timeout:.6g} s ({self._limit})"
+                if is_whole
+                else f"{max(seconds, 0):.3g} s (what was left of {total})"
+            )
+            message = f"{call.name}: no complete reply within {limit}"
             raise HttpFailure("timeout", message, is_retryable="timeout" in self._retried_kinds) from None
         except httpx.TransportError as error:
             kind = kind_of(error)
