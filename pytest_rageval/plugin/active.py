@@ -32,9 +32,9 @@ from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
 from pytest_rageval.plugin.marked_tests import marked_cases
 from pytest_rageval.plugin.preflight import check_gate_conditions
 from pytest_rageval.plugin.progress_line import ProgressLine
-from pytest_rageval.plugin.report_masking import mask_report
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.plugin.shown.report_masking import mask_report
 from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, open_run, prepare
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target

@@ -22,7 +22,7 @@ def enter(config: pytest.Config) -> ActiveSession:
     if ACTIVE not in config.stash:
         from pytest_rageval.plugin.active import ActiveSession
         from pytest_rageval.plugin.controller import Controller
-        from pytest_rageval.plugin.report_masking import ReportMasking
+        from pytest_rageval.plugin.shown.report_masking import ReportMasking
 
         session = config.stash[SESSION]
         active = config.stash[ACTIVE] = ActiveSession(session)

@@ -12,8 +12,8 @@ import click
 from pytest_rageval.compare.baseline import read_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.numbers import NO_VALUE, denominator, file_size, score_text
 from pytest_rageval.io.json_text import json_text
+from pytest_rageval.numbers import NO_VALUE, denominator, file_size, score_text
 from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.prune import KeptRun, kept_run, kept_runs, may_go, remove

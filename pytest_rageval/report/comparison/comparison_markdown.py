@@ -132,7 +132,7 @@ def _flips(content: Mapping[str, Any], name: str, most: int) -> Iterator[str]:
 def _case(case: Mapping[str, Any]) -> Iterator[str]:
     detail = case["detail"]
     why = "; ".join(words.failed_gates(case))
-    yield f"<details><summary>{_html(case['case_key'], NAME)}{f' – {_html(why, TEXT)}' if why else ''}</summary>"
+    yield f"<details><summary>{as_html(case['case_key'])}{f' – {as_html(why, TEXT)}' if why else ''}</summary>"
     yield ""
     if case.get("scores"):
         yield f"- scores: {as_name(words.moved_scores(case, 8), TEXT)}"
@@ -184,7 +184,7 @@ def as_code(text: str, most: int = TEXT) -> str:
     return f"<code>{_unlinked(escaped(shortened(text, most)))}</code>"
 
 
-def _html(text: str, most: int) -> str:
+def as_html(text: str, most: int = NAME) -> str:
     """A name within a block of HTML, where a reader takes nothing for Markdown and no backslash escapes anything."""
     shown = _REFERENCE.sub(r"<code>\1</code>", escape(printable(shortened(text, most)), quote=False))
     return shown.replace("://", "&#58;//").replace("www.", "www&#46;")
