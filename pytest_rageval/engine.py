@@ -32,7 +32,7 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.plan import Plan
 from pytest_rageval.targets.target import Target
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt
 
 LONGEST_SAID = 300
 """Characters of an exception's message that are kept: it may quote an answer of any length."""
@@ -64,7 +64,7 @@ async def evaluate(
     except TimeoutError:
         if not limit.expired():
             raise
-        problem = Problem("timeout", f"no answer within {plan.settings.longest_call:.3g} s (timeout and retries)")
+        problem = Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}")
         return Unobserved(problem, replace(timings, ask_ms=_ms(started) if is_called else None))
     except TargetError as error:
         spent = _ms(started) if is_called else None
@@ -118,8 +118,7 @@ def ends_the_run(error: BaseException) -> bool:
 
 def raised(error: BaseException, mask: Mask) -> str:
     """Type and message of what code of the user's raised, on one line, short, without credentials."""
-    said = printable(" ".join(mask.text(str(error))[:LONGEST_SAID].split()))
-    return f"{type(error).__name__}: {said}"
+    return f"{type(error).__name__}: {excerpt(mask.text(str(error)), LONGEST_SAID)}"
 
 
 def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:

@@ -56,8 +56,9 @@ class LoopBlockedError(Exception):
 
     def __init__(self, patience: float) -> None:
         super().__init__(
-            f"no answer, and nothing else moves since {patience:.3g} s: an async target or judge blocks the event "
-            "loop; await in it, or make it a plain function, which gets a thread of its own"
+            f"no answer, and nothing else moves since {patience:.6g} s (timeout × (retries + 1) + 10 s): an async "
+            "target or judge blocks the event loop; await in it, or make it a plain function, which gets a thread of "
+            "its own"
         )
 
 

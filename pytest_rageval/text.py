@@ -1,7 +1,8 @@
 """Text as metrics, judges and the demo compare, cut and show it.
 
 Comparing: `normalise`, `squad_normalise`, `fold`, `as_label`. Cutting: `tokens`, `content_tokens`, `index_terms`,
-`sentences`. Showing: `printable`. All are pure, linear in the length of the text, and have a short way for ASCII.
+`sentences`. Showing: `printable`, `cut`, `excerpt`. All are pure, linear in the length of the text, and have a short
+way for ASCII.
 """
 
 from __future__ import annotations
@@ -357,6 +358,17 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _UNPRINTABLE.sub(lambda match: _escaped(ord(match.group())), text)
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning with `…` behind it: at that mark, what is left of a credential can be masked."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def excerpt(text: str, most: int = 200) -> str:
+    """The beginning of a text as a message quotes it: printable, on one line, with `…` where it was cut."""
+    line = printable(" ".join(text[: 4 * most].split()))
+    return cut(line if len(text) <= 4 * most else f"{line}…", most)
 
 
 def _without_command(match: re.Match[str]) -> str:

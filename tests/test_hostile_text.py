@@ -29,12 +29,16 @@ HOSTILE = {
     "formula": FORMULA,
 }  # fmt: skip
 BOT = """
-import json, pathlib
+import json, logging, pathlib, sys, warnings
 HOSTILE = json.loads(pathlib.Path("hostile.json").read_text())
 
 def answer(question):
     name = question.split(":")[0]
     text = HOSTILE.get(name.removeprefix("raise "), "")
+    print(text)
+    print(text, file=sys.stderr)
+    logging.getLogger("bot").warning("%s", text)
+    warnings.warn(text)
     if name.startswith("raise"):
         raise ValueError(text)
     if name == "surrogate":
@@ -156,10 +160,41 @@ def test_commands_show_such_a_run_as_text(project: Project):
         result = project.rageval("explain", "a", id)
         assert result.ret == 0
         assert harmful(result.stdout.str()) == [], id
-    for command in (["compare", "a", "a"], ["history"], ["runs", "show", "a"]):
+    for command in COMMANDS_OVER_RUNS:
         result = project.rageval(*command)
+        assert "Traceback" not in result.stderr.str(), command
         assert harmful(result.stdout.str() + result.stderr.str()) == [], command
-    assert harmful((project.runs[-1] / "summary.md").read_text(encoding="utf-8")) == []
+    for path in [*project.path.rglob("*.json"), *project.path.rglob("summary.md")]:
+        if path.name != "hostile.json":
+            assert harmful(path.read_text(encoding="utf-8")) == [], path
+    assert json.loads((project.runs[-1] / "metrics.json").read_text(encoding="utf-8"))["description"].startswith(
+        "\x1b[31m"
+    )
+
+
+@pytest.mark.parametrize("text", [*HOSTILE.values(), "%0A::error::x"], ids=[*HOSTILE, "percent"])
+def test_case_files_that_cannot_be_read_are_said_as_text(project: Project, text: str):
+    unknown = a_case(f"{text} 1") | {text: 1}
+    wrong = a_case(f"{text} 2", gold_supports=[{"rel_path": 1, text: text}], tags=text, answerable=text)
+    project.cases([unknown, wrong, a_case(text, text), a_case(text, text)])
+    project.write("evalcases/b.csv", f"id,question,{json.dumps(text.replace(chr(34), ''))}\n1,{json.dumps(text)},2\n")
+    run_of_it = project.run()
+    assert run_of_it.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
+    for result in (run_of_it, project.rageval("cases", "validate"), project.rageval("cases", "validate", "--json")):
+        assert "Traceback" not in result.stdout.str() + result.stderr.str()
+        assert harmful(result.stdout.str() + result.stderr.str()) == []
+
+
+COMMANDS_OVER_RUNS = [
+    ["compare", "a", "a"], ["compare", "a", "a", "--format", "json"], ["compare", "a", "a", "--format", "markdown"],
+    ["compare", "a", "a", "--format", "html"], ["history"], ["history", "--format", "json"], ["runs", "list"],
+    ["runs", "show", "a"], ["runs", "show", "a", "--json"], ["runs", "list", "--json"],
+    ["export", "a", "--format", "json"], ["gate", "a", "--gate", "mrr >= 2"], ["score", "a"], ["merge", "a", "a"],
+    ["cases", "validate"], ["cases", "stats"], ["cases", "stats", "--json"], ["judge-cache", "stats"],
+    ["judge-cache", "stats", "--json"], ["cases", "list"], ["runs", "show", COMMANDS],
+    ["explain", "a", TERMINAL.replace("\0", "")],
+    ["metrics", TERMINAL.replace("\0", "")],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

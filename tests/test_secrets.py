@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any
 
 import pytest
 from fault_server import Connection, FaultServer
 from judge_server import JudgeServer
+from planted_secrets import (
+    ALONE_AND_ON_A_WORKER,
+    BOT_KEY,
+    COOKIE,
+    CORE,
+    ENVIRONMENT,
+    HEADER_KEY,
+    JUDGE_TOKEN,
+    PARAM,
+    PASSWORD,
+    QUERY_KEY,
+    REPORTS,
+    leaks,
+)
 from project import Project, a_case
-
-CORE = "Zq7Xw9Kp3Lm5"
-"""Stands in every secret here: found in whatever spelling the rest of it has."""
-TARGET_TOKEN = f"tt+{CORE}/target=="
-JUDGE_TOKEN = f"jt+{CORE}/judge=="
-HEADER_KEY = f"hk.{CORE}&header"
-COOKIE = f"session={CORE}-cookie"
-PASSWORD = f"pw-{CORE}-url"
-QUERY_KEY = f"qk-{CORE}-query"
-PARAM = f"pa'{CORE}<param>"
-BOT_KEY = f"bk_{CORE}_of_the_bot"
-ENVIRONMENT = {
-    "RAGEVAL_TARGET_TOKEN": TARGET_TOKEN,
-    "RAGEVAL_JUDGE_TOKEN": JUDGE_TOKEN,
-    "OPENAI_API_KEY": f"sk-{CORE}-openai",
-    "ANTHROPIC_API_KEY": f"sk-ant-{CORE}",
-    "GATEWAY": HEADER_KEY,
-    "BOT_API_KEY": BOT_KEY,
-}
-TRACES = (CORE, base64.b64encode(f"ann:{PASSWORD}".encode()).decode()[:16], "\\u005a")
-WRITTEN_HERE = {"pyproject.toml", "bot.py", "conftest.py"}
-REPORTS = [
-    "-v",
-    "--junitxml",
-    "junit.xml",
-    "--html",
-    "report.html",
-    "--self-contained-html",
-    "--rageval-store-full-text",
-]
-ALONE_AND_ON_A_WORKER = pytest.mark.parametrize("how", [[], ["-n", "1"]], ids=["alone", "worker"])
 
 
 @pytest.fixture
@@ -49,27 +31,6 @@ def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     return project
-
-
-def leaks(project: Project, *results: pytest.RunResult) -> list[str]:
-    """Where a trace of a secret stands: files below the project, and lines on the screen."""
-    found = []
-    for path in project.path.rglob("*"):
-        if path.is_file() and path.name not in WRITTEN_HERE:
-            content = path.read_bytes()
-            found += [
-                f"{path.relative_to(project.path)}: {_around(content, one)!r}"
-                for one in TRACES
-                if one.encode() in content
-            ]
-    for result in results:
-        found += [line for line in [*result.outlines, *result.errlines] if any(one in line for one in TRACES)]
-    return found
-
-
-def _around(content: bytes, trace: str) -> bytes:
-    at = content.index(trace.encode())
-    return content[max(0, at - 60) : at + 40]
 
 
 # ── a server that repeats what it was sent ────────────────────────────────────────────────────────────────────

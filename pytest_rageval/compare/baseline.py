@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_text
+from pytest_rageval.io.json_text import json_text
 from pytest_rageval.runs.reader import checked_metrics, in_present_form
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
@@ -79,18 +79,17 @@ def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], 
     """Replace the baseline. One case a line, so that a change of it can be read as a diff."""
     kept = {name: value for name, value in metrics.items() if name != "comparison"}
     kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_MACHINE}
-    head = json.dumps(kept, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True)
+    head = json_text(kept, sort_keys=True)
     cases = ",\n".join(
-        f"  {json.dumps(row.key, ensure_ascii=False)}: "
-        + json.dumps(
+        f"  {json_text(row.key)}: "
+        + json_text(
             {
                 "content_hash": row.content_hash,
                 "outcome": row.outcome,
                 "scores": dict(row.scores),
                 "failed": sorted({metric.partition("@")[0] for metric, _ in row.failed}),
             },
-            ensure_ascii=False,
-            allow_nan=False,
+            None,
             sort_keys=True,
         )
         for row in cases_of(rows)

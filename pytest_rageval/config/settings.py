@@ -25,12 +25,11 @@ from pytest_rageval.config.tables import (
     Weight,
 )
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, secrets_of_environment
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.flaws import Flaw, flaws_of
 from pytest_rageval.io.masking import (
-    SENT_FROM_ENVIRONMENT,
     public_target,
-    secrets_of_environment,
     secrets_of_headers,
     secrets_of_params,
     secrets_of_target,
@@ -156,6 +155,11 @@ class Settings(Frozen):
     def longest_call(self) -> float:
         """Seconds that a case may take to be asked, whatever asks: all attempts, and some to wait between them."""
         return self.timeout * (self.retries + 1) + 10
+
+    @property
+    def longest_call_in_words(self) -> str:
+        """The same as messages name it, by the settings behind it."""
+        return f"{self.longest_call:.6g} s (timeout × (retries + 1) + 10 s)"
 
     @property
     def window(self) -> int:

@@ -13,6 +13,9 @@ BODY_BYTES = 1024 * 1024
 MIN_SCORE = 0.35
 """Default threshold on `score_final`: tuned so that questions from elsewhere find nothing; see the module `answer`."""
 
+RERANK_THRESHOLD = 0.5
+"""A reranked chunk of less relevance is dropped."""
+
 FOLDER_MODES = ("off", "on", "on_with_fallback")
 
 
@@ -40,6 +43,7 @@ class Ask:
     folders: tuple[str, ...] = ()
     history: tuple[tuple[str, str], ...] = ()
     rerank: bool = False
+    rerank_threshold: float = RERANK_THRESHOLD
     rerank_vector_weight: float = 0.7
     rerank_lexical_weight: float = 0.3
     chunk_max_tokens: int | None = None
@@ -206,6 +210,7 @@ _ASK: dict[str, _Check] = {
     "folders": _folders,
     "history": _history,
     "rerank": _switch,
+    "rerank_threshold": _share,
     "rerank_vector_weight": _share,
     "rerank_lexical_weight": _share,
     **_INDEX,

@@ -16,9 +16,6 @@ from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.demo.retrieval import Retrieved, milliseconds_since
 from pytest_rageval.demo.terms import text_terms
 
-THRESHOLD = 0.5
-"""A chunk of less relevance is dropped."""
-
 MOST = 50
 """Only so many chunks are looked at, the best retrieved ones; further ones are dropped."""
 
@@ -49,7 +46,7 @@ class Reranked(NamedTuple):
 
 
 async def rerank(ask: Ask, retrieved: Retrieved, rarity: Callable[[str], float], llm: LanguageModel | None) -> Reranked:
-    """The retrieved chunks by their relevance, those below the threshold or `min_score` left out.
+    """The retrieved chunks by their relevance, those below `rerank_threshold` or `min_score` left out.
 
     Where the model fails, all scores are lexical: those of two scales are never mixed. Equal ones keep their order.
     """
@@ -64,7 +61,7 @@ async def rerank(ask: Ask, retrieved: Retrieved, rarity: Callable[[str], float],
             problem = str(error)
     if scores is None:
         scores = [passage_relevance(retrieved.terms, hit.chunk, rarity) for hit in hits]
-    least = max(THRESHOLD, ask.min_score)
+    least = max(ask.rerank_threshold, ask.min_score)
     relevant = [Hit(hit.chunk, score) for hit, score in zip(hits, scores, strict=True) if score >= least]
     relevant.sort(key=lambda hit: -hit.score)
     return Reranked(relevant, by, len(retrieved.hits) - len(relevant), problem, milliseconds_since(began))

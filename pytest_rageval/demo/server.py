@@ -6,8 +6,9 @@ import asyncio
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import NamedTuple
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from pytest_rageval.demo.app import AsgiApp, Message
 from pytest_rageval.demo.parameters import BODY_BYTES
@@ -42,7 +43,7 @@ class _RefusedError(Exception):
 async def serve(app: AsgiApp, host: str, port: int, started: Callable[[str], None]) -> None:
     """Serves until cancelled; `started` gets the URL once the port is open. Raises OSError where it cannot be."""
     server = await asyncio.start_server(
-        lambda reader, writer: _converse(app, reader, writer), host, port, limit=HEAD_BYTES
+        lambda reader, writer: _converse(app, host, reader, writer), host, port, limit=HEAD_BYTES
     )
     try:
         bound = server.sockets[0].getsockname()
@@ -52,11 +53,12 @@ async def serve(app: AsgiApp, host: str, port: int, started: Callable[[str], Non
         server.close()
 
 
-async def _converse(app: AsgiApp, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _converse(app: AsgiApp, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """One connection: requests one after the other until either side ends it."""
     try:
         while True:
             request = await _head(reader)
+            _check_sender(request, host)
             body = await _body(request, reader, writer)
             await _answer(app, request, body, writer)
             if not request.keep_alive:
@@ -90,6 +92,35 @@ async def _head(reader: asyncio.StreamReader) -> _Request:
         headers.append((name.lower(), value.strip()))
     closing = any(name == b"connection" and b"close" in value.lower() for name, value in headers)
     return _Request(words[0], words[1], headers, words[2] == "HTTP/1.1" and not closing)
+
+
+def _check_sender(request: _Request, bound_host: str) -> None:
+    """Refuse what a page of another origin sends, under its own name for this machine (DNS rebinding) or from afar."""
+    named = (request.header(b"host") or b"").decode("latin-1").lower()
+    if named and not _is_name_of_ours(named, bound_host.lower()):
+        problem = (
+            f"{named[:80]!a} is no name of this server; use its IP address, localhost or the --host that was given"
+        )
+        raise _RefusedError(HTTPStatus.MISDIRECTED_REQUEST, problem)
+    origin = request.header(b"origin")
+    if origin is not None and origin.decode("latin-1").lower() != f"http://{named}":
+        shown = origin[:80].decode("latin-1")
+        raise _RefusedError(HTTPStatus.FORBIDDEN, f"pages of the origin {shown!a} may not ask this server")
+
+
+def _is_name_of_ours(named: str, bound_host: str) -> bool:
+    try:
+        name = urlsplit(f"//{named}").hostname or ""
+    except ValueError:
+        return False
+    if name == bound_host or name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        # A name without a point is of this network: nobody outside can let it mean this machine.
+        return "." not in name and bound_host not in ("localhost", "127.0.0.1", "::1")
+    return True
 
 
 async def _body(request: _Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:

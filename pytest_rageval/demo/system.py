@@ -15,7 +15,7 @@ from pytest_rageval.demo.folders import Folders
 from pytest_rageval.demo.index import Hit
 from pytest_rageval.demo.library import Built, Library
 from pytest_rageval.demo.parameters import Ask, BadRequest
-from pytest_rageval.demo.rerank import THRESHOLD, Reranked, passage, rerank
+from pytest_rageval.demo.rerank import Reranked, passage, rerank
 from pytest_rageval.demo.retrieval import Retrieved, milliseconds_since, retrieve
 
 HERE = Path(__file__).parent
@@ -55,7 +55,7 @@ class System:
         if debug:
             response["debug"] = _debug(ask, built, retrieved, generation_ms)
             if reranked is not None:
-                _add_reranking(response["debug"], reranked)
+                _add_reranking(response["debug"], reranked, ask.rerank_threshold)
             if self._llm is not None:
                 response["debug"]["versions"] |= {"llm": self._llm.name, "prompt": LLM_PROMPT}
             if written.remarks:
@@ -114,7 +114,7 @@ def _debug(ask: Ask, built: Built, retrieved: Retrieved, generation_ms: float) -
     return debug
 
 
-def _add_reranking(debug: dict[str, Any], reranked: Reranked) -> None:
+def _add_reranking(debug: dict[str, Any], reranked: Reranked, threshold: float) -> None:
     """Puts the chunks that were relevant in place of those that were retrieved, in their own order."""
     retrieved = {chunk["chunk_id"]: chunk for chunk in debug["retrieved_chunks"]}
     debug["retrieved_chunks"] = [
@@ -122,7 +122,7 @@ def _add_reranking(debug: dict[str, Any], reranked: Reranked) -> None:
         for rank, hit in enumerate(reranked.hits, start=1)
     ]
     debug["latency"]["rerank_ms"] = reranked.rerank_ms
-    debug["rerank"] = {"by": reranked.by, "threshold": THRESHOLD, "dropped": reranked.dropped}
+    debug["rerank"] = {"by": reranked.by, "threshold": threshold, "dropped": reranked.dropped}
     if reranked.problem is not None:
         debug["rerank"]["problem"] = reranked.problem
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.export.spreadsheet import csv_line
+from pytest_rageval.io.json_text import json_text
 
 
 def csv_lines(source: ExportSource) -> Iterator[str]:
@@ -33,5 +33,4 @@ def json_lines(source: ExportSource) -> Iterator[str]:
 
 
 def _strict(value: Any) -> str:
-    """As JSON; NaN and the like are a ValueError."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json_text(value, None)

@@ -18,10 +18,11 @@ import httpx
 
 from pytest_rageval.http.address import Address, LoggedURL, address_of, checked_headers
 from pytest_rageval.http.connecting import proxy_of, tls_context
-from pytest_rageval.http.failures import CONNECT_TIMEOUT, HttpFailure, excerpt, kind_of, reason_of
+from pytest_rageval.http.failures import CONNECT_TIMEOUT, HttpFailure, kind_of, reason_of
 from pytest_rageval.http.limits import EXCERPT_BYTES, beginning_of, bounded_body, header_excess
 from pytest_rageval.http.retries import REPEATABLE_STATUS, RETRIED_STATUS, longest_wait, try_again
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
+from pytest_rageval.text import excerpt
 
 KEPT_IDLE = 4.0
 """Seconds for which a connection is kept for the next request; many servers close after 5."""
@@ -51,6 +52,7 @@ class SlottedClient:
     is_repeatable  a request that was worked on may be sent again at no harm: 408, 409, 425, 500, 529, time-outs and
                connections that break off are retried too
     status_in  the status that a reply means, by its own and its body: some servers hide an error in a 200
+    limit      what messages call `timeout`: the setting that it was taken from
     """
 
     def __init__(
@@ -65,8 +67,10 @@ class SlottedClient:
         backoff: float = 0.5,
         is_repeatable: bool = False,
         status_in: Callable[[int, bytes], int] | None = None,
+        limit: str = "timeout",
     ) -> None:
         self.timeout = timeout
+        self._limit = limit
         self.retries = retries
         self.max_bytes = max_bytes
         self.backoff = backoff
@@ -175,8 +179,14 @@ class SlottedClient:
                     await response.aclose()
         except TimeoutError:
             total = f"timeout × (retries + 1) = {self.timeout * (self.retries + 1):.6g} s"
-            limit = "timeout" if seconds == self.timeout else f"what was left of {total}"
-            message = f"{call.name}: no complete reply within {max(seconds, 0):.3g} s ({limit})"
+            # Making the request took some of the time of the first attempt: a moment, not what is to be named.
+            is_whole = seconds > 0.99 * self.timeout
+            limit = (
+                f"{self.timeout:.6g} s ({self._limit})"
+                if is_whole
+                else f"{max(seconds, 0):.3g} s (what was left of {total})"
+            )
+            message = f"{call.name}: no complete reply within {limit}"
             raise HttpFailure("timeout", message, is_retryable="timeout" in self._retried_kinds) from None
         except httpx.TransportError as error:
             kind = kind_of(error)

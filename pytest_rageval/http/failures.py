@@ -8,12 +8,10 @@ import ssl
 
 import httpx
 
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt
 
 CONNECT_TIMEOUT = 10.0
 """Seconds for one connection to come about."""
-EXCERPT = 200
-"""Characters of a reply that a message quotes."""
 
 
 class HttpFailure(Exception):
@@ -80,8 +78,3 @@ def os_words(error: OSError) -> str:
     if error.errno and error.errno > 0 and not isinstance(error, ssl.SSLError):
         return os.strerror(error.errno)  # asyncio has texts of its own there
     return excerpt(error.strerror or str(error)) or type(error).__name__
-
-
-def excerpt(text: str) -> str:
-    line = printable(" ".join(text[: 4 * EXCERPT].split()))
-    return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"

@@ -6,7 +6,7 @@ import zlib
 
 import httpx
 
-from pytest_rageval.http.failures import excerpt
+from pytest_rageval.text import excerpt
 
 MOST_HEADER_FIELDS = 200
 MOST_HEADER_BYTES = 64 * 1024

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.json_text import json_text
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Replace a JSON file in one step: sorted keys, so that equal values are equal bytes."""
-    write_text(path, json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True) + "\n")
+    write_text(path, json_text(value, sort_keys=True) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

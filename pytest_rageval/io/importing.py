@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt
 
 _LONGEST_MESSAGE = 300
 _NOT_THEIRS = tuple(
@@ -48,9 +48,7 @@ def import_object(what: str, module: str, attributes: str, root: Path | None = N
 
 def described_exception(error: BaseException) -> str:
     """Type and message of an exception and where in the user's own code it came from, in one line."""
-    message = printable(" ".join(str(error)[: 2 * _LONGEST_MESSAGE].split()))
-    if len(message) > _LONGEST_MESSAGE:
-        message = message[: _LONGEST_MESSAGE - 1] + "…"
+    message = excerpt(str(error), _LONGEST_MESSAGE)
     name, place = type(error).__name__, _place(error)
     return name + (f": {message}" if message else "") + (f" (at {place})" if place else "")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
+from html import escape
+from json import dumps
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
@@ -15,11 +17,16 @@ T = TypeVar("T")
 MASK = "***"
 # Shorter ones cannot be told from words: masking "test" wherever it stands would change what a system answered.
 SHORTEST_SECRET = 8
-SHORTEST_UNSENT = 16
-"""Of what only the environment holds: a shorter value there may be a word, such as a password `postgres`."""
-SENT_FROM_ENVIRONMENT = ("RAGEVAL_TARGET_TOKEN", "RAGEVAL_JUDGE_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
-_VARIABLE_OF_SECRET = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET)$", re.IGNORECASE)
+SHORTEST_PIECE = 4
+"""Of a secret that was cut: what is left of it beside a mark such as `…`."""
+_CUT_BEHIND = re.compile(r"['\"]?(?:…|\.\.\.)")
+_MARKS_BEFORE = tuple(mark + quotation for mark in ("…", "...") for quotation in ("", "'", '"'))
 _URL = re.compile("[A-Za-z][A-Za-z0-9+-]*://")
+_MISSPELT_USERINFO = re.compile(
+    r"(?!answers:|run:)(?P<before>[A-Za-z][A-Za-z0-9+.-]*:?/+|/+|h?t+ps?:)?(?P<user>[^\s/:@]*):(?P<password>\S+)@"
+    r"(?!\S*://)"
+)
+"""Of what was meant as a URL and is none, such as `htp:/user:password@host`."""
 _FILLED_IN = re.compile(r"\{[A-Za-z_][\w.-]*\}")
 """What a mapping fills in, such as `{question}`."""
 _SECRET_NAME = re.compile(r"auth|key|token|secret|passw|cookie|credential|session|signature|^sig$", re.IGNORECASE)
@@ -46,7 +53,10 @@ def public_url(url: str) -> str:
 def public_target(spec: str) -> str:
     """The spelling of a target as it may be shown: the URL in it, if there is one, as `public_url` shows it."""
     url = _URL.search(spec)
-    return spec if url is None else spec[: url.start()] + public_url(spec[url.start() :])
+    if url is not None:
+        return spec[: url.start()] + public_url(spec[url.start() :])
+    misspelt = _misspelt_userinfo(spec)
+    return spec if misspelt is None else spec[: misspelt.start("password")] + MASK + spec[misspelt.end("password") :]
 
 
 def secrets_of_url(url: str) -> list[str]:
@@ -64,18 +74,42 @@ def secrets_of_url(url: str) -> list[str]:
 
 
 def secrets_of_target(spec: str) -> list[str]:
-    """The credentials in the URL that is or stands in the spelling of a target or a judge."""
+    """The credentials in the URL that is or stands in the spelling of a target or a judge, misspelt ones included."""
     url = _URL.search(spec)
+    misspelt = _misspelt_userinfo(spec) if url is None else None
+    if misspelt is not None:
+        spec = f"//{misspelt['user']}:{misspelt['password']}@{spec[misspelt.end() :]}"
     return secrets_of_url(spec[url.start() :] if url else spec)
 
 
+def _misspelt_userinfo(spec: str) -> re.Match[str] | None:
+    """User and password in what was meant as a URL; without slashes, what is short is no password."""
+    match = _MISSPELT_USERINFO.match(spec)
+    return match if match and (match["before"] or len(match["password"]) >= SHORTEST_SECRET) else None
+
+
 def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
-    """The values of headers that by their name hold credentials, and the bare token of `Bearer TOKEN`."""
+    """The values of headers that by their name hold credentials, and what of them a server may repeat alone: the token
+    of `Bearer TOKEN`, the password of `Basic …`, the value of each cookie."""
     secrets = []
     for name, value in headers.items():
         if _SECRET_NAME.search(name):
-            secrets += [value, value.partition(" ")[2]]
+            scheme, _, token = value.partition(" ")
+            secrets += [value, token]
+            if scheme.lower() == "basic":
+                secrets += _basic_parts(token)
+            if "cookie" in name.lower():
+                secrets += [cookie.partition("=")[2].strip() for cookie in value.split(";")]
     return secrets
+
+
+def _basic_parts(token: str) -> list[str]:
+    """`user:password` and the password, where the token is what it should be."""
+    try:
+        userinfo = b64decode(token, validate=True).decode()
+    except ValueError:
+        return []
+    return [userinfo, userinfo.partition(":")[2]]
 
 
 def secrets_of_params(params: Mapping[str, Any]) -> Iterator[str]:
@@ -107,17 +141,12 @@ def _holds_secret(name: str, value: str) -> bool:
     return is_secret_name(name) and not _FILLED_IN.fullmatch(value)
 
 
-def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
-    """What is sent from there unasked, and whatever else its name calls a key, a token or a secret: a system of the
-    user's own may have it, and say it in an error."""
-    for name, value in environment.items():
-        is_long = len(value) >= SHORTEST_UNSENT and not re.search(r"\s", value)
-        if name in SENT_FROM_ENVIRONMENT or (is_long and _VARIABLE_OF_SECRET.search(name)):
-            yield value
-
-
 class Mask:
-    """Replaces known credentials wherever somebody repeats them, as they are or as JSON and URLs spell them."""
+    """Replaces known credentials wherever somebody repeats them, as they are or as JSON and URLs spell them.
+
+    Where a text was cut, at `…` or `...`, what is left of one there goes as well: pytest and other libraries cut texts
+    before anybody can mask them.
+    """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         long_secrets = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
@@ -127,19 +156,37 @@ class Mask:
     def text(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, MASK)
+        if self._secrets and ("…" in text or "..." in text):
+            return _replaced(text, sorted({*self._pieces(text)}))
         return text
 
     def message(self, text: str) -> str:
-        """A text that was cut, at its end or at a `…`, with secrets masked, and what is left of one at the cut, too."""
-        pieces = self.text(text).split("…") if self._secrets else [text]
-        return "…".join(map(self._without_beginning, pieces))
-
-    def _without_beginning(self, text: str) -> str:
+        """A text that may have been cut at its end without a mark: what is left of a secret there goes, too."""
+        text = self.text(text)
         for secret in self._secrets:
             at = text.rfind(secret[:SHORTEST_SECRET])
             if at >= 0 and secret.startswith(text[at:]):
                 return text[:at] + MASK
         return text
+
+    def shown(self, text: str) -> str:
+        """A log, a traceback or captured output, also without the credentials in headers that somebody printed there:
+        those of a reply are nobody's secret before it comes."""
+        text = _PRINTED_HEADER.sub(_without_value, self.text(text))
+        return _HEADER_LINE.sub(rf"\g<name>{MASK}", text)
+
+    def _pieces(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the beginning of a secret stands before a mark of cutting, or the end of one behind it."""
+        for secret in self._secrets:
+            for start in _places(secret[:SHORTEST_PIECE], text):
+                end = start + _common(secret, text[start : start + len(secret)])
+                if _CUT_BEHIND.match(text, end):
+                    yield start, end
+            for at in _places(secret[-SHORTEST_PIECE:], text):
+                end = at + SHORTEST_PIECE
+                start = end - _common(secret[::-1], text[max(0, end - len(secret)) : end][::-1])
+                if text.endswith(_MARKS_BEFORE, max(0, start - 4), start):
+                    yield start, end
 
     def bytes(self, body: bytes) -> bytes:
         for secret in self._secrets:
@@ -174,19 +221,64 @@ class Mask:
         return value
 
 
+def _places(part: str, text: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
+
+
+def _common(text: str, other: str) -> int:
+    """How many first characters are the same."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(text), len(other)))
+
+
+def _replaced(text: str, pieces: Iterable[tuple[int, int]]) -> str:
+    """The text with each of these pieces masked; they come in order, and may overlap."""
+    parts, done = [], 0
+    for start, end in pieces:
+        if end > done:
+            parts += [text[done:start], MASK]
+            done = end
+    return "".join([*parts, text[done:]])
+
+
 @lru_cache(maxsize=64)
 def _field_names(kind: Any) -> tuple[str, ...]:
     """What a value of a dataclass is made of; nothing for other classes."""
     return tuple(field.name for field in fields(kind) if field.init) if is_dataclass(kind) else ()
 
 
+_CREDENTIAL_HEADER = (
+    r"(?:proxy-)?authorization|(?:set-)?cookie2?|token|password|(?:[\w-]{0,40}[-_])?(?:api-?key|token|secret|signature)"
+)
+_PRINTED_HEADER = re.compile(
+    rf"""(?P<name>(?P<quote>['"])(?:{_CREDENTIAL_HEADER})(?P=quote)\s{{0,9}}[:,]\s{{0,9}}b?(?P<open>['"]))"""
+    r"""(?P<value>(?:[^\\'"]|\\.|(?!(?P=open))['"]){8,}?)(?=(?P=open))""",
+    re.IGNORECASE,
+)
+"""`(b'Set-Cookie', b'…')`, as httpcore logs it, and `'authorization': '…'`, as Python prints it."""
+_HEADER_LINE = re.compile(
+    r"""(?P<name>(?:\b|(?<=\\n))(?:(?:proxy-)?authorization|(?:set-)?cookie2?):[ ]{0,9})[^\s\\'"][^\r\n\\'"]{7,}""",
+    re.IGNORECASE,
+)
+
+
+def _without_value(header: re.Match[str]) -> str:
+    return f"{header['name']}{MASK}"
+
+
 _WRITTEN_AS_NUMBERS = re.compile(r"""[+&<>='"]""")
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """As it is; percent-encoded; and as JSON writers spell it that escape more than they need."""
+    """As it is; percent-encoded; as HTML; and as JSON writers spell it that escape more than they need."""
     yield secret
     yield quote(secret, safe="")
+    yield escape(secret)
+    yield escape(secret, quote=False)
     yield secret.replace("/", "\\/")
+    yield dumps(secret)[1:-1]
     for digits in ("04x", "04X"):
         yield _WRITTEN_AS_NUMBERS.sub(lambda match: "\\u" + format(ord(match[0]), digits), secret)  # noqa: B023 - used at once

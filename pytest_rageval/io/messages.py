@@ -191,8 +191,8 @@ def kind_in_words(value: Any) -> str:
 
 
 def shown(text: str) -> str:
-    """Without quotes, but on one line and harmless to a terminal."""
-    return text if text.isprintable() else repr(text)[1:-1]
+    """Without quotes, but on one line and harmless to a terminal and to a CI service."""
+    return printable(text if text.isprintable() else repr(text)[1:-1])
 
 
 def spelled(path: Path) -> str:

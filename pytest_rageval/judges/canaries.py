@@ -11,7 +11,7 @@ from pytest_rageval.judges.cache.cached_judge import unfit
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import NOTHING, Json, JudgeRequest, Rubric
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt
 
 GOOD_FROM, BAD_TO = 0.8, 0.4
 """Of the scale: on 0 to 5 a good answer is expected to get at least 4, a bad one at most 2."""
@@ -91,7 +91,7 @@ async def _verdict(judge: Judge, rubric: Rubric, canary: Canary) -> Verdict:
     except Exception as failed:  # noqa: BLE001  a user's own judge may raise anything; it is this canary's error
         error = f"{type(failed).__name__}: {failed}"
     if error is not None:
-        error = printable(" ".join(error.split()))[:300]
+        error = excerpt(error, 300)
     return Verdict(rubric.name, canary.name, canary.band(rubric.scale), score, error, canary.is_attack)
 
 

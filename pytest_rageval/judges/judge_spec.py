@@ -13,7 +13,7 @@ from pytest_rageval.io.importing import import_object
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt, printable
 
 GROUP = "rageval.judges"
 """Entry points: `NAME = "package:factory"` makes the spec `NAME:REST` call `factory(REST)`."""
@@ -98,7 +98,7 @@ def _lacking(candidate: object) -> str:
 def _described(candidate: object) -> str:
     if inspect.isclass(candidate):
         return f"the class {candidate.__qualname__}, not an instance of it"
-    return printable(f"{type(candidate).__qualname__} {candidate!r}"[:120])
+    return excerpt(f"{type(candidate).__qualname__} {candidate!r}", 120)
 
 
 def _stub(spec: str, written: str) -> Judge:
@@ -143,7 +143,7 @@ def _checked(spec: str, made: object) -> Judge | None:
 
 
 def _failed(error: Exception) -> str:
-    return f"cannot be loaded: {type(error).__name__}: {printable(' '.join(str(error).split()))[:200]}"
+    return f"cannot be loaded: {type(error).__name__}: {excerpt(str(error))}"
 
 
 def _unknown(spec: str) -> SettingsError:

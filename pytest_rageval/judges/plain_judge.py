@@ -10,7 +10,7 @@ from typing import Any
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt, printable
 
 METHODS = {"groundedness": "score_groundedness", "relevance": "score_relevance"}
 """Rubric → coroutine: `score_groundedness(answer, context)` on 0–5, `score_relevance(answer, question)` on 0–1."""
@@ -40,7 +40,7 @@ class PlainJudge:
         if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
             raise JudgeError(
                 "invalid_reply",
-                f"judge {self.model!r}: {method} returned {printable(repr(score))[:80]}, "
+                f"judge {self.model!r}: {method} returned {excerpt(repr(score), 80)}, "
                 f"expected a number from {low:g} to {high:g}",
             )
         return Judgement(
@@ -74,5 +74,5 @@ class PlainJudge:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | GeneratorExit | asyncio.CancelledError):
                 raise
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {text[:200]}")) from error
+            raised = excerpt(f"{type(error).__name__}: {error}")
+            raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {raised}")) from error

@@ -11,10 +11,13 @@ from pytest_rageval.model import Judgement, JudgeRequest
 
 
 class TimeBoundJudge:
-    """The judge itself, but for judgements that take longer than `seconds`: they are errors of kind timeout."""
+    """The judge itself, but for judgements that take longer than `seconds`: they are errors of kind timeout.
 
-    def __init__(self, judge: Judge, seconds: float) -> None:
-        self._judge, self._seconds = judge, seconds
+    `limit` is how messages name it.
+    """
+
+    def __init__(self, judge: Judge, seconds: float, limit: str) -> None:
+        self._judge, self._seconds, self._limit = judge, seconds, limit
         self.model, self.heuristic, self.rubrics = judge.model, judge.heuristic, judge.rubrics
 
     async def judge(self, request: JudgeRequest) -> Judgement:
@@ -24,8 +27,8 @@ class TimeBoundJudge:
         except TimeoutError:
             if not limit.expired():
                 raise
-            message = f"judge {self.model!r}, rubric {request.rubric!r}: no judgement within {self._seconds:.3g} s"
-            raise JudgeError("timeout", f"{message} (timeout and retries)") from None
+            message = f"judge {self.model!r}, rubric {request.rubric!r}: no judgement within {self._limit}"
+            raise JudgeError("timeout", message) from None
 
     async def aclose(self) -> None:
         await self._judge.aclose()

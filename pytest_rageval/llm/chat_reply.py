@@ -10,7 +10,7 @@ from typing import Literal
 from pytest_rageval.errors import ModelFailure
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt, printable
 
 Ending = Literal["length", "refusal", "content_filter", "tool_calls"]
 """Why a reply is not a whole answer: cut at the limit, declined, held back by a filter, a call of a tool instead."""
@@ -66,7 +66,7 @@ _THOUGHTS = ("thoughts", "reasoning_content", "reasoning", "thinking")
 
 
 def _quoted(text: str | None) -> str:
-    return repr(printable(" ".join((text or "").split()))[:120])
+    return repr(excerpt(text or "", 120))
 
 
 def json_from_body(body: bytes, where: str) -> Json:
@@ -77,7 +77,7 @@ def json_from_body(body: bytes, where: str) -> Json:
         return parse(body)
     except StrictJsonError as error:
         problem = str(error)
-    raise ModelFailure("invalid_json", f"{where}: the response is not JSON: {printable(problem)[:160]}")
+    raise ModelFailure("invalid_json", f"{where}: the response is not JSON: {excerpt(problem, 160)}")
 
 
 # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,7 +85,7 @@ def json_from_body(body: bytes, where: str) -> Json:
 
 def misfit(path: str, value: Json, expected: str) -> ValueError:
     """A value is not what was expected at its path."""
-    shown = "missing" if value is None else printable(reprlib.repr(value))[:80]
+    shown = "missing" if value is None else excerpt(reprlib.repr(value), 80)
     return ValueError(f"{path or 'the response'} is {shown}, expected {expected}")
 
 

@@ -77,7 +77,9 @@ class Endpoint:
 async def body_of(url: str, headers: Mapping[str, str]) -> bytes:
     """What a GET brings, tried once and briefly; raises HttpFailure."""
     # A client of its own: it is asked before anything runs, perhaps in another event loop than the questions.
-    client = SlottedClient(slots=1, timeout=PROBE_SECONDS, retries=0, headers=headers, max_bytes=2**20)
+    client = SlottedClient(
+        slots=1, timeout=PROBE_SECONDS, retries=0, headers=headers, max_bytes=2**20, limit="of this check"
+    )
     try:
         return (await client.request("GET", url)).body
     finally:

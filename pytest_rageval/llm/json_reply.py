@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
 from pytest_rageval.model import Json
-from pytest_rageval.text import printable
+from pytest_rageval.text import cut, excerpt
 
 LONGEST_REPLY = 100_000
 """Characters; a longer reply is not read."""
@@ -194,5 +194,4 @@ def value_in_words(value: Json) -> str:
 
 def quoted_json(value: Json) -> str:
     """The beginning of what came, as JSON, on one line that a terminal survives."""
-    written = json.dumps(value[:60] if isinstance(value, str) else value, ensure_ascii=False)
-    return printable(" ".join(written.split()))[:80]
+    return excerpt(json.dumps(cut(value, 60) if isinstance(value, str) else value, ensure_ascii=False), 80)

@@ -24,6 +24,7 @@ from pytest_rageval.llm.chat_reply import (
 from pytest_rageval.llm.credentials import OPENAI_KEY, KeySource, bearer, judge_key
 from pytest_rageval.llm.server_error import refusal_in
 from pytest_rageval.model import Json
+from pytest_rageval.text import cut
 
 OPENAI_URL = "https://api.openai.com"
 _ENDINGS: Mapping[str, Ending] = {
@@ -77,7 +78,7 @@ class OpenAiWire:
         refusal = string_at(message.get("refusal"), "choices[0].message.refusal")
         if choice.get("error"):
             raise ValueError(
-                f"the reply is an error: {refusal_in(json.dumps({'error': choice['error']})).message[:200]}"
+                f"the reply is an error: {cut(refusal_in(json.dumps({'error': choice['error']})).message, 200)}"
             )
         content = text_at(message.get("content"), self.text_path)
         thoughts, text = ("", None) if content is None else thoughts_and_text(content)

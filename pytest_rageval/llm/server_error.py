@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pytest_rageval.model import Json
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt
 
 _STATUS_OF_CODE: Mapping[str, int] = {
     "insufficient_quota": 402,
@@ -116,4 +116,4 @@ def _status_of(codes: list[Json]) -> int | None:
 
 
 def _line(message: Json) -> str:
-    return printable(" ".join(str(message)[:2000].split()))[:800]
+    return excerpt(str(message), 800)

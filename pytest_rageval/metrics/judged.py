@@ -10,7 +10,7 @@ from pytest_rageval.metrics.answer import NO_GOLD_ANSWER
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Judgement, NotApplicable, Observation, Score
 from pytest_rageval.passages import contexts, documents
-from pytest_rageval.text import printable
+from pytest_rageval.text import cut, printable
 
 NOT_JUDGED = NotApplicable("no judge scored this")
 BLANK = NotApplicable("the answer is blank")
@@ -252,7 +252,7 @@ def _why_not(
     judgement = obs.judgements.get(name)
     if judgement is not None:
         # A heuristic's reasons are its own words; a model's may quote what it read.
-        reason = judgement.reasoning[:_LONGEST_REASON] if judgement.heuristic else ""
+        reason = cut(judgement.reasoning, _LONGEST_REASON) if judgement.heuristic else ""
         if reason:
             return NotApplicable(printable(reason))
         return unscored or NotApplicable(_by(judgement, "gave no score"))
@@ -265,4 +265,4 @@ def _why_not(
 
 
 def _by(judgement: Judgement, what: str) -> str:
-    return printable(" ".join(f"the judge {judgement.model[:_LONGEST_REASON]} {what}".split()))
+    return printable(" ".join(f"the judge {cut(judgement.model, _LONGEST_REASON)} {what}".split()))

@@ -19,7 +19,8 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings, load_settings
 from pytest_rageval.engine import Evaluation, evaluation
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.io.masking import Mask, secrets_of_environment
+from pytest_rageval.io.environment_secrets import secrets_of_environment
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
@@ -33,6 +34,7 @@ from pytest_rageval.plugin.preflight import check_gate_conditions
 from pytest_rageval.plugin.progress_line import ProgressLine
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.plugin.shown.report_masking import mask_report
 from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, open_run, prepare
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
@@ -294,5 +296,6 @@ class ActiveSession:
 
     def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Put the records of an item on its report."""
+        mask_report(report, self.mask)
         if self.is_prepared:
             attach(item, report, self.prepared, self.opened, self.trials)

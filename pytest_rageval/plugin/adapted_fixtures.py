@@ -44,7 +44,8 @@ class AdaptedFixtures:
         self._pairs.clear()
 
     def _target(self, client: object) -> Target:
-        return target_from_object(client, timeout=self._plan.settings.timeout)
+        settings = self._plan.settings
+        return target_from_object(client, timeout=settings.timeout, max_bytes=settings.max_response_bytes)
 
     def _judge(self, fixture_value: object, cache: Any) -> Judge | None:
         settings = self._plan.settings
@@ -52,7 +53,7 @@ class AdaptedFixtures:
         if judge is None:
             return None
         if not type(judge).__module__.startswith("pytest_rageval."):
-            judge = TimeBoundJudge(judge, settings.longest_call)
+            judge = TimeBoundJudge(judge, settings.longest_call, settings.longest_call_in_words)
         # In mode `off` as well: it checks what a judge says before anybody sees it.
         mode = settings.judge_cache if cache is not None else "off"
         return CachedJudge(judge, cache, mode, self._plan.mask)

@@ -18,14 +18,16 @@ CONTROLLER = "rageval-controller"
 
 
 def enter(config: pytest.Config) -> ActiveSession:
-    """The session's active part; its hooks are registered at the first call, on all processes but workers."""
+    """The session's active part; its hooks are registered at the first call, those of results on all but workers."""
     if ACTIVE not in config.stash:
         from pytest_rageval.plugin.active import ActiveSession
         from pytest_rageval.plugin.controller import Controller
         from pytest_rageval.plugin.dead_end import DeadEnd
+        from pytest_rageval.plugin.shown.report_masking import ReportMasking
 
         session = config.stash[SESSION]
         active = config.stash[ACTIVE] = ActiveSession(session)
+        config.pluginmanager.register(ReportMasking(config, active.mask), "rageval-masking")
         if not session.is_worker:
             config.pluginmanager.register(Controller(active), CONTROLLER)
             config.pluginmanager.register(DeadEnd(), "rageval-dead-end")

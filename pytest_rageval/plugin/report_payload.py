@@ -6,6 +6,7 @@ failure lost. So everything of ours on a report is made encodable here, before i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from pytest_rageval.engine import Evaluation
-from pytest_rageval.io.masking import Mask
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
 from pytest_rageval.plugin.dead_end import CALLS, calls_of
 from pytest_rageval.plugin.evaluator import RESULTS
@@ -23,8 +23,6 @@ from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.text import printable
 
 PACKAGE = Path(__file__).parent.parent
-OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})
-"""Fixtures through which a test may meet credentials of the run."""
 
 
 def attach(
@@ -36,10 +34,9 @@ def attach(
 ) -> None:
     """Put the records of this item on its report, once its outcome is known."""
     evaluations = item.stash.get(RESULTS, [])
-    if not isinstance(item, EvalItem) and not evaluations and not OURS & {*getattr(item, "fixturenames", ())}:
+    if not isinstance(item, EvalItem) and not evaluations:
         return
     _drop_place_of_ours(report)
-    _hide_secrets(report, prepared.mask)
     if _is_final(report) and not prepared.settings.dry_run:
         run = opened()
         if isinstance(item, EvalItem):
@@ -56,7 +53,7 @@ def attach(
         item.stash[RESULTS] = []
         if isinstance(item, EvalItem):
             item.result = item.evaluation = None  # written: items live until the session ends, observations need not
-    _make_encodable(report)
+    _make_printable(report)
 
 
 def _is_final(report: pytest.TestReport) -> bool:
@@ -169,7 +166,7 @@ def _fail(report: pytest.TestReport, message: str) -> None:
 def _as_lines(evaluation: Evaluation, prepared: Prepared, config_hash: str) -> list[str]:
     settings, registry = prepared.settings, prepared.plan.registry
     return [
-        to_line(result_record(result, settings, registry, config_hash, evaluation.overall))
+        to_line(prepared.mask.value(result_record(result, settings, registry, config_hash, evaluation.overall)))
         for result in evaluation.trials
     ]
 
@@ -186,34 +183,24 @@ def _drop_place_of_ours(report: pytest.TestReport) -> None:
         report.longrepr = str(report.longrepr).strip()
 
 
-def _hide_secrets(report: pytest.TestReport, mask: Mask) -> None:
-    """Mask credentials in everything that is shown of the test: tracebacks, and what code of the user's printed."""
+def _make_printable(report: pytest.TestReport) -> None:
+    """Escape what could steer a terminal or a CI service, or has no UTF-8 form, in all that is shown of the test: it
+    may be what the system said or printed. Colours of pytest's own, in the lines of logs, stay."""
     longrepr = report.longrepr
-    if isinstance(longrepr, tuple):
-        report.longrepr = mask.value(longrepr)
-    elif longrepr is not None and (shown := mask.text(str(longrepr))) != str(longrepr):
-        report.longrepr = shown
-    report.sections = mask.value(report.sections)
-    if hasattr(report, "wasxfail"):
-        report.wasxfail = mask.text(str(report.wasxfail))
-
-
-def _make_encodable(report: pytest.TestReport) -> None:
-    """Escape what has no UTF-8 form in everything of the report that crosses the border between processes."""
-    if report.longrepr is not None and not isinstance(report.longrepr, tuple):
-        shown = str(report.longrepr)
-        if not _is_encodable(shown):
+    if longrepr is not None and not isinstance(longrepr, tuple):
+        shown = str(longrepr)
+        if printable(shown) != shown:
             report.longrepr = printable(shown)
     report.sections = [
-        (name, content if _is_encodable(content) else printable(content)) for name, content in report.sections
+        (name, _printable_log(content) if "log" in name else printable(content)) for name, content in report.sections
     ]
-    if not _is_encodable(str(getattr(report, "wasxfail", ""))):
+    if hasattr(report, "wasxfail"):
         report.wasxfail = printable(str(report.wasxfail))
 
 
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+_COLOUR = re.compile("(\x1b\\[[0-9;]*m)")
+
+
+def _printable_log(text: str) -> str:
+    parts = _COLOUR.split(text)
+    return "".join(part if number % 2 else printable(part) for number, part in enumerate(parts))

@@ -59,7 +59,12 @@ def summary_markdown(metrics: Mapping[str, Any], config: Mapping[str, Any], regi
 def escaped(text: object) -> str:
     """Text that Markdown shows as it is, on one line."""
     line = " ".join(printable(str(text)).split())
-    return re.sub(r"([\\`*_{}\[\]<>|#~!&])", r"\\\1", line)
+    line = re.sub(r"([\\`*_{}\[\]<>|#~!&])", r"\\\1", line)
+    return _LIST_OR_RULE.sub(r"\g<before>\\\g<mark>", line)
+
+
+_LIST_OR_RULE = re.compile(r"^(?P<before>\d{0,9})(?P<mark>[-+.)]|=+)(?=\s|$)")
+"""What at the beginning of a line would begin a list, or make a heading of the line before."""
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

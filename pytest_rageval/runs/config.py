@@ -47,6 +47,10 @@ def run_config(
         "schema": 1,
         **asked_for,
         "settings": _written_settings(settings, target),
+        "headers": {
+            "target": sorted(name.lower() for name in settings.headers),
+            "judge": sorted(name.lower() for name in settings.judge_options.headers),
+        },
         "own_meanings": meanings(plan),
         "dataset_version": dataset_version(dataset, files, root),
         "index_build_version": None,

@@ -9,6 +9,7 @@ from typing import Any
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.model import Answer, CaseResult
 from pytest_rageval.targets.native_contract import answer_to_response
+from pytest_rageval.text import cut
 
 CUT = 200
 """Characters of a text that results.jsonl keeps."""
@@ -39,14 +40,14 @@ class RecordTexts:
 
     def message(self, message: str) -> str | None:
         """An error's message: it may quote what the system sent."""
-        return None if self.settings.redact else message[:LONGEST_MESSAGE]
+        return None if self.settings.redact else cut(message, LONGEST_MESSAGE)
 
     def reason(self, result: CaseResult) -> str | None:
         """Why a case was skipped, is known to fail, failed or broke: the last two may quote what an exception said."""
         is_quotable = result.outcome in ("skipped", "xfailed") and result.error is None
         if result.reason is None or (self.settings.redact and not is_quotable):
             return None
-        return result.reason[:LONGEST_MESSAGE]
+        return cut(result.reason, LONGEST_MESSAGE)
 
     def tree(self, value: Any) -> Any:
         """A value of any shape with each text in it as it may be written; None where none may."""

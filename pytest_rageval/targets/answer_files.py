@@ -42,17 +42,19 @@ class AnswersFile:
     records: Mapping[str, AnswerRecord] = field(default_factory=dict)
 
 
-def load_answers(path: Path, system: str | None = None, *, shown_as: str | None = None) -> AnswersFile:
+def load_answers(
+    path: Path, system: str | None = None, *, shown_as: str | None = None, max_bytes: int = LONGEST_LINE
+) -> AnswersFile:
     """Read the answers of one system; a file with several needs `system`.
 
-    Raises CaseError with every problem of the file. `shown_as` is how messages name it.
+    Raises CaseError with every problem of the file. `shown_as` is how messages name it, `max_bytes` the longest line.
     """
     name = shown_as or path.name
     if path.suffix not in (".csv", ".jsonl"):
         raise CaseError(f"{name}: an answers file is .jsonl or .csv")
     report = Report(name)
     reading = _Reading(report)
-    lines = read_lines(path, report, LONGEST_LINE)
+    lines = read_lines(path, report, max_bytes)
     for row in json_rows(lines, report) if path.suffix == ".jsonl" else _csv_rows(lines, report):
         reading.take(row)
     return reading.finished(system)

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import Answer, AskRequest, Json
-from pytest_rageval.targets.foreign_code import must_pass
+from pytest_rageval.targets.foreign_code import must_pass, too_large
 
 Message = MutableMapping[str, Any]
 App = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
@@ -42,6 +42,7 @@ class AsgiTarget:
         self.name = name or f"asgi:{type(app).__module__}.{type(app).__qualname__}"
         self._app = app
         self._timeout = timeout
+        self._max_bytes = max_bytes
         self._lifespan = _Lifespan(app, self.name)
         self._starting: asyncio.Future[None] | None = None
         self._http = HttpTarget(
@@ -84,11 +85,21 @@ class AsgiTarget:
 
     async def _guarded(self, scope: Message, receive: Any, send: Any) -> None:
         scope["state"] = dict(self._lifespan.state)
+        size = 0
+
+        async def send_bounded(message: Message) -> None:
+            # The transport keeps all that comes before anybody else can count it.
+            nonlocal size
+            size += len(message.get("body", b""))
+            if size > self._max_bytes:
+                raise TargetError("too_large", too_large(self.name, self._max_bytes))
+            await send(message)
+
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, send_bounded)
         # Said here already: further out an httpx error of the application's would look like one of ours.
         except BaseException as error:
-            if must_pass(error):
+            if must_pass(error) or isinstance(error, TargetError):
                 raise
             raise TargetError("exception", f"{self.name}: {described_exception(error)}") from None
 
@@ -113,7 +124,7 @@ class _Lifespan:
                 message = await self._from_app.get()
         except TimeoutError:
             self._task.cancel()
-            raise TargetError("timeout", f"{self._name}: not started up within {seconds:.3g} s") from None
+            raise TargetError("timeout", f"{self._name}: not started up within {seconds:.6g} s (timeout)") from None
         if message["type"] == "lifespan.startup.failed":
             raise TargetError("exception", f"{self._name}: startup failed: {_last_line(message.get('message', ''))}")
 

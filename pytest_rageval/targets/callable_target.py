@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from typing import Any
 
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import Answer, AskRequest
-from pytest_rageval.targets.foreign_code import call_foreign
+from pytest_rageval.targets.foreign_code import call_foreign, too_large
 from pytest_rageval.targets.native_contract import (
     answer_from_record,
     answer_from_response,
@@ -23,13 +24,22 @@ class CallableTarget:
 
     A parameter named `request` that is not the first one receives the whole `AskRequest`. A function that is not
     async runs in a daemon thread. What it raises is the error of that case, of kind `exception`; what takes longer
-    than `timeout` seconds is a `timeout` (a thread that hangs is left behind). A dict is an answer record.
+    than `timeout` seconds is a `timeout` (a thread that hangs is left behind). A dict is an answer record. What would
+    take more than `max_bytes` as JSON is `too_large`.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str | None = None, *, timeout: float = 120.0) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str | None = None,
+        *,
+        timeout: float = 120.0,
+        max_bytes: int = 16 * 2**20,
+    ) -> None:
         self.name = name or _name_of(function)
         self._function = function
         self._timeout = timeout
+        self._max_bytes = max_bytes
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - of an object, __call__ says whether it is async
         )
@@ -43,6 +53,8 @@ class CallableTarget:
             return self._function(request.question, **named)
 
         result = await call_foreign(call, self.name, self._timeout, is_async=self._is_async)
+        if _size(result) > self._max_bytes:
+            raise TargetError("too_large", too_large(self.name, self._max_bytes))
         return answer_of(result, self.name)
 
     async def aclose(self) -> None:
@@ -64,6 +76,15 @@ def answer_of(result: Any, where: str) -> Answer:
     written = "None" if result is None else f"{shown_value(result)} ({type(result).__name__})"
     message = f"{where}: returned {written}, expected str, dict or Answer"
     raise TargetError("invalid_response", message)
+
+
+def _size(result: Any) -> int:
+    """Bytes of what a function returned, as JSON; 0 of what is none: who reads it says why."""
+    try:
+        data = answer_to_response(result) if isinstance(result, Answer) else result
+        return len(json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        return 0
 
 
 def _name_of(function: Callable[..., Any]) -> str:

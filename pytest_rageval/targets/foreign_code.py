@@ -38,7 +38,7 @@ async def call_foreign(
         if must_pass(error):
             raise
         if isinstance(error, TimeoutError) and limit.expired():
-            raise TargetError("timeout", f"{where}: no answer within {seconds:.3g} s") from None
+            raise TargetError("timeout", f"{where}: no answer within {seconds:.6g} s (timeout)") from None
         raised = error.error if isinstance(error, _Raised) else error
         if isinstance(raised, TargetError):
             raise raised from None
@@ -72,6 +72,11 @@ def _status_of(error: BaseException) -> int | None:
         if isinstance(status, int):
             return status
     return None
+
+
+def too_large(where: str, most: int) -> str:
+    """What is said of an answer that passes the limit."""
+    return f"{where}: the answer is larger than {most:,} bytes (max_response_bytes)"
 
 
 def must_pass(error: BaseException) -> bool:

@@ -69,7 +69,7 @@ def target_from_spec(
     if kind == "answers" and rest:
         from pytest_rageval.targets.answers_target import AnswersTarget
 
-        return AnswersTarget(_answers(rest, root), spec)
+        return AnswersTarget(_answers(rest, root, max_bytes), spec)
     if kind == "run" and rest:
         from pytest_rageval.targets.recorded_target import RecordedTarget
 
@@ -77,11 +77,13 @@ def target_from_spec(
     if kind not in _OURS and (factory := _plugged_in(kind)):
         return factory(rest)
     if colon and kind not in _OURS and _OBJECT.fullmatch(spec):
-        return target_from_object(_imported(spec, root), name=spec, timeout=timeout)
+        return target_from_object(_imported(spec, root), name=spec, timeout=timeout, max_bytes=max_bytes)
     raise SettingsError(f"unknown target {shown_value(public_target(spec))}; targets are spelt {SPELLINGS}")
 
 
-def target_from_object(obj: object, *, name: str | None = None, timeout: float = 120.0) -> Target:
+def target_from_object(
+    obj: object, *, name: str | None = None, timeout: float = 120.0, max_bytes: int = 16 * 2**20
+) -> Target:
     """The target behind an object: a Target as it is, an HTTP client with a base URL, or a function."""
     if isinstance(obj, type):
         raise SettingsError(f"{name or 'rag_client'}: is the class {obj.__name__}; give an instance, or a function")
@@ -90,11 +92,11 @@ def target_from_object(obj: object, *, name: str | None = None, timeout: float =
     if hasattr(obj, "post") and hasattr(obj, "base_url"):
         from pytest_rageval.targets.client_target import ClientTarget
 
-        return ClientTarget(obj, name, timeout=timeout)
+        return ClientTarget(obj, name, timeout=timeout, max_bytes=max_bytes)
     if callable(obj):
         from pytest_rageval.targets.callable_target import CallableTarget
 
-        return CallableTarget(obj, name, timeout=timeout)
+        return CallableTarget(obj, name, timeout=timeout, max_bytes=max_bytes)
     expected = "a Target, an HTTP client with a base URL, or a function from a question to an answer"
     raise SettingsError(f"{name or 'rag_client'}: is {type(obj).__name__} {shown_value(obj)}, expected {expected}")
 
@@ -151,7 +153,7 @@ def _imported(place: str, root: Path) -> Any:
         raise SettingsError(f"target {place}: {module} cannot be imported: {described_exception(error)}") from None
 
 
-def _answers(rest: str, root: Path) -> AnswersFile:
+def _answers(rest: str, root: Path, max_bytes: int) -> AnswersFile:
     """The file of answers at FILE[#SYSTEM]; a file whose name holds `#` is found, too."""
     name, hash_sign, system = (rest, "", "") if (root / rest).is_file() else rest.rpartition("#")
     if not hash_sign:
@@ -161,7 +163,7 @@ def _answers(rest: str, root: Path) -> AnswersFile:
         raise SettingsError(f"target answers:{rest}: there is no file {path}")
     from pytest_rageval.targets.answer_files import load_answers
 
-    return load_answers(path, system or None, shown_as=name)
+    return load_answers(path, system or None, shown_as=name, max_bytes=max_bytes)
 
 
 def _run_folder(run_id: str, reports: Path) -> Path:

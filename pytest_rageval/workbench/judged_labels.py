@@ -17,6 +17,7 @@ from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import Answer, EvalCase, NotApplicable, Observation, Rubric
 from pytest_rageval.passages import contexts
 from pytest_rageval.runs.reader import StoredRun, observation_of
+from pytest_rageval.text import excerpt
 from pytest_rageval.workbench.labels import Label
 
 
@@ -192,7 +193,7 @@ async def _judged(label: Label, obs: Observation, judge: Judge, how: Examination
 
 
 def _failed(label: Label, obs: Observation, how: Examination, kind: str, message: str) -> JudgedLabel:
-    one_line = " ".join(message.split())[:300]
+    one_line = excerpt(message, 300)
     return replace(_about(label, obs, how), why_not=one_line, error=kind)
 
 

@@ -16,13 +16,15 @@ import pytest
 from demo_notes import SHIPPED, an_app, ask, chunks, request
 from fault_server import status
 from judge_server import JudgeServer
+from project import Project
 
 from pytest_rageval.demo.answer import checked
 from pytest_rageval.demo.app import AsgiApp, create_app
 from pytest_rageval.demo.chunking import NoteChunk
 from pytest_rageval.demo.draft import ModelDraft
 from pytest_rageval.demo.llm import LONGEST_ANSWER, LONGEST_PASSAGE, Llm
-from pytest_rageval.demo.rerank import MOST, THRESHOLD, passage_relevance
+from pytest_rageval.demo.parameters import RERANK_THRESHOLD
+from pytest_rageval.demo.rerank import MOST, passage_relevance
 
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
 
@@ -94,12 +96,12 @@ def test_what_does_not_fit_is_dropped_and_the_rest_reordered():
     assert {chunk["chunk_id"] for chunk in kept} <= {chunk["chunk_id"] for chunk in chunks(before)}
     scores = [chunk["score_rerank"] for chunk in kept]
     assert scores == sorted(scores, reverse=True)
-    assert all(THRESHOLD <= score <= 1 for score in scores)
+    assert all(RERANK_THRESHOLD <= score <= 1 for score in scores)
     assert [chunk["rank"] for chunk in kept] == list(range(1, len(kept) + 1))
     assert [chunk["score_final"] for chunk in kept] == scores
     assert kept[0]["rel_path"] == "imaging/two-photon-drift.md"
     dropped = len(chunks(before)) - len(kept)
-    assert after["debug"]["rerank"] == {"by": "lexical", "threshold": THRESHOLD, "dropped": dropped}
+    assert after["debug"]["rerank"] == {"by": "lexical", "threshold": RERANK_THRESHOLD, "dropped": dropped}
     assert after["debug"]["latency"]["rerank_ms"] > 0
 
 
@@ -212,7 +214,7 @@ def test_a_model_scores_all_chunks_in_one_request_and_writes_in_another():
     plain = [chunk["chunk_id"] for chunk in chunks(ask(DRIFT, k=3))]
     assert [chunk["chunk_id"] for chunk in chunks(answer)] == [plain[2], plain[1]]
     assert [chunk["score_rerank"] for chunk in chunks(answer)] == [1, 0.5]
-    assert answer["debug"]["rerank"] == {"by": "writer-7b", "threshold": THRESHOLD, "dropped": 1}
+    assert answer["debug"]["rerank"] == {"by": "writer-7b", "threshold": RERANK_THRESHOLD, "dropped": 1}
     assert len(server.chats) == 2
     schema = server.chats[0].json["response_format"]["json_schema"]["schema"]
     assert (schema["required"], schema["additionalProperties"]) == (["1", "2", "3"], False)
@@ -341,3 +343,14 @@ def test_a_hostile_answer_is_escaped_and_bounded():
     assert answer["answer"].startswith("\\x1b[31m\\u202e red")
     assert len(answer["answer"]) <= LONGEST_ANSWER + 20
     assert answer["debug"]["remarks"] == ["the answer is cut off where it became too long"]
+
+
+def test_the_threshold_is_a_parameter_like_the_others(project: Project):
+    project.cases([{"id": "q", "question": "What are the known timing issues?"}])
+    counts = []
+    for threshold in (0, 1):
+        parameters = ["rerank=true", "min_score=0", f"rerank_threshold={threshold}"]
+        project.run("--rageval-target", "demo", *(f"--rageval-param={parameter}" for parameter in parameters))
+        counts.append(len(project.records()["q"]["retrieved_chunks"]))
+    assert counts[0] > 0
+    assert counts[1] == 0

@@ -67,8 +67,8 @@ def test_it_answers_over_http_and_keeps_the_connection(url: str):
 
 
 def test_two_requests_sent_at_once_are_answered_in_order(url: str):
-    one = b"GET /api/v1/health HTTP/1.1\r\nHost: demo\r\n\r\n"
-    two = b"GET /nowhere HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n"
+    one = b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    two = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     received = send_raw(url, one + two)
     assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"404"]
 
@@ -145,3 +145,29 @@ def test_an_unknown_host_is_said_in_one_line(tmp_path: Path):
     assert done.returncode == 2
     assert done.stderr.startswith("ERROR: cannot listen on no-such-host.invalid:8080: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "said"),
+    [
+        ({"host": "evil.example:8080"}, 421, "'evil.example:8080' is no name of this server"),
+        ({"host": "127.0.0.1.evil.example"}, 421, "is no name of this server"),
+        ({"host": "intranet"}, 421, "is no name of this server"),
+        ({"host": "["}, 421, "is no name of this server"),
+        ({"origin": "http://evil.example"}, 403, "pages of the origin 'http://evil.example' may not ask this server"),
+        ({"origin": "null"}, 403, "may not ask this server"),
+        ({"host": "localhost:1", "origin": "http://localhost:2"}, 403, "may not ask this server"),
+    ],
+)
+def test_a_page_of_another_origin_is_refused_in_one_line(url: str, headers: dict[str, str], status: int, said: str):
+    for method, path in (("GET", "/api/v1/health"), ("POST", "/api/v1/ask")):
+        response = httpx.request(method, url + path, headers=headers, content=b'{"question": "x"}')
+        assert response.status_code == status
+        assert said in response.text
+        assert response.text.count("\n") == 1
+
+
+@pytest.mark.parametrize("headers", [{"host": "localhost:9"}, {"host": "[::1]:9"}, {"host": "127.0.0.1"}])
+def test_names_of_this_machine_are_served(url: str, headers: dict[str, str]):
+    for more in ({}, {"origin": f"http://{headers['host']}"}):
+        assert httpx.get(f"{url}/api/v1/health", headers=headers | more).status_code == 200

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 import pytest
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.masking import Mask, public_target
+from pytest_rageval.text import cut
 
 
 def the_settings(**told: Any) -> Settings:
@@ -43,7 +45,88 @@ def test_what_is_cut_off_of_a_secret_goes_as_well():
     mask = Mask(["sk-0123456789abcdef"])
     assert mask.message("refused: sk-0123456…") == "refused: ***…"
     assert mask.message("refused: sk-0123456… (at bot.py:3)") == "refused: ***… (at bot.py:3)"
-    assert mask.message("refused: sk-01… and sk-0123456 is no more") == "refused: sk-01… and sk-0123456 is no more"
+    assert mask.message("refused: sk-… and sk-0123456 is no more") == "refused: sk-… and sk-0123456 is no more"
+    assert mask.text("'sk-01...' and …89abcdef, sk-01 and …cde") == "'***...' and …***, sk-01 and …cde"
+
+
+@pytest.mark.parametrize("length", [*range(4, 18)])
+def test_a_secret_cut_anywhere_leaves_nothing_that_could_be_guessed_from(length: int):
+    secret = "sk-0123456789abcdef"
+    mask = Mask([secret])
+    for shown in (cut(f"x {secret} y", 2 + length + 1), f"x {secret[:length]!r}...", f"...{secret[-length:]} y"):
+        assert secret[:4] not in mask.text(shown)
+        assert secret[-4:] not in mask.text(shown)
+
+
+KEY_BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"
+AWS_SECRET = "/wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY0"
+PEM = f"-----BEGIN PRIVATE KEY-----\n{KEY_BODY}\nq1W2e3R4t5Y6u7I8=\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        *((name, "Xq7-long-enough-9", "Xq7-long-enough-9") for name in (
+            "DB_PASSWORD", "PGPASSWORD", "SMTP_PASSWD",
+            "FTP_PWD", "CLIENT_SECRET", "GH_TOKEN", "BOT_KEY", "BOT_API_KEY",
+            "AZURE_CREDENTIAL", "APP_CREDENTIALS", "SERVICE_JWT", "SENTRY_DSN", "OPENAI_API_KEY_2", "bot_token",
+        )),
+        ("DATABASE_URL", "postgres://ann:Sup3r-pw@db.example/x", "Sup3r-pw"),
+        ("MAIL", "smtp+tls://ann:Sup3r-pw@mail.example", base64.b64encode(b"ann:Sup3r-pw").decode()),
+        ("https_proxy", "http://ann:Sup3r-pw@proxy:3128", "Sup3r-pw"),
+        ("HTTP_PROXY", "ann:Sup3r-pw@proxy:3128", base64.b64encode(b"ann:Sup3r-pw").decode()),
+        ("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE"),
+        ("ODBC", "Server=x;Uid=ann;Pwd=Sup3r-pw;", "Sup3r-pw"),
+        ("SIGNING_KEY", PEM, KEY_BODY),
+        ("SIGNING", PEM, "q1W2e3R4t5Y6u7I8="),
+        ("SIGNING_KEY", PEM.replace("\n", " "), KEY_BODY),
+        ("GCP_CREDENTIALS", json.dumps({"private_key": PEM, "project": "mine"}), KEY_BODY),
+        ("AWS_SECRET_ACCESS_KEY", AWS_SECRET, AWS_SECRET),
+    ],
+)  # fmt: skip
+def test_values_of_the_environment_that_are_secrets_by_name_or_form(name: str, value: str, secret: str):
+    assert masked(f"x {secret} y", the_settings(), {name: value}) == "x *** y"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PWD", "some-folder-of-long-name"), ("OLDPWD", "some-folder-of-long-name"), ("MONKEY", "some-text-of-length"),
+        ("TLS_KEY", "/etc/ssl/private/server.pem"), ("TLS_KEY", "certs/production/server.key"),
+        ("APP_CREDENTIALS", "~/.config/app/credentials.json"), ("CACHE_KEY", "12345678901234567890"),
+        ("USE_TOKEN", "true"), ("REDIS_URL", "redis://:postgres@cache"), ("REPO", "ssh://git@example.org/long/path"),
+        ("CA_BUNDLE", PEM.replace("PRIVATE KEY", "CERTIFICATE")),
+    ],
+)  # fmt: skip
+def test_paths_numbers_words_and_what_is_public_are_none(name: str, value: str):
+    text = f"{value} postgres git {KEY_BODY}"
+    assert masked(text, the_settings(), {name: value}) == text
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "[(b'Set-Cookie', b'sid=abcdefgh; Path=/')]", "{'authorization': 'Bearer abcdefgh'}",
+        "header: Set-Cookie: sid=abcdefgh", r'send: b"GET / HTTP/1.1\r\nAuthorization: Bearer abcdefgh\r\n"',
+        "[('x-api-key', 'abcdefgh')]",
+    ],
+)  # fmt: skip
+def test_credentials_of_printed_headers_are_hidden_by_their_names(printed: str):
+    assert "abcdefgh" not in Mask([]).shown(printed)
+    assert "***" in Mask([]).shown(printed)
+
+
+@pytest.mark.parametrize("text", ["{'author': 'Ann Example'}", "(b'Content-Type', b'text/html; x')", "cookie: yes"])
+def test_other_headers_and_words_stay(text: str):
+    assert Mask([]).shown(text) == text
+
+
+@pytest.mark.parametrize(
+    "spec", ["htp:/ann:Sup3r-pw@h", "http//ann:Sup3r-pw@h", "http:ann:Sup3r-pw@h/x", "a:Sup3r-pw@h"]
+)
+def test_a_misspelt_url_gives_its_password_away_to_nobody(spec: str):
+    assert "Sup3r" not in public_target(spec)
+    assert "Sup3r" not in masked(spec, the_settings(target=spec), {})
 
 
 def test_what_holds_no_secret_is_not_even_copied():

@@ -249,7 +249,7 @@ class ByPhrases(Counting):
 @pytest.mark.parametrize(("judge", "by_phrasing"), [(Counting(), False), (ByPhrases(), True)])
 def test_that_a_judge_tells_abstentions_by_phrases_is_handed_on(a_cached, judge: Counting, by_phrasing: bool):
     assert a_cached(judge).abstention_by_phrasing is by_phrasing
-    assert a_cached(TimeBoundJudge(judge, 1.0)).abstention_by_phrasing is by_phrasing
+    assert a_cached(TimeBoundJudge(judge, 1.0, "1 s (timeout)")).abstention_by_phrasing is by_phrasing
 
 
 # ── what a cache saves ────────────────────────────────────────────────────────────────────────────────────────

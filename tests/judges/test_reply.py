@@ -259,8 +259,8 @@ def test_reasoning_and_claims_come_along():
 
 def test_they_are_cut_and_can_be_encoded():
     reply = a_grounded(reasoning="x\ud800" * 5_000, supported_claims=["y" * 5_000, *["z\udfff"] * 1_000])
-    assert reply.reasoning == "x\ufffd" * (LONGEST_TEXT // 2)
-    assert reply.supported_claims == ("y" * LONGEST_TEXT, *["z\ufffd"] * (MOST_ENTRIES - 1))
+    assert reply.reasoning == "x\ufffd" * (LONGEST_TEXT // 2 - 1) + "x…"
+    assert reply.supported_claims == ("y" * (LONGEST_TEXT - 1) + "…", *["z\ufffd"] * (MOST_ENTRIES - 1))
     "".join((reply.reasoning, *reply.supported_claims)).encode()
 
 

@@ -110,6 +110,25 @@ def test_hostile_text_is_text_in_markdown(tmp_path: Path):
     assert not re.search(r"(?<![\w>])@(?=\w)", re.sub(r"<code>.*?</code>", "", text))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<img src=x onerror=alert(1)>", "</summary></details><svg/onload=alert(1)>", "<!-- <b>x", "<![CDATA[<b>x",
+        "&lt;img src=x onerror=alert(1)&gt;", "\\<img src=x onerror=alert(1)>", '"><script>alert(1)</script>',
+        "`<img src=x onerror=alert(1)>`", "&#60;b&#62; @everyone #12 www.evil.example http://evil.example",
+    ],
+)  # fmt: skip
+def test_a_name_in_a_block_of_html_is_text_there_and_reads_as_it_is(tmp_path: Path, text: str):
+    markdown = comparison_markdown(content_of(tmp_path, key=f"a.jsonl::{text}", text=text))
+    page = Page(MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown))
+    assert page.tags == {"h2", "h3", "p", "ul", "li", "code", "table", "thead", "tbody", "tr", "th", "td",
+                         "details", "summary"}  # fmt: skip
+    assert page.attributes == set()
+    assert f"a.jsonl::{text} – mrr is 0" in page.text
+    summary = next(line for line in markdown.splitlines() if line.startswith("<details>"))
+    assert not re.search(r"(?<![\w>;])[@#](?=\w)|://|www\.", re.sub(r"<code>.*?</code>|&#\d+;", "", summary))
+
+
 @pytest.mark.parametrize("text", ["short", "x" * 5000, "|" * 5000, "긴 " * 2000])
 def test_a_comment_is_never_too_long_for_a_pull_request(tmp_path: Path, text: str):
     found = comparison_markdown(content_of(tmp_path, text=text, cases=150))

@@ -180,7 +180,7 @@ def test_a_function_that_hangs_is_left_behind():
         for one in (function, async_function):
             failure = failure_of(one, timeout=0.2)
             assert failure.kind == "timeout"
-            assert str(failure) == "bot:ask: no answer within 0.2 s"
+            assert str(failure) == "bot:ask: no answer within 0.2 s (timeout)"
     finally:
         done.set()
 

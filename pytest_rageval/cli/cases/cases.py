@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from pytest_rageval.cli.cases.convert import convert
 from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.project import find_root
 from pytest_rageval.gates import UNCATEGORISED
+from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown
 from pytest_rageval.model import EvalCase, Gold
 from pytest_rageval.text import counted
@@ -154,7 +154,7 @@ def _echo_counts(title: str, by_name: Mapping[str, int]) -> None:
 
 
 def _echo_json(value: Mapping[str, object]) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    click.echo(json_text(value, 2))
 
 
 def _text(path: Path | str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from pytest_rageval.config.project import find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates import Gate, parse_gate, resolve
+from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
@@ -92,7 +92,7 @@ def calibrate(
 
         _write(html, calibration_page(result, labels.name, show_texts=show_texts))
     if form == "json":
-        click.echo(json.dumps(result.as_mapping(), indent=2, ensure_ascii=False, allow_nan=False))
+        click.echo(json_text(result.as_mapping(), 2))
     else:
         width = shutil.get_terminal_size().columns
         click.echo("\n".join(calibration_lines(result, width=width, show_texts=show_texts)))

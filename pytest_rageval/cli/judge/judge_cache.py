@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import Entry, Held, Unreadable, add, entries, held, opened, prune
 from pytest_rageval.judges.cache.cache_lines import BadLine, entry_line, read_cache_lines
@@ -42,7 +42,7 @@ def stats(cache: Path | None, *, as_json: bool) -> None:
     number = sum(group.entries for group in groups)
     if as_json:
         listed = [group._asdict() for group in groups]
-        click.echo(json.dumps({"path": str(path), "bytes": size, "entries": number, "groups": listed}, indent=2))
+        click.echo(json_text({"path": str(path), "bytes": size, "entries": number, "groups": listed}, 2))
         return
     click.echo(f"{_shown(path)}: {_many(number)}, {file_size(size)}")
     _echo_groups(groups)

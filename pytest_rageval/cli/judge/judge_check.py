@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import click
 from pytest_rageval.config.project import find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.json_text import json_text
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.canaries import Verdict, try_canaries
 from pytest_rageval.judges.judge import Judge
@@ -40,7 +40,7 @@ def judge_check(spec: str | None, judge_base_url: str | None, as_json: bool) -> 
         raise SettingsError(f"judge {judge.model!r} has none of the rubrics that canaries are for")
     conclusion = [printable(line) for line in _conclusion(judge.model, verdicts)]
     if as_json:
-        click.echo(json.dumps(_as_json(judge, verdicts, conclusion), ensure_ascii=False, indent=2))
+        click.echo(json_text(_as_json(judge, verdicts, conclusion), 2))
     else:
         click.echo("\n".join((*_table(verdicts), "", *conclusion)))
     raise SystemExit(0 if all(verdict.passed for verdict in verdicts) else 1)

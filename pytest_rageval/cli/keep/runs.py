@@ -12,6 +12,7 @@ import click
 from pytest_rageval.compare.baseline import read_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.json_text import json_text
 from pytest_rageval.numbers import NO_VALUE, denominator, file_size, score_text
 from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
@@ -226,8 +227,7 @@ def _as_json(run: KeptRun) -> dict[str, Any]:
 
 
 def _echo_json(value: Mapping[str, Any]) -> None:
-    """On a terminal all but ASCII is escaped: a description may hold what would steer it."""
-    click.echo(json.dumps(value, ensure_ascii=sys.stdout.isatty(), indent=1))
+    click.echo(json_text(value))
 
 
 def _many(number: int) -> str:

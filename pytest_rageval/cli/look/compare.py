@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import shutil
 import sys
@@ -18,6 +17,7 @@ from pytest_rageval.compare.side import open_side
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.json_text import json_text
 from pytest_rageval.text import printable
 
 FORMATS = ("terminal", "markdown", "html", "json")
@@ -56,7 +56,7 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
 def rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: bool) -> str:
     """The comparison in one of the forms; imports what that one needs."""
     if form == "json":
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True) + "\n"
+        return json_text(content, sort_keys=True) + "\n"
     if form == "markdown":
         from pytest_rageval.report.comparison.comparison_markdown import comparison_markdown
 

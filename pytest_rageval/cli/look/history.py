@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +12,7 @@ from rich.cells import cell_len
 
 from pytest_rageval.config.project import find_project
 from pytest_rageval.export.spreadsheet import Cell, csv_line
+from pytest_rageval.io.json_text import json_text
 from pytest_rageval.model import Json
 from pytest_rageval.numbers import NO_VALUE, change, score_text
 from pytest_rageval.report.columns import aligned, shortened
@@ -49,8 +48,7 @@ def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str 
     for folder_name, reason in skipped:
         click.echo(shortened(printable(f"left out: {folder_name}: {reason}"), LINE), err=True)
     if form == "json":
-        # On a terminal all but ASCII is escaped: a description may hold what would steer it.
-        click.echo(json.dumps(_as_json(shown, skipped, metrics), ensure_ascii=sys.stdout.isatty(), indent=1))
+        click.echo(json_text(_as_json(shown, skipped, metrics)))
     elif form == "csv":
         for line in _csv(shown, metrics):
             click.echo(line.encode())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args, get_origin
 
 import click
 
+from pytest_rageval.io.json_text import json_text
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.reference.definitions_page import NAMES, metrics_page
 from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
@@ -64,7 +64,7 @@ def describe(metric: Metric) -> dict[str, Any]:
 
 
 def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    return json_text(value, 2, default=str)
 
 
 def _by_layer(listed: Iterable[Metric]) -> Iterator[str]:

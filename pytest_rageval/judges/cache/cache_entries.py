@@ -17,7 +17,7 @@ from pytest_rageval.judges.cache.cached_judge import unfit
 from pytest_rageval.judges.cache.judgement_json import judgement_from_json
 from pytest_rageval.judges.cache.sqlite_cache import PUT, row_of
 from pytest_rageval.model import Judgement
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt, printable
 
 
 class Entry(NamedTuple):
@@ -66,7 +66,7 @@ def opened(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
             yield connection
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise SettingsError(f"{shown}: not usable as a judge cache: {printable(reason)[:200]}") from None
+        raise SettingsError(f"{shown}: not usable as a judge cache: {excerpt(reason)}") from None
 
 
 def held(connection: sqlite3.Connection) -> list[Held]:
@@ -86,7 +86,7 @@ def entries(connection: sqlite3.Connection) -> Iterator[Entry | Unreadable]:
                 raise ValueError("its key is not that of its parts")
             yield Entry(key, created, described, judgement)
         except (ValueError, RecursionError) as error:
-            yield Unreadable(key, printable(str(error))[:200])
+            yield Unreadable(key, excerpt(str(error)))
 
 
 def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> Added:

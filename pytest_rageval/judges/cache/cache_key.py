@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_rageval.model import NOTHING, Json, JudgeRequest
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt, printable
 
 LONGEST_ASKED = 200
 """Characters of a question that are kept in clear."""
@@ -102,8 +102,7 @@ def compared(kept: KeyParts, current: KeyParts) -> str:
 
 def one_line(value: Json) -> str:
     """A value as it may stand in a message: its beginning, in one line, with nothing that steers a terminal."""
-    shown = printable(" ".join(str(value)[:LONGEST_ASKED].split()))
-    return f"{shown[:60]}…" if len(shown) > 60 else shown
+    return excerpt(str(value), 61)
 
 
 def _asked(variables: Mapping[str, Json]) -> str | None:

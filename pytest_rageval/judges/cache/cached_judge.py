@@ -14,7 +14,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.cache_key import KeyParts, compared, key_parts, one_line
 from pytest_rageval.judges.judge import Judge, JudgementCache, identity_of
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt
 
 NO_MASK = Mask(())
 Mode = Literal["use", "refresh", "off", "replay"]
@@ -180,25 +180,25 @@ class CachedJudge:
 def unfit(judgement: object) -> str | None:
     """Why this cannot pass for a judgement, or None: its type, a number that is none or off its scale, bad text."""
     if not isinstance(judgement, Judgement):
-        return f"returned {printable(repr(judgement))[:80]}, expected a Judgement"
+        return f"returned {excerpt(repr(judgement), 80)}, expected a Judgement"
     if (
         not isinstance(judgement.scale, tuple | list)
         or len(judgement.scale) != 2
         or not all(map(_is_number, judgement.scale))
     ):
-        return f"its scale is {printable(repr(judgement.scale))[:80]}, expected two finite numbers"
+        return f"its scale is {excerpt(repr(judgement.scale), 80)}, expected two finite numbers"
     if not isinstance(judgement.scores, Mapping):
-        return f"its scores are {printable(repr(judgement.scores))[:80]}, expected a mapping"
+        return f"its scores are {excerpt(repr(judgement.scores), 80)}, expected a mapping"
     low, high = judgement.scale
     for name, score in judgement.scores.items():
         if not _is_number(score):
-            return f"{name} is {printable(repr(score))[:80]}, expected a finite number"
+            return f"{name} is {excerpt(repr(score), 80)}, expected a finite number"
         if not low <= score <= high:
             return f"{name} is {score:g}, outside its scale {low:g} to {high:g}"
     for name in ("tokens_in", "tokens_out", "cost_usd", "latency_ms"):
         spent = getattr(judgement, name)
         if spent is not None and not (_is_number(spent) and spent >= 0):
-            return f"{name} is {printable(repr(spent))[:80]}, expected a number of at least 0, or None"
+            return f"{name} is {excerpt(repr(spent), 80)}, expected a number of at least 0, or None"
     return _unfit_text(judgement)
 
 
@@ -211,7 +211,7 @@ def _unfit_text(judgement: Judgement) -> str | None:
     except UnicodeEncodeError:
         return "its text holds a lone surrogate"
     except (TypeError, ValueError) as error:
-        return f"cannot be written as JSON: {printable(str(error))[:120]}"
+        return f"cannot be written as JSON: {excerpt(str(error), 120)}"
     return None
 
 
@@ -226,8 +226,8 @@ def _checked_sampling(judge: Judge) -> dict[str, Json]:
         written = _JSON_TEXT.encode([judge.model, dict(sampling)])
         written.encode()
     except (TypeError, ValueError) as error:
-        place = f"judge {printable(repr(judge.model))[:80]}: model and sampling become part of a cache key"
-        raise SettingsError(f"{place}, but are no JSON text: {printable(str(error))[:120]}") from None
+        place = f"judge {excerpt(repr(judge.model), 80)}: model and sampling become part of a cache key"
+        raise SettingsError(f"{place}, but are no JSON text: {excerpt(str(error), 120)}") from None
     found: dict[str, Json] = json.loads(written)[1]
     return found
 

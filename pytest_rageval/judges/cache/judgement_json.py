@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_rageval.io.messages import spelled
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Judgement
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -37,7 +37,7 @@ def _problem(error: ValidationError, text: bytes | str) -> str:
     except StrictJsonError:
         return "is no JSON"
     problem = "is missing" if flaw.is_missing else "is not a known key" if flaw.is_unknown else flaw.message
-    return printable(f"{spelled(flaw.path)} {problem}".lstrip())[:200]
+    return excerpt(f"{spelled(flaw.path)} {problem}".lstrip())
 
 
 @cache

@@ -16,7 +16,7 @@ from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.pinning import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest
-from pytest_rageval.text import printable
+from pytest_rageval.text import cut, excerpt, printable
 
 QUIET = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
@@ -102,8 +102,8 @@ class DeepEvalJudge:
         except JudgeError:
             raise
         except Exception as error:  # another package's code may raise anything; it is this case's error
-            raised = " ".join(f"{type(error).__name__}: {error}".split())
-            raise JudgeError("exception", printable(f"judge {self.model!r} raised {raised[:200]}")) from error
+            raised = excerpt(f"{type(error).__name__}: {error}")
+            raise JudgeError("exception", printable(f"judge {self.model!r} raised {raised}")) from error
         claims = _claims(metric)
         if claims == []:
             return self._judgement(request, None, "the answer makes no claim", exchanges)
@@ -144,7 +144,7 @@ class DeepEvalJudge:
             rubric=rubric.name,
             scores={} if share is None else {rubric.name: round(low + share * (high - low), 4)},
             scale=rubric.scale,
-            reasoning=printable(reasoning)[:4_000],
+            reasoning=cut(printable(reasoning), 4_000),
             supported_claims=tuple(claim for claim, holds in claims if holds),
             unsupported_claims=tuple(claim for claim, holds in claims if not holds),
             model=self.model,
@@ -168,7 +168,7 @@ def load_deepeval() -> Any:
             SingleTurnParams=cases.SingleTurnParams,
         )
     except (ImportError, AttributeError) as error:
-        reason = printable(str(error))[:120]
+        reason = excerpt(str(error), 120)
         remedy = "pip install -U 'pytest-rageval[deepeval]'"
         raise SettingsError(f"it needs a DeepEval 4 of today: {remedy} ({reason})") from None
 

@@ -13,7 +13,7 @@ from pytest_rageval.judges.model.model_judge import LONGEST_RAW, MOST_TOKENS
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.model import Json
-from pytest_rageval.text import printable
+from pytest_rageval.text import cut, excerpt
 
 
 def model_for(chat: ChatModel, exchanges: list[Exchange], trial: int = 0) -> Any:
@@ -75,7 +75,9 @@ async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema:
         form = "" if schema is None else " with one JSON object and nothing else"
         again = f"Your reply could not be read: {reason}. Reply once more{form}."
         messages = [*messages, Message("assistant", shown), Message("user", again)]
-    raise JudgeError("invalid_reply", f"model {chat.model!r}: the reply cannot be read: {reason}", text[:LONGEST_RAW])
+    raise JudgeError(
+        "invalid_reply", f"model {chat.model!r}: the reply cannot be read: {reason}", cut(text, LONGEST_RAW)
+    )
 
 
 def strict(schema: Json) -> Json:
@@ -97,4 +99,4 @@ def _first_line(misfit: ValueError) -> str:
     errors = getattr(misfit, "errors", None)
     first = errors(include_input=False)[0] if callable(errors) else {"msg": str(misfit), "loc": ()}
     place = ".".join(str(step) for step in first["loc"])
-    return printable(f"{place}: {first['msg']}" if place else str(first["msg"]))[:200]
+    return excerpt(f"{place}: {first['msg']}" if place else str(first["msg"]))

@@ -21,6 +21,7 @@ from pytest_rageval.llm.provider import Provider
 from pytest_rageval.llm.rate_limit import estimated_tokens
 from pytest_rageval.llm.server_error import server_error
 from pytest_rageval.model import Json
+from pytest_rageval.text import cut
 
 BATCH = 64
 """Texts of one request."""
@@ -96,7 +97,7 @@ class Embedder:
             raise JudgeError(failure.kind, str(failure), status=failure.status) from None
         if (error := server_error(data)) is not None:
             raise JudgeError(
-                "invalid_response", f"{self._provider.where}: the reply is an error: {error.message[:200]}"
+                "invalid_response", f"{self._provider.where}: the reply is an error: {cut(error.message, 200)}"
             )
         try:
             return self._read(data, len(batch))

@@ -15,7 +15,7 @@ from pytest_rageval.llm.fencing import Prompt, new_marker
 from pytest_rageval.llm.json_reply import UnreadableReply
 from pytest_rageval.llm.pinning import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest, Rubric
-from pytest_rageval.text import printable
+from pytest_rageval.text import cut, printable
 
 N = TypeVar("N", int, float)
 
@@ -142,7 +142,7 @@ def _read(exchange: Exchange, rubric: Rubric, marker: str) -> JudgeReply:
 
 
 def _raw(exchange: Exchange) -> str:
-    return (exchange.reply.text or "")[:LONGEST_RAW]
+    return cut(exchange.reply.text or "", LONGEST_RAW)
 
 
 def _shown(exchange: Exchange) -> str:

@@ -17,6 +17,7 @@ from pytest_rageval.llm.json_reply import (
     value_of,
 )
 from pytest_rageval.model import NOTHING, Json, Rubric
+from pytest_rageval.text import cut
 
 LONGEST_TEXT = 4_000
 """Characters kept of the reasoning, of a claim and of any other text."""
@@ -52,7 +53,7 @@ def read_reply(text: str, rubric: Rubric, marker: str) -> JudgeReply:
     scores = {metric: _score(stated, name, rubric) for metric, name in rubric.scores.items()}
     kept, misfits = _other_fields(stated, rubric)
     if misfits and not rubric.scores:
-        raise UnreadableReply("; ".join(misfits)[:300])
+        raise UnreadableReply(cut("; ".join(misfits), 300))
     if quotes_marker(text, stated, marker):
         misfits.append(QUOTES_THE_MARKER)
     return JudgeReply(
@@ -147,7 +148,7 @@ def _fits(value: Json, schema: Mapping[str, Json]) -> bool:
 def _bounded(value: Json) -> Json:
     """A value that can be written: texts cut and encodable, lists and objects cut."""
     if isinstance(value, str):
-        return SURROGATE.sub("\ufffd", value[:LONGEST_TEXT])
+        return SURROGATE.sub("\ufffd", cut(value, LONGEST_TEXT))
     if isinstance(value, list):
         return [_bounded(entry) for entry in value[:MOST_ENTRIES]]
     if isinstance(value, dict):

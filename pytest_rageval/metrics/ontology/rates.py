@@ -9,7 +9,7 @@ from itertools import islice
 from pytest_rageval.metrics.ontology.claims import Claims, Validator, Violations, claims_of, types_of
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Edge, Json, NotApplicable, Observation, Score, Trace
-from pytest_rageval.text import as_label, printable
+from pytest_rageval.text import as_label, cut, printable
 
 NO_INFERENCES = NotApplicable("the system reports no inferences")
 NOTHING_INFERRED = NotApplicable("nothing was inferred")
@@ -138,15 +138,11 @@ def _entity_named(violation: Json) -> str | None:
 def _shown_inference(written: Mapping[str, Json]) -> str:
     parts = [written.get(name) for name in Edge._fields]
     shown = Edge(*map(str, parts)) if None not in parts else dict(written)
-    return _cut(str(shown), _LONGEST // 2)
+    return cut(str(shown), _LONGEST // 2)
 
 
 def _bounded(reasons: Iterable[str]) -> Iterator[str]:
     """The first reasons, each on one line that can be printed and is not too long."""
     for reason in islice(reasons, SHOWN):
         line = printable(" ".join(reason.split()))
-        yield _cut(line, _LONGEST)
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
+        yield cut(line, _LONGEST)

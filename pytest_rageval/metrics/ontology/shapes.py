@@ -34,7 +34,7 @@ from rdflib.term import Node
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.ontology.claims import NOT_A_TRIPLE, Claims, Fact, Value, Violations
 from pytest_rageval.metrics.ontology.vocabulary import Vocabulary
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt, printable
 
 BASE = "urn:rageval:/"
 MOST_CLAIMS = 1_000
@@ -61,7 +61,7 @@ def shapes_validator(texts: Mapping[str, str], digest: str) -> ShapesValidator:
         validator.probe()
     # A shape may be wrong in ways for which pySHACL and rdflib's SPARQL parser have no common exception.
     except Exception as error:  # noqa: BLE001 because of the line above
-        reason = printable(" ".join(str(error).split()))[:300]
+        reason = excerpt(str(error), 300)
         reason = reason.removeprefix("pySHACL: ").rstrip(".")
         raise SettingsError(f"{', '.join(texts)}: pySHACL cannot use a shape: {reason}; mend it") from None
     return validator
@@ -203,7 +203,7 @@ def _parse_problems(graph: Graph, place: str, text: str) -> Iterator[str]:
     except RecursionError:
         yield f"{place}: nested too deep; write the shapes flat"
     except ValueError as error:
-        yield f"{place}: not valid Turtle: {printable(' '.join(str(error).split()))[:200]}"
+        yield f"{place}: not valid Turtle: {excerpt(str(error))}"
 
 
 def _node(written: str | Value) -> Node:

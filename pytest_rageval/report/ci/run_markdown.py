@@ -9,7 +9,7 @@ from pytest_rageval.compare.gate_lines import gate_line, is_warning
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.numbers import change, score_text
 from pytest_rageval.report.ci.failing_cases import FailingCase
-from pytest_rageval.report.comparison.comparison_markdown import as_code, as_name
+from pytest_rageval.report.comparison.comparison_markdown import as_code, as_html, as_name
 
 MARKS = {"red": "❌", "amber": "⚠️", "green": "✅", "grey": "➖"}
 LONGEST_SUMMARY = 1_000_000
@@ -89,7 +89,7 @@ def _metrics(metrics: Mapping[str, Any]) -> Iterator[str]:
 def _case(case: FailingCase) -> Iterator[str]:
     state = "error" if case.is_error else "fails"
     new = ", did not before" if case.is_new else ""
-    yield f"<details><summary>{as_name(case.key)}: {state}{new}</summary>"
+    yield f"<details><summary>{as_html(case.key)}: {state}{new}</summary>"
     yield ""
     yield from (f"- {as_name(reason, 400)}" for reason in case.reasons)
     if case.question:

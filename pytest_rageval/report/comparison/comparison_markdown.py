@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
 
 from pytest_rageval.compare import comparison_words as words
@@ -131,7 +132,7 @@ def _flips(content: Mapping[str, Any], name: str, most: int) -> Iterator[str]:
 def _case(case: Mapping[str, Any]) -> Iterator[str]:
     detail = case["detail"]
     why = "; ".join(words.failed_gates(case))
-    yield f"<details><summary>{as_name(case['case_key'])}{f' – {as_name(why, TEXT)}' if why else ''}</summary>"
+    yield f"<details><summary>{as_html(case['case_key'])}{f' – {as_html(why, TEXT)}' if why else ''}</summary>"
     yield ""
     if case.get("scores"):
         yield f"- scores: {as_name(words.moved_scores(case, 8), TEXT)}"
@@ -181,6 +182,12 @@ def as_name(text: str, most: int = NAME) -> str:
 def as_code(text: str, most: int = TEXT) -> str:
     """A text of a case or a system, as code: nothing in it is looked up."""
     return f"<code>{_unlinked(escaped(shortened(text, most)))}</code>"
+
+
+def as_html(text: str, most: int = NAME) -> str:
+    """A name within a block of HTML, where a reader takes nothing for Markdown and no backslash escapes anything."""
+    shown = _REFERENCE.sub(r"<code>\1</code>", escape(printable(shortened(text, most)), quote=False))
+    return shown.replace("://", "&#58;//").replace("www.", "www&#46;")
 
 
 def _code(name: str) -> str:

@@ -1,0 +1,98 @@
+"""Credentials that stand in environment variables, by the variables' names and by the forms of their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_rageval.io.masking import SHORTEST_SECRET, secrets_of_params, secrets_of_url
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+
+SENT_FROM_ENVIRONMENT = ("RAGEVAL_TARGET_TOKEN", "RAGEVAL_JUDGE_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+SHORTEST_UNSENT = 16
+"""Of what only the environment holds: a shorter value there may be a word, such as a password `postgres`."""
+
+_NAME = re.compile(
+    r"(PASSWORD|PASSWD|PASSPHRASE|_PWD|SECRET|TOKEN|CREDENTIALS?|APIKEY|(^|_)(ACCESS_KEY_ID|KEY|JWT|DSN|PASS))(_?\d+)?$",
+    re.IGNORECASE,
+)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
+_USER_AT_HOST = re.compile(r"[^\s/@:]+:[^\s/@]+@[^\s/@]+")
+"""As proxies are written without a scheme."""
+_PASSWORD_FIELD = re.compile(r"(?:^|[\s;])(?:password|passwd|pwd)\s*=\s*([^\s;]+)", re.IGNORECASE)
+_AWS_KEY_ID = re.compile(r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}")
+_PEM = re.compile(r"-----BEGIN (?P<kind>[A-Z0-9 ]*)-----(?P<body>.*?)(?:-----END|\Z)", re.DOTALL)
+_PEM_BREAK = re.compile(r"(?:\\r|\\n|\s)+")
+
+
+def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
+    """What is sent from there unasked, and whatever else stands there that a system of the user's own may have, and say
+    in an error: values of variables named as keys, passwords in URLs, private keys."""
+    for name, value in environment.items():
+        is_named = _NAME.search(name) is not None
+        if name in SENT_FROM_ENVIRONMENT or (is_named and _is_long_word(value) and not _is_path_or_number(value)):
+            yield value
+        yield from _secrets_by_form(value, is_named=is_named)
+
+
+def _is_long_word(value: str) -> bool:
+    return len(value) >= SHORTEST_UNSENT and not re.search(r"\s", value)
+
+
+def _is_path_or_number(value: str) -> bool:
+    if re.fullmatch(r"[+-]?[\d.,_]+(e[+-]?\d+)?", value, re.IGNORECASE):
+        return True
+    is_absolute = re.match(r"~?[/\\]|\.{1,2}[/\\]|[A-Za-z]:[/\\]|file:", value) is not None
+    is_file = re.fullmatch(r"[\w.-]+([/\\][\w.-]+)+\.\w{1,5}", value) is not None
+    # A key in base64 may begin with a slash; its parts are no words.
+    return (is_absolute or is_file) and not any(map(_looks_random, re.split(r"[/\\]", value)))
+
+
+def _looks_random(text: str) -> bool:
+    return len(text) >= SHORTEST_UNSENT and all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+
+
+def _secrets_by_form(value: str, *, is_named: bool) -> Iterator[str]:
+    """The credentials in a value that holds more than one, or that no name gives away."""
+    if _AWS_KEY_ID.fullmatch(value):
+        yield value
+    for url in _URL.findall(value):
+        yield from _secrets_of_userinfo(url)
+    if _USER_AT_HOST.fullmatch(value):
+        yield from _secrets_of_userinfo(f"//{value}")
+    if is_named or ";" in value:
+        yield from (word for word in _PASSWORD_FIELD.findall(value) if not _is_word(word))
+    yield from _secrets_of_pem(value, is_named=is_named)
+    if is_named and value.lstrip().startswith("{"):
+        try:
+            members: Any = parse(value)
+        except StrictJsonError:
+            return
+        for secret in secrets_of_params(members):
+            yield secret
+            yield from _secrets_of_pem(secret, is_named=True)
+
+
+def _secrets_of_userinfo(url: str) -> Iterator[str]:
+    """The password of a URL and what is sent of it; a user alone (`git@`) only where it is long."""
+    userinfo = re.sub(r"^[^/]*//", "", url).partition("/")[0].rpartition("@")[0]
+    _, colon, password = userinfo.partition(":")
+    if (colon and not _is_word(password)) or (not colon and len(userinfo) >= SHORTEST_UNSENT):
+        yield from secrets_of_url(url)
+
+
+def _is_word(password: str) -> bool:
+    """May it be a word of ordinary text, such as `postgres`, or a number?"""
+    return len(password) < SHORTEST_SECRET or (
+        len(password) < SHORTEST_UNSENT and re.fullmatch(r"[a-z]+|[A-Z]?[a-z]+|[0-9]+", password) is not None
+    )
+
+
+def _secrets_of_pem(value: str, *, is_named: bool) -> Iterator[str]:
+    """Private keys line by line: whoever shows one may indent or join its lines."""
+    for block in _PEM.finditer(value):
+        if is_named or "PRIVATE KEY" in block["kind"]:
+            lines = [line for line in _PEM_BREAK.split(block["body"]) if len(line) >= SHORTEST_SECRET]
+            yield from lines
+            yield "".join(lines)

@@ -1,0 +1,22 @@
+r"""JSON that people read: on a screen, in a report, in a difference of two versions.
+
+The same values as any JSON of them; what could steer a terminal, a log of a CI service or the eye stands as `\u009b`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+# JSON itself escapes control characters below the space, and none of DEL, C1, the separators of lines and paragraphs,
+# marks of direction and lone surrogates. `##[` and `##vso[` are commands of Azure and GitHub anywhere in a line.
+_HARMFUL = re.compile(
+    r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|#(?=#(?:vso)?\[)", re.IGNORECASE
+)
+
+
+def json_text(value: Any, indent: int | None = 1, *, sort_keys: bool = False, default: Any = None) -> str:
+    """A value as strict JSON for people; NaN and the like are a ValueError. `default` as for `json.dumps`."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, sort_keys=sort_keys, default=default)
+    return _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
