@@ -20,7 +20,7 @@ from pytest_rageval.config.settings import Settings, load_settings
 from pytest_rageval.engine import Evaluation, evaluation
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.masking import Mask, secrets_of_environment
-from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
@@ -231,13 +231,11 @@ class ActiveSession:
             self.run.prefetcher.loop.run(closing)
 
     def cache(self) -> Iterator[JudgementCache | None]:
-        if self.settings.judge_cache == "off" or self.settings.redact:  # a judgement quotes what it judged
-            yield None
-            return
-        cache = SqliteCache(self.prepared.project.judge_cache_file)
+        cache = project_cache(self.settings, self.prepared.project.judge_cache_file)
         yield cache
-        cache.close()
-        self.session.notes += cache.notes
+        if cache is not None:
+            cache.close()
+            self.session.notes += cache.notes
 
     # ── evaluating ────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -51,6 +51,27 @@ def test_an_answer_from_an_empty_list_of_chunks_is_unsupported_and_one_from_unkn
     assert (project.records()["boil"]["groundedness"] or {}).get("score") == score
 
 
+@pytest.mark.parametrize(("reported", "score"), [("'retrieved_chunks': []", 0.0), ("", None)])
+def test_an_answer_from_an_empty_list_of_chunks_is_unsupported_to_sentence_embeddings_too(
+    project: Project, reported: str, score: float | None
+):
+    project.write("talk.py", f"def answer(question):\n    return {{'answer': 'It boils at 90 degrees.', {reported}}}\n")
+    project.cases([{"id": "boil", "question": "When does water boil?"}])
+    with JudgeServer() as server:
+        project.run("--rageval-target", "talk:answer", "--rageval-judge", f"embedding:small@{server.url}")
+    assert (project.records()["boil"]["groundedness"] or {}).get("score") == score
+
+
+def test_figures_of_cost_are_those_of_all_trials(judged: Project):
+    with JudgeServer() as server:
+        result = judged.run(*judge_at(server), "-k", "boil", "--rageval-repeat", "3")
+        asked = len(server.chats)
+    assert asked == 6
+    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 720 tokens, cost unknown"])
+    cost = judged.metrics()["volatile"]["cost"]
+    assert (cost["judgements"], cost["judgements_cached"], cost["judge_total_tokens"]) == (6, 0, 720)
+
+
 @pytest.mark.parametrize("judge", ["lexical", "stub:5", "none"])
 def test_where_phrasing_alone_decided_a_gate_the_case_says_so_and_the_project_can_name_its_bots_refusals(
     project: Project, judge: str
