@@ -113,7 +113,7 @@ def check_judge_of(run: StoredRun, judge: Judge) -> None:
     """SettingsError where the run was judged by an object of a fixture, which only pytest can make."""
     configured = run.config["judge"]
     models = {record["judge"]["model"] for record in run.records() if record["judge"]}
-    if models and (configured is None or configured["model"] not in models) and judge.model not in models:
+    if models and (configured is None or configured.get("model") not in models) and judge.model not in models:
         listed = printable(", ".join(sorted(models)))
         raise SettingsError(
             f"run {run.run_id} was judged by {listed}, which the configuration does not name (a rag_judge fixture?); "

@@ -22,7 +22,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.project_cache import project_cache
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import Judge, several_served
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.judges.rubrics import check_rubrics, load_rubric
 from pytest_rageval.llm.budget import Budget
@@ -205,6 +205,8 @@ def _judged(
             raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
         with asked.cached(judge) as cached:
             judged |= asyncio.run(_asking(asked, judge, cached, rest, observations, how))
+        if (note := several_served(cached.identity, cached.served)) is not None:
+            click.echo(note, err=True)
     return [judged[label.id] for label in labels]
 
 
