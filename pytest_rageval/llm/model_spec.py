@@ -10,16 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.llm.anthropic import AnthropicWire
-from pytest_rageval.llm.azure import AzureWire
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.chat_protocol import Wire
 from pytest_rageval.llm.chat_reply import json_from_body
 from pytest_rageval.llm.credentials import judge_key, unneeded_key
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.ollama import OllamaWire
-from pytest_rageval.llm.openai import OpenAiWire
+from pytest_rageval.llm.providers.anthropic import AnthropicWire
+from pytest_rageval.llm.providers.azure import AzureWire
+from pytest_rageval.llm.providers.ollama import OllamaWire
+from pytest_rageval.llm.providers.openai import OpenAiWire
 from pytest_rageval.text import printable
 
 WIRES: Mapping[str, type[OpenAiWire] | type[AnthropicWire] | type[OllamaWire]] = {

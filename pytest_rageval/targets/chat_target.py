@@ -17,8 +17,8 @@ from pytest_rageval.llm.chat_reply import ChatReply, misfit
 from pytest_rageval.llm.credentials import target_key, unneeded_key
 from pytest_rageval.llm.endpoint import Endpoint
 from pytest_rageval.llm.model_spec import WIRES
-from pytest_rageval.llm.ollama import OLLAMA_URL
-from pytest_rageval.llm.openai import OPENAI_URL
+from pytest_rageval.llm.providers.ollama import OLLAMA_URL
+from pytest_rageval.llm.providers.openai import OPENAI_URL
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.values import Wrong, free
 
