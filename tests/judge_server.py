@@ -125,12 +125,20 @@ def by_words(text: str) -> list[float]:
 def _openai(server: JudgeServer, asked: Any, said: object) -> Any:
     message = {"role": "assistant", "content": said if isinstance(said, str) else json.dumps(said)}
     reply: dict[str, Any] = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1767225600,
         "model": server.served or f"{asked['model']}-2026-01-01",
         "system_fingerprint": "fp_1",
         "choices": [{"index": 0, "message": message, "finish_reason": server.finish}],
     }
     if server.usage:
-        reply["usage"] = {"prompt_tokens": server.usage[0], "completion_tokens": server.usage[1]}
+        tokens_in, tokens_out = server.usage
+        reply["usage"] = {
+            "prompt_tokens": tokens_in,
+            "completion_tokens": tokens_out,
+            "total_tokens": sum(server.usage),
+        }
     return reply
 
 

@@ -20,9 +20,9 @@ GROUP = "rageval.judges"
 
 _SPELLINGS = (
     "lexical", "none", "stub:SCORE", "openai:MODEL", "openai:MODEL@URL", "http://HOST", "anthropic:MODEL",
-    "embedding:MODEL@URL", "nli:FOLDER", "nli:OWNER/NAME", "deepeval:METRIC@JUDGE",
+    "any-llm:PROVIDER/MODEL", "embedding:MODEL@URL", "nli:FOLDER", "nli:OWNER/NAME", "deepeval:METRIC@JUDGE",
 )  # fmt: skip
-_SERVED = frozenset({"openai", "anthropic", "embedding", "deepeval", "http", "https"})
+_SERVED = frozenset({"openai", "anthropic", "any-llm", "embedding", "deepeval", "http", "https"})
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _MODEL = re.compile(r"\w[\w.+:/-]*\w")
 

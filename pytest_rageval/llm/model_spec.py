@@ -42,11 +42,17 @@ def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
     """The model that a spec names; the URL in it comes before that of the options. SettingsError where it names none.
 
     openai, anthropic    MODEL or MODEL@URL; without any URL, the provider's own host
+    any-llm              PROVIDER/MODEL or PROVIDER/MODEL@URL, the provider one of any-llm-sdk's
     http, https          the URL of a server of OpenAI's kind, with one model
     """
     kind, colon, rest = spec.partition(":")
     if colon and kind in ("http", "https"):
         return _only_model_at(spec, options)
+    if colon and kind == "any-llm":
+        from pytest_rageval.llm.providers.any_llm import any_llm_model
+
+        wire, model, connect = any_llm_model(rest, options)
+        return ChatModel(wire, model, options, connect=connect)
     if colon and kind in ("openai", "anthropic"):
         model, url = model_and_url(kind, rest)
         return ChatModel(_wire(kind, model, url or options.base_url, options), model, options)
