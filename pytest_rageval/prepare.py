@@ -33,6 +33,7 @@ from pytest_rageval.runs.resume import Unfinished
 from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.runs.writer import Keeper
 from pytest_rageval.targets import check_target, target_from_spec
+from pytest_rageval.targets.connection import Connection
 from pytest_rageval.targets.mapped.mapped_target import checked_mapping
 from pytest_rageval.targets.target import Target
 
@@ -113,11 +114,14 @@ def make_target(prepared: Prepared) -> Target:
     settings = prepared.settings
     if settings.target is None:
         raise SettingsError(NO_TARGET)
-    return target_from_spec(
-        settings.target, root=prepared.project.root, reports=prepared.project.reports, timeout=settings.timeout,
-        retries=settings.retries, concurrency=settings.concurrency, max_bytes=settings.max_response_bytes,
-        headers=settings.resolved_headers(), mapping=settings.mapping,
+    connection = Connection(
+        timeout=settings.timeout, retries=settings.retries, concurrency=settings.concurrency,
+        max_bytes=settings.max_response_bytes, headers=settings.resolved_headers(),
     )  # fmt: skip
+    root, reports = prepared.project.root, prepared.project.reports
+    return target_from_spec(
+        settings.target, root=root, reports=reports, connection=connection, mapping=settings.mapping
+    )
 
 
 def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:
