@@ -17,7 +17,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.config import hardware, observed
-from pytest_rageval.runs.judge_notes import judge_notes
+from pytest_rageval.runs.judge_notes import judge_notes, served_change, served_names
 from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.runs.score_table import write_scores
 from pytest_rageval.runs.writer import Keeper
@@ -81,7 +81,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     metrics = aggregate(keeper.rows.values(), plan, info)
     config = {
         **keeper.config,
-        **observed(keeper.versions, keeper.coverage),
+        **observed(keeper.versions, keeper.coverage, ", ".join(served_names(list(keeper.rows.values()))) or None),
         "reported_fields": sorted(keeper.reported),
     }
     comparison = compare(metrics, rows, baseline, plan, config) if baseline is not None else None
@@ -91,6 +91,8 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
         _keep_reliability(metrics, extent.earlier)
     problems = dict(_problems(plan, extent, rows, comparison, is_partial=info.is_partial))
     notes = tuple(_notes(keeper, plan, comparison))
+    if baseline is not None and baseline.config and (note := served_change(baseline.config, config)) is not None:
+        notes = (note, *notes)
     is_cut_short = extent.is_cut_short and not extent.earlier
     finished = Finished(metrics, config, tuple(rows), keeper.folder.path, problems, notes, is_cut_short)
     return _with_verdict(finished, plan, extent)

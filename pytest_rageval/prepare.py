@@ -6,7 +6,7 @@ folder, its files and the loop that asks. Neither knows pytest: the plugin and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from pytest_rageval.runs.resume import Unfinished
 from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.runs.writer import Keeper
 from pytest_rageval.targets import check_target, target_from_spec
+from pytest_rageval.targets.connection import Connection
 from pytest_rageval.targets.mapped.mapped_target import checked_mapping
 from pytest_rageval.targets.target import Target
 
@@ -113,11 +114,14 @@ def make_target(prepared: Prepared) -> Target:
     settings = prepared.settings
     if settings.target is None:
         raise SettingsError(NO_TARGET)
-    return target_from_spec(
-        settings.target, root=prepared.project.root, reports=prepared.project.reports, timeout=settings.timeout,
-        retries=settings.retries, concurrency=settings.concurrency, max_bytes=settings.max_response_bytes,
-        headers=settings.resolved_headers(), mapping=settings.mapping,
+    connection = Connection(
+        timeout=settings.timeout, retries=settings.retries, concurrency=settings.concurrency,
+        max_bytes=settings.max_response_bytes, headers=settings.resolved_headers(),
     )  # fmt: skip
+    root, reports = prepared.project.root, prepared.project.reports
+    return target_from_spec(
+        settings.target, root=root, reports=reports, connection=connection, mapping=settings.mapping
+    )
 
 
 def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:
@@ -155,19 +159,21 @@ def open_run(
     files: Iterable[Path],
     *,
     is_judge_asked: bool = True,
+    judges: Collection[str | None] = (None,),
     add_to_config: Callable[[dict[str, Any]], object] = lambda _: None,
 ) -> OpenRun:
     """Begin a run, or go on with the one that is resumed; SettingsError where that cannot be.
 
     cases, files    all that there are, whatever was selected
     is_judge_asked  is it the configured judge that judges? Then its server must be there
+    judges          who judges any of the cases: None for the configured judge, else the place of a fixture's
     add_to_config   may add to what config.json holds
     """
     loop = BackgroundLoop(prepared.settings.longest_call)
     try:
         if is_judge_asked:
             check_judge(prepared, loop)
-        config = _config(prepared, cases, files, add_to_config)
+        config = _config(prepared, cases, files, judges, add_to_config)
         writer = _writer(prepared, config)
         unfinished = Unfinished(writer.folder.path) if prepared.settings.resume is not None else None
     except BaseException:
@@ -207,14 +213,25 @@ def _config(
     prepared: Prepared,
     cases: Iterable[EvalCase],
     files: Iterable[Path],
+    judges: Collection[str | None],
     add_to_config: Callable[[dict[str, Any]], object],
 ) -> Mapping[str, Any]:
     """The content of config.json."""
-    settings, judge = prepared.settings, prepared.judge
-    is_judged = judge is not None and not settings.retrieval_only
-    described = described_judge(judge, settings.judge_temperature) if judge is not None and is_judged else None
-    target = settings.target or "rag_client fixture"
+    target = prepared.settings.target or "rag_client fixture"
+    described = _described_judges(prepared, judges)
     content = run_config(prepared.plan, cases, files, prepared.project.root, target, described)
     add_to_config(content)
     config: Mapping[str, Any] = prepared.mask.value(content)
     return config
+
+
+def _described_judges(prepared: Prepared, judges: Collection[str | None]) -> dict[str, Any] | None:
+    """Who judges: the configured judge, the places of fixtures that give one, or both; None where nothing is judged."""
+    settings, judge = prepared.settings, prepared.judge
+    if settings.retrieval_only:
+        return None
+    is_configured = judge is not None and None in judges
+    described = described_judge(judge, settings.judge_temperature) if judge is not None and is_configured else {}
+    if fixtures := sorted(place for place in judges if place is not None):
+        described["fixture"] = fixtures
+    return described or None

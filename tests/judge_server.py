@@ -33,6 +33,7 @@ class JudgeServer(FaultServer):
     delay          seconds before each reply
     finish         finish_reason of OpenAI's kind; Anthropic's stop_reason is made of it
     vector         the embedding of a text
+    served         what it says that its model is; a dated name of what was asked for, unless set
     """
 
     def __init__(
@@ -46,11 +47,13 @@ class JudgeServer(FaultServer):
         delay: float = 0.0,
         finish: str = "stop",
         vector: Vector | None = None,
+        served: str | None = None,
     ) -> None:
         super().__init__(self._behave)
         self.replies, self.score, self.models = replies, score, models
         self.refuses, self.usage, self.key, self.delay, self.finish = refuses or {}, usage, key, delay, finish
         self.vector = vector or by_words
+        self.served = served
         self.chats: list[Received] = []
         """Requests for a reply, those that were refused among them."""
         self.embeddings: list[Received] = []
@@ -122,12 +125,20 @@ def by_words(text: str) -> list[float]:
 def _openai(server: JudgeServer, asked: Any, said: object) -> Any:
     message = {"role": "assistant", "content": said if isinstance(said, str) else json.dumps(said)}
     reply: dict[str, Any] = {
-        "model": f"{asked['model']}-2026-01-01",
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1767225600,
+        "model": server.served or f"{asked['model']}-2026-01-01",
         "system_fingerprint": "fp_1",
         "choices": [{"index": 0, "message": message, "finish_reason": server.finish}],
     }
     if server.usage:
-        reply["usage"] = {"prompt_tokens": server.usage[0], "completion_tokens": server.usage[1]}
+        tokens_in, tokens_out = server.usage
+        reply["usage"] = {
+            "prompt_tokens": tokens_in,
+            "completion_tokens": tokens_out,
+            "total_tokens": sum(server.usage),
+        }
     return reply
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from in_process import rageval, run_pytest
+from nli_models import a_model
 from project import SOME, Project, a_case
 
 import pytest_rageval
@@ -109,6 +110,9 @@ def pages() -> Iterator[Any]:
 
 @pytest.mark.parametrize("page", [*pages()])
 def test_the_examples_of_a_page_run_as_they_stand(page: Path, folder: Project):
+    if page.stem == "nli":
+        words = "Water boils at 100 degrees. Milk boils sooner. Iron melts beyond 1538."
+        a_model(folder.path / "models" / "nli", [words])
     for language, about, content in blocks(page.read_text(encoding="utf-8")):
         if title := re.search(r'title="(.+?)"', about):
             folder.write(title[1], content)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from judge_server import JudgeServer
-from project import Project, a_case
+from project import SOME, Project, a_case
 
 from pytest_rageval.runs.record_texts import CUT
 
@@ -184,3 +185,28 @@ def texts_of(value: Any) -> list[str]:
     if isinstance(value, list):
         return [text for one in value for text in texts_of(one)]
     return [value] if isinstance(value, str) else []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("judge", "one", "--judge", "JUDGE"),
+        ("judge", "one", "--spot-check", "--second-judge", "JUDGE"),
+        ("calibrate", "labels.jsonl", "--judge", "JUDGE"),
+        ("judge-check", "--judge", "JUDGE"),
+    ],
+)
+def test_no_command_keeps_judgements_where_texts_are_redacted(
+    project: Project, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    project.cases(SOME)
+    project.run("--rageval-run-id", "one")
+    project.configure('target = "bot:answer"\nredact = true')
+    label = {"id": "a", "question": "When?", "answer": "At 90.", "contexts": ["At 100."], "human_pass": False}
+    project.write("labels.jsonl", json.dumps(label) + "\n")
+    with JudgeServer() as server:
+        judge = f"openai:judge-1@{server.url}"
+        project.rageval(*(judge if word == "JUDGE" else word for word in command))
+        assert server.chats
+    assert not (project.path / "reports" / "cache").exists()

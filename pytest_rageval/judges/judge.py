@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Protocol, runtime_checkable
 
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.text import printable
 
 
 @runtime_checkable
@@ -40,6 +42,23 @@ def identity_of(judge: Judge) -> str:
     """What a judge is, its server included: its `identity` where it has one, else its model."""
     identity: str = getattr(judge, "identity", judge.model)
     return identity
+
+
+def served_model(judgement: Judgement) -> str | None:
+    """What the server said that it is, where one was asked and said so."""
+    served = judgement.extra.get("served_model")
+    return served if isinstance(served, str) and served else None
+
+
+def several_served(judge: str, served: Collection[str]) -> str | None:
+    """The note that judgements come from models which the server called by different names; None where they do not."""
+    if len(served) < 2:
+        return None
+    names = " and ".join(printable(name[:80]) for name in sorted(served))
+    return (
+        f"judge {printable(judge)!r}: the server called its model {names} in judgements that were taken together, kept "
+        "ones among them; --rageval-judge-cache refresh judges anew"
+    )
 
 
 def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:

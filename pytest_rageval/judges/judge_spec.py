@@ -20,9 +20,9 @@ GROUP = "rageval.judges"
 
 _SPELLINGS = (
     "lexical", "none", "stub:SCORE", "openai:MODEL", "openai:MODEL@URL", "http://HOST", "anthropic:MODEL",
-    "embedding:MODEL@URL", "deepeval:METRIC@JUDGE",
+    "any-llm:PROVIDER/MODEL", "embedding:MODEL@URL", "nli:FOLDER", "nli:OWNER/NAME", "deepeval:METRIC@JUDGE",
 )  # fmt: skip
-_SERVED = frozenset({"openai", "anthropic", "embedding", "deepeval", "http", "https"})
+_SERVED = frozenset({"openai", "anthropic", "any-llm", "embedding", "deepeval", "http", "https"})
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _MODEL = re.compile(r"\w[\w.+:/-]*\w")
 
@@ -52,6 +52,10 @@ def judge_from_spec(
     for entry_point in entry_points(group=GROUP):
         if entry_point.name == name:
             return _from_entry_point(spec, entry_point, rest)
+    if name == "nli" and colon:
+        from pytest_rageval.judges.nli.nli_judge import nli_judge
+
+        return nli_judge(rest, root)
     if name in _SERVED and colon:
         from pytest_rageval.judges.served_judge import served_judge
 

@@ -15,6 +15,7 @@ def served_judge(kind: str, rest: str, options: EndpointOptions) -> Judge:
     """The judge of the spec `KIND:REST`; the URL in it comes before that of the options.
 
     openai, anthropic    MODEL or MODEL@URL; without any URL, the provider's own host
+    any-llm              PROVIDER/MODEL or PROVIDER/MODEL@URL
     embedding            MODEL@URL
     deepeval             METRIC@SPEC, the spec of the model that it asks
     http, https          what follows in the URL of a server of OpenAI's kind, with one model

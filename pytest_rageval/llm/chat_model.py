@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.llm.chat_protocol import Manner, Message, Question, Wire, after_refusal, reply_from
 from pytest_rageval.llm.chat_reply import ChatReply
-from pytest_rageval.llm.endpoint import RequestRefused
+from pytest_rageval.llm.endpoint import Connect, RequestRefused
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_identity import model_identity
 from pytest_rageval.llm.prices import Tariff
@@ -39,7 +40,14 @@ class ChatModel:
     """
 
     def __init__(
-        self, wire: Wire, model: str, options: EndpointOptions, *, tariff: Tariff | None = None, backoff: float = 0.5
+        self,
+        wire: Wire,
+        model: str,
+        options: EndpointOptions,
+        *,
+        tariff: Tariff | None = None,
+        backoff: float = 0.5,
+        connect: Connect = SlottedClient,
     ) -> None:
         self.model = model
         self.url = wire.chat_url
@@ -52,7 +60,9 @@ class ChatModel:
         self._manner = Manner()
         self.tariff = tariff or Tariff(model, wire.chat_url)
         headers = {**wire.headers, **{name.lower(): value for name, value in options.headers.items()}}
-        self._provider = Provider(wire.chat_url, headers, wire.key_name, self.tariff, options, backoff=backoff)
+        self._provider = Provider(
+            wire.chat_url, headers, wire.key_name, self.tariff, options, backoff=backoff, connect=connect
+        )
 
     @property
     def options(self) -> dict[str, Json]:

@@ -17,6 +17,10 @@ from pytest_rageval.model import Json
 PROBE_SECONDS = 5.0
 
 
+Connect = Callable[..., Any]
+"""Makes what sends requests from the arguments of `SlottedClient`, with its methods `request` and `aclose`."""
+
+
 class RequestRefused(ModelFailure):
     """The server does not take a request as it is (400 or 422), for the reason in `error`."""
 
@@ -30,14 +34,23 @@ class Endpoint:
 
     headers     sent with every request, the key among them
     key_name    the environment variable of that key, for messages; empty where it comes from elsewhere
+    connect     makes what sends the requests
     connection  arguments of `SlottedClient`
     """
 
-    def __init__(self, url: str, headers: Mapping[str, str], key_name: str, **connection: Any) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        key_name: str,
+        *,
+        connect: Connect = SlottedClient,
+        **connection: Any,
+    ) -> None:
         self._url = url
         self.where = f"POST {public_url(url)}"
         self._headers, self._key_name = headers, key_name
-        self._client = SlottedClient(headers=headers, status_in=status_in, **connection)
+        self._client = connect(headers=headers, status_in=status_in, **connection)
 
     async def ask(
         self, body: Mapping[str, Json], before_retry: Callable[[], Awaitable[None]] | None = None
@@ -56,7 +69,10 @@ class Endpoint:
         """Why this server cannot be asked, in one line, or None: one GET that costs nothing, tried once.
 
         A server that replies at all is there, whatever it says of that address; only a key that it refuses is told.
+        Without an address to ask, nothing is known to be wrong.
         """
+        if not probe_url:
+            return None
         try:
             await body_of(probe_url, self._headers)
         except HttpFailure as failure:

@@ -10,16 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.llm.anthropic import AnthropicWire
-from pytest_rageval.llm.azure import AzureWire
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.chat_protocol import Wire
 from pytest_rageval.llm.chat_reply import json_from_body
 from pytest_rageval.llm.credentials import judge_key, unneeded_key
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.ollama import OllamaWire
-from pytest_rageval.llm.openai import OpenAiWire
+from pytest_rageval.llm.providers.anthropic import AnthropicWire
+from pytest_rageval.llm.providers.azure import AzureWire
+from pytest_rageval.llm.providers.ollama import OllamaWire
+from pytest_rageval.llm.providers.openai import OpenAiWire
 from pytest_rageval.text import printable
 
 WIRES: Mapping[str, type[OpenAiWire] | type[AnthropicWire] | type[OllamaWire]] = {
@@ -42,11 +42,17 @@ def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
     """The model that a spec names; the URL in it comes before that of the options. SettingsError where it names none.
 
     openai, anthropic    MODEL or MODEL@URL; without any URL, the provider's own host
+    any-llm              PROVIDER/MODEL or PROVIDER/MODEL@URL, the provider one of any-llm-sdk's
     http, https          the URL of a server of OpenAI's kind, with one model
     """
     kind, colon, rest = spec.partition(":")
     if colon and kind in ("http", "https"):
         return _only_model_at(spec, options)
+    if colon and kind == "any-llm":
+        from pytest_rageval.llm.providers.any_llm import any_llm_model
+
+        wire, model, connect = any_llm_model(rest, options)
+        return ChatModel(wire, model, options, connect=connect)
     if colon and kind in ("openai", "anthropic"):
         model, url = model_and_url(kind, rest)
         return ChatModel(_wire(kind, model, url or options.base_url, options), model, options)

@@ -14,6 +14,10 @@ _NUMBERED = re.compile(
 )
 _KEEPERS = ("api.openai.com", "api.anthropic.com", "api.mistral.ai", "generativelanguage.googleapis.com", "api.x.ai")
 """Hosts whose owners publish dated or numbered models and leave each as it is."""
+_PROVIDERS_THAT_KEEP = frozenset(
+    {"openai", "anthropic", "mistral", "gemini", "xai", "bedrock", "vertexai", "vertexaianthropic"}
+)
+"""The same, by any-llm's names of providers."""
 
 
 def is_pinned(model: str, url: str) -> bool:
@@ -24,6 +28,11 @@ def is_pinned(model: str, url: str) -> bool:
     it may put another model, or another quantisation, behind the same tag, file or deployment.
     """
     name = model.strip().lower()
-    host = urlsplit(url).hostname or ""
-    is_kept = any(host == keeper or host.endswith(f".{keeper}") for keeper in _KEEPERS)
+    address = urlsplit(url)
+    host = address.hostname or ""
+    is_kept = (
+        host in _PROVIDERS_THAT_KEEP
+        if address.scheme == "any-llm"
+        else any(host == keeper or host.endswith(f".{keeper}") for keeper in _KEEPERS)
+    )
     return is_kept and not _FLOATING.search(name) and _NUMBERED.search(name) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from pytest_rageval.llm.credentials import is_own
 from pytest_rageval.llm.rate_limit import estimated_tokens
@@ -12,6 +13,17 @@ PASSAGE_TOKENS = 250
 """Tokens of a usual passage, its share of question and answer included. For estimates only."""
 REPLY_TOKENS = 250
 """Tokens of a usual judgement: a few sentences of reasoning, claims, the score. For estimates only."""
+
+
+_PROVIDERS = {
+    "azureopenai": "azure",
+    "bedrock": "aws",
+    "gemini": "google",
+    "vertexai": "google",
+    "vertexaianthropic": "google",
+    "xai": "x-ai",
+}
+"""By any-llm's name of a provider, that of genai-prices, where they differ."""
 
 
 class Tariff(NamedTuple):
@@ -46,7 +58,9 @@ def cost_of(model: str, provider_url: str, tokens_in: int, tokens_out: int) -> f
     None, never 0, where nobody knows: genai-prices (the extra `prices`) is not installed or does not know the model at
     this address, or the server is one's own, whose electricity is on another bill.
     """
-    if is_own(provider_url):
+    parts = urlsplit(provider_url)
+    is_named = parts.scheme == "any-llm"
+    if not is_named and is_own(provider_url):
         return None
     try:
         from genai_prices import Usage, calc_price
@@ -54,6 +68,10 @@ def cost_of(model: str, provider_url: str, tokens_in: int, tokens_out: int) -> f
         return None
     try:
         usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
-        return float(calc_price(usage, model, provider_api_url=provider_url).total_price)
+        if is_named:
+            price = calc_price(usage, model, provider_id=_PROVIDERS.get(parts.netloc, parts.netloc))
+        else:
+            price = calc_price(usage, model, provider_api_url=provider_url)
+        return float(price.total_price)
     except (LookupError, ValueError):  # no such provider or model; figures that contradict each other
         return None

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from pytest_rageval.llm.endpoint import Endpoint
+from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.llm.endpoint import Connect, Endpoint
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.llm.rate_limit import Limits, RequestSlot, pace_of
@@ -22,6 +23,7 @@ class Provider:
     key_name  the environment variable of that key, for messages
     tariff    what a request costs there
     backoff   seconds before the first retry
+    connect   makes what sends the requests
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class Provider:
         options: EndpointOptions,
         *,
         backoff: float = 0.5,
+        connect: Connect = SlottedClient,
     ) -> None:
         self._tariff, self._budget = tariff, options.budget
         if self._budget is not None and not options.is_replay:
@@ -50,6 +53,7 @@ class Provider:
             max_bytes=LARGEST_REPLY,
             backoff=backoff,
             is_repeatable=True,
+            connect=connect,
         )
         self.where = self._endpoint.where
 

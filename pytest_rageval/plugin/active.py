@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterator
+from collections.abc import Collection, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from pytest_rageval.engine import Evaluation, evaluation
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
@@ -30,7 +30,7 @@ from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords
 from pytest_rageval.plugin.marked_tests import marked_cases
-from pytest_rageval.plugin.preflight import check_gate_conditions
+from pytest_rageval.plugin.preflight import check_gate_conditions, judges_of_tests
 from pytest_rageval.plugin.progress_line import ProgressLine
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
@@ -158,8 +158,11 @@ class ActiveSession:
 
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def open(self, *, is_judge_asked: bool) -> OpenRun:
-        """Open the run before the first question, on the controlling process; SettingsError where that cannot be."""
+    def open(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> OpenRun:
+        """Open the run before the first question, on the controlling process; SettingsError where that cannot be.
+
+        `judges` as for `open_run`.
+        """
 
         def add_to_config(content: dict[str, Any]) -> None:
             self.config.hook.pytest_rageval_run_config(config=self.config, run_config=content)
@@ -169,6 +172,7 @@ class ActiveSession:
             self.all_cases(),
             self.session.all_files,
             is_judge_asked=is_judge_asked,
+            judges=judges,
             add_to_config=add_to_config,
         )
         return self._start(self.run)
@@ -180,13 +184,13 @@ class ActiveSession:
             run.prefetcher.loop.on_wait = self._progress_line.show
         return run
 
-    def opened(self) -> OpenRun:
+    def opened(self, own_test: pytest.Item | None = None) -> OpenRun:
         """The run; a worker joins it at its first case, and tests of the user's own open it at theirs."""
         if self.run is not None:
             return self.run
         if not self.session.is_worker:
             with self.usage_errors():
-                return self.open(is_judge_asked=False)
+                return self.open(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
         worker_input = self.session.worker_input
         folder = Path(worker_input("rageval_run")) if worker_input("rageval_run") else None
         self.run = join_run(self.prepared, folder, worker_input("workerid"), worker_input("rageval_config_hash"))
@@ -241,13 +245,11 @@ class ActiveSession:
             self.run.prefetcher.loop.run(closing)
 
     def cache(self) -> Iterator[JudgementCache | None]:
-        if self.settings.judge_cache == "off" or self.settings.redact:  # a judgement quotes what it judged
-            yield None
-            return
-        cache = SqliteCache(self.prepared.project.judge_cache_file)
+        cache = project_cache(self.settings, self.prepared.project.judge_cache_file)
         yield cache
-        cache.close()
-        self.session.notes += cache.notes
+        if cache is not None:
+            cache.close()
+            self.session.notes += cache.notes
 
     # ── evaluating ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -289,7 +291,7 @@ class ActiveSession:
         def evaluate(case: EvalCase) -> Evaluation:
             self.check_asking_allowed()
             trials = self.trials(case, node.nodeid)
-            observed = self.opened().prefetcher.now(trials, target, cached_judge)
+            observed = self.opened(node).prefetcher.now(trials, target, cached_judge)
             return evaluation(trials, observed, self.prepared.plan)
 
         return Evaluator(node, evaluate, self.assert_gates)

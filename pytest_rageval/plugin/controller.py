@@ -18,7 +18,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.github_report import report_to_github
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name
-from pytest_rageval.plugin.preflight import is_ours, may_override_client, report_problems
+from pytest_rageval.plugin.preflight import is_ours, judges_of_files, may_override_client, report_problems
 from pytest_rageval.plugin.run_verdict import report_gates, report_verdict
 from pytest_rageval.plugin.terminal.summary_line import summarised
 from pytest_rageval.plugin.terminal.terminal_summary import write_summary
@@ -57,7 +57,7 @@ class Controller:
         self._active.check_gates()
         asked = sum(len(self._active.load(path).cases) for path in self._session.collected)
         is_target_ours = self._active.settings.target is not None or not may_override_client(self._session)
-        self._open(asked, is_target_ours=is_target_ours, is_judge_asked=True)
+        self._open(asked, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self._session))
         if self._active.prepared.judge is not None and self._active.run is not None:
             # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.
             self._active.run.prefetcher.loop.run(self._active.prepared.judge.aclose())
@@ -105,7 +105,7 @@ class Controller:
                 self._check_target()
             if prepared.settings.dry_run:
                 return
-            self._active.open(is_judge_asked=is_judge_asked)
+            self._active.open(is_judge_asked=is_judge_asked, judges=judges_of_files(self._session))
         self._restore = end_as_by_ctrl_c()
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked else None
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from pytest_rageval.cases import CaseFile
 from pytest_rageval.gates import unknown_values
+from pytest_rageval.plugin.items import fixture_definition
 from pytest_rageval.plugin.session import FIXTURES, EvalSession
 from pytest_rageval.prepare import Prepared
 
@@ -59,3 +62,74 @@ def _names_client(conftest: Path) -> bool:
         return re.search(r"\brag_client\b", conftest.read_text(encoding="utf-8")) is not None
     except (OSError, UnicodeDecodeError):
         return False
+
+
+# ── who judges ────────────────────────────────────────────────────────────────────────────────────────────────
+
+JUDGE = "rag_judge"
+
+
+def judges_of_files(session: EvalSession) -> frozenset[str | None]:
+    """Where the `rag_judge` of each case file stands, as `conftest.py::rag_judge`; None for ours.
+
+    From the files' text, whatever was selected and whichever process resolves fixtures: it is part of the run's hash.
+    """
+    by_folder = {
+        folder: _place_in(folder / "conftest.py", session.root)
+        for file in session.all_files
+        for folder in file.parents
+        if folder.is_relative_to(session.root)
+    }
+    of_plugins = next(_places_in_plugins(session), None)
+    return frozenset(
+        next((place for folder in file.parents if (place := by_folder.get(folder)) is not None), of_plugins)
+        for file in session.all_files
+    )
+
+
+def judges_of_tests(item: pytest.Item) -> frozenset[str | None]:
+    """Where the `rag_judge` of each test of this session stands that uses one; None for ours."""
+    items = [test for test in item.session.items if JUDGE in getattr(test, "fixturenames", ())]
+    return frozenset(_place_of(fixture_definition(test, JUDGE), test.config.rootpath) for test in items)
+
+
+def _place_of(definition: Any, root: Path) -> str | None:
+    if is_ours(definition):
+        return None
+    source = inspect.getsourcefile(inspect.unwrap(definition.func))
+    path = Path(source or "")
+    shown = path.relative_to(root).as_posix() if path.is_relative_to(root) else definition.func.__module__
+    return f"{shown}::{JUDGE}"
+
+
+def _places_in_plugins(session: EvalSession) -> Iterator[str]:
+    """In plugins that are no conftest.py: those count below their folders alone."""
+    for name, plugin in session.config.pluginmanager.list_name_plugin():
+        is_conftest = Path(getattr(plugin, "__file__", None) or "").name == "conftest.py"
+        if name != FIXTURES and not is_conftest and hasattr(plugin, JUDGE):
+            yield f"{getattr(plugin, '__name__', name)}::{JUDGE}"
+
+
+def _place_in(conftest: Path, root: Path) -> str | None:
+    """Where a conftest.py has its `rag_judge` from: itself, or the module of which it is imported; None without one."""
+    try:
+        statements = ast.parse(conftest.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return None
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and JUDGE in _fixture_names(statement):
+            return f"{conftest.relative_to(root).as_posix()}::{JUDGE}"
+        if isinstance(statement, ast.ImportFrom) and any(
+            (name.asname or name.name) == JUDGE for name in statement.names
+        ):
+            return f"{statement.module}::{JUDGE}"
+    return None
+
+
+def _fixture_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    """Its own name, and the one that `@pytest.fixture(name=…)` gives it."""
+    yield function.name
+    for decorator in function.decorator_list:
+        for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
+            if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+                yield str(keyword.value.value)

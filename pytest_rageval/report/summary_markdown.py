@@ -141,7 +141,7 @@ def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     rows = [
         ("target", config["target"]),
-        ("judge", judge["model"] if judge else "none"),
+        ("judge", _judge_name(judge) if judge else "none"),
         ("k", config["k"]),
         ("folder mode", config["folder_mode"]),
         ("parameters", ", ".join(f"{name}={value}" for name, value in config["params"].items()) or "server default"),
@@ -149,6 +149,12 @@ def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
         ("configuration hash", config["config_hash"][:16]),
     ]
     yield from _table(["", "value"], [[name, escaped(value)] for name, value in rows])
+
+
+def _judge_name(judge: Mapping[str, Any]) -> str:
+    """The configured judge, and the fixtures that gave one."""
+    names = [judge["model"]] if "model" in judge else []
+    return ", ".join([*names, *(f"fixture {place}" for place in judge.get("fixture", ()))])
 
 
 def _results(metrics: Mapping[str, Any]) -> Iterator[str]:

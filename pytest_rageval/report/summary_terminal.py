@@ -205,12 +205,11 @@ def _slowest(rows: Sequence[Row]) -> Iterator[SummaryLine]:
         yield SummaryLine("slowest calls: " + ", ".join(named))
 
 
-def _judging(cost: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[SummaryLine]:
-    """What judging took, and what the cache spared; nothing where no model was asked."""
-    cached = sum(row.cost["judgements_cached"] for row in rows)
+def _judging(cost: Mapping[str, Any]) -> Iterator[SummaryLine]:
+    """What judging took over all trials, and what the cache spared; nothing where no model was asked."""
+    cached, total = cost["judgements_cached"], cost["judgements"]
     if not (cached or cost["judge_total_tokens"]):
         return
-    total = sum(row.cost["judgements"] for row in rows)
     dollars, saved = cost["judge_total_usd"], cost["judge_saved_usd"]
     parts = [f"{cached} of {total} judgements from the cache"]
     parts += [f"{cost['judge_total_tokens']} tokens" if cost["judge_total_tokens"] is not None else "tokens unknown"]
@@ -232,7 +231,7 @@ def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[SummaryL
         yield SummaryLine(
             f"judge: {judge['model']}, a heuristic without a model; its scores gate only where you wrote the gate"
         )
-    yield from _judging(metrics["volatile"]["cost"], rows)
+    yield from _judging(metrics["volatile"]["cost"])
     errors = {row.message for row in rows if row.outcome == "error" and row.message}
     if len(errors) > 1:
         yield SummaryLine(f"{len(errors)} different errors: see run.log", "yellow")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pytest_rageval.engine import Observed, Unobserved
 from pytest_rageval.errors import JudgeError, SettingsError
@@ -59,7 +58,8 @@ class Rejudge:
             self.failed += 1
             self.problem = self.problem or observed.problem
         new: Line = json.loads(to_line(observation_record(trial, observed, self.plan.settings)))
-        is_same = new["error"] == line["error"] and _said(new) == _said(line)
+        # Where the judgements came from counts too: what is taken from the cache now is not paid for again.
+        is_same = new["error"] == line["error"] and new["judgements"] == line["judgements"]
         return line if is_same else {**line, **new}
 
     async def _judge(self, trial: Trial, answer: Answer, before: Observed) -> Observed:
@@ -113,7 +113,7 @@ def check_judge_of(run: StoredRun, judge: Judge) -> None:
     """SettingsError where the run was judged by an object of a fixture, which only pytest can make."""
     configured = run.config["judge"]
     models = {record["judge"]["model"] for record in run.records() if record["judge"]}
-    if models and (configured is None or configured["model"] not in models) and judge.model not in models:
+    if models and (configured is None or configured.get("model") not in models) and judge.model not in models:
         listed = printable(", ".join(sorted(models)))
         raise SettingsError(
             f"run {run.run_id} was judged by {listed}, which the configuration does not name (a rag_judge fixture?); "
@@ -123,11 +123,3 @@ def check_judge_of(run: StoredRun, judge: Judge) -> None:
 
 def _timed(timings: Timings, started: float) -> Timings:
     return replace(timings, judge_ms=round((time.perf_counter() - started) * 1000, 3))
-
-
-def _said(line: Line) -> Mapping[str, Any]:
-    """The judgements but for where they came from: what is taken from the cache is the same judgement."""
-    return {
-        rubric: {name: value for name, value in judgement.items() if name != "cached"}
-        for rubric, judgement in line["judgements"].items()
-    }

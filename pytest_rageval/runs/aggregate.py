@@ -41,7 +41,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     layers = _layers(metrics)
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected) for measure in plan.run_measures}
-    outcomes = Counter(row.outcome for row in rows)
+    outcomes, cost = Counter(row.outcome for row in rows), _cost(trials)
     return {
         "schema": 1,
         "config_hash": info.config_hash,
@@ -62,8 +62,8 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "failure_tags": _failure_tags(rows),
         "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
         "aggregate_metrics": _aggregate_metrics(metrics, info, plan.settings.k),
-        "volatile": dict(info.volatile) | {"latency": _latency(trials), "cost": _cost(trials),
-                                           "cache_hit_rate": _cache_hit_rate(trials)},
+        "volatile": dict(info.volatile) | {"latency": _latency(trials), "cost": cost,
+                                           "cache_hit_rate": _cache_hit_rate(cost)},
     }  # fmt: skip
 
 
@@ -283,6 +283,7 @@ def _latency(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _cost(rows: Sequence[Row]) -> dict[str, Any]:
+    """What judging took and the cache spared, over all trials."""
     tokens = [value for row in rows if (value := row.cost["judge_tokens"]) is not None]
     dollars = [value for row in rows if (value := row.cost["judge_cost_usd"]) is not None]
     saved = [value for row in rows if (value := row.cost.get("judge_saved_usd")) is not None]
@@ -290,6 +291,8 @@ def _cost(rows: Sequence[Row]) -> dict[str, Any]:
         "judge_saved_usd": math.fsum(saved) if saved else None,
         "judge_total_tokens": sum(tokens) if tokens else None,
         "judge_total_usd": math.fsum(dollars) if dollars else None,
+        "judgements": sum(row.cost["judgements"] for row in rows),
+        "judgements_cached": sum(row.cost["judgements_cached"] for row in rows),
         "target_usage": _sums([row.cost["target_usage"] for row in rows if row.cost["target_usage"]]),
     }
 
@@ -304,6 +307,5 @@ def _sums(usages: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
     return {name: math.fsum(values) for name, values in sorted(values_by_name.items())} or None
 
 
-def _cache_hit_rate(rows: Sequence[Row]) -> float | None:
-    judged = sum(row.cost["judgements"] for row in rows)
-    return sum(row.cost["judgements_cached"] for row in rows) / judged if judged else None
+def _cache_hit_rate(cost: Mapping[str, Any]) -> float | None:
+    return cost["judgements_cached"] / cost["judgements"] if cost["judgements"] else None

@@ -125,16 +125,20 @@ def hashed_part(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: config[name] for name in ("settings", *ASKED_FOR, "dataset_hash") if name in config}
 
 
-def observed(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Versions that the system reported, for the `observed` part and the two versions that rest on them."""
+def observed(
+    versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None, served_judge: str | None
+) -> dict[str, Any]:
+    """Versions that the system reported, for the `observed` part and the two versions that rest on them; and under
+    `judge` the model that the judge's server said it is, which decides nothing about keys and hashes."""
+    served = {} if served_judge is None else {"judge": served_judge}
     if not versions:
-        return {}
+        return {"observed": served}
     index = {name: versions[name] for name in ("chunker", "embedding", "index") if name in versions}
     answerer = {name: versions[name] for name in ("llm", "prompt") if name in versions}
     return {
         "index_build_version": _hash([index, (coverage or {}).get("index_version")]) if index else None,
         "answerer_version": _hash(answerer) if answerer else None,
-        "observed": dict(versions),
+        "observed": {**versions, **served},
     }
 
 

@@ -18,6 +18,10 @@ _FIRST = ("target", "k", "asked_k", "folder_mode", "rerank_weights", "params", "
 _LAST = ("observed", "index_build_version", "reported_fields", "gates", "metrics", "own_metrics", "libraries")
 _INDEX = ("observed.chunker", "observed.embedding", "observed.index")
 """What `index_build_version` is made of, beside what the system says of its coverage."""
+_JUDGE = ("judge.model", "judge.fixture")
+"""Who judges; all else of the judge follows where that changes."""
+_SERVED = "observed.judge"
+"""What the judge's server said that it is: not of the system's saying."""
 _HASH = re.compile(r"(content:)?([0-9a-f]{40}|[0-9a-f]{64})")
 NO_SETTING = "–"
 LONGEST_SETTING = 2000
@@ -70,8 +74,8 @@ def _follows(name: str, differing: set[str], before: Mapping[str, Json], after: 
         return "k" in differing
     if name == "index_build_version":
         return not differing.isdisjoint(_INDEX)
-    if name.startswith("judge."):
-        return name != "judge.model" and "judge.model" in differing
+    if name.startswith("judge.") or name == _SERVED:
+        return name not in _JUDGE and not differing.isdisjoint(_JUDGE)
     # A metric that came or went is told by `metrics`; libraries are not kept with a baseline.
     return name.startswith(("own_metrics.", "rubrics.", "libraries.")) and None in (before.get(name), after.get(name))
 
@@ -80,14 +84,18 @@ def with_reported(settings: Mapping[str, Json], before: Mapping[str, Json]) -> M
     """The settings, with what the system reported of itself before where it now reported nothing: where no case was
     answered, nothing is known to have changed."""
     kept: dict[str, Json] = {}
-    for is_reported in (_is_version, _is_fields):
+    for is_reported in (_is_version, _is_fields, _is_served):
         if not any(map(is_reported, settings)):
             kept |= {name: value for name, value in before.items() if is_reported(name)}
     return {**settings, **kept}
 
 
 def _is_version(name: str) -> bool:
-    return name.startswith("observed.") or name == "index_build_version"
+    return (name.startswith("observed.") and not _is_served(name)) or name == "index_build_version"
+
+
+def _is_served(name: str) -> bool:
+    return name == _SERVED
 
 
 def _is_fields(name: str) -> bool:

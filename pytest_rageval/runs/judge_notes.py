@@ -1,4 +1,4 @@
-"""Notes on who judged: not pinned, not at temperature 0, judging itself or its kin, suspicious replies."""
+"""Notes on who judged: not pinned, not at temperature 0, judging itself or its kin, served otherwise, doubtful."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.judges.judge import several_served
 from pytest_rageval.llm.model_identity import model_family, same_model
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
@@ -13,9 +14,10 @@ from pytest_rageval.text import counted
 
 def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, rows: Sequence[Row]) -> Iterator[str]:
     """The notes, a line each; none about a heuristic judge or none."""
-    judge = config.get("judge")
-    models = sorted({row.judge["model"] for row in rows if row.judge and not row.judge["heuristic"]})
-    if models and judge and judge["model"] in models:
+    judge = config.get("judge") or {}
+    judges = [row.judge for row in rows if row.judge and not row.judge["heuristic"]]
+    models = sorted({judged["model"] for judged in judges})
+    if judge.get("model") in models:
         if judge.get("pinned") is False:
             yield (
                 f"judge {judge['model']} is not pinned: the name may mean another model tomorrow; "
@@ -23,12 +25,43 @@ def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, r
             )
         if judge.get("temperature"):
             yield f"the judge's temperature is {judge['temperature']:g}, not 0: its scores vary from run to run"
+    served = served_names(rows)
+    if (note := several_served(judge.get("identity") or ", ".join(models), served)) is not None:
+        yield note
     llm = (versions or {}).get("llm")
-    for model in models:
-        if isinstance(llm, str) and same_model(llm, model):
-            yield f"{llm} judges itself: the system's model and the judge's are the same, which favours its own answers"
-        elif isinstance(llm, str) and model_family(llm) is not None and model_family(llm) == model_family(model):
-            yield f"{model} judges {llm}, a model of its own family, which favours answers in its own manner"
+    if isinstance(llm, str):
+        yield from _kinship(llm, models, served)
     flagged = sorted({row.key for row in rows if row.judge and row.judge.get("flags")})
     if flagged:
         yield f"judgements of {counted(len(flagged), 'case')} are doubtful (see judge.flags): {listed(flagged)}"
+
+
+def served_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
+    """The note that the judge's server calls its model otherwise than before; both are contents of config.json."""
+    was, now = (config.get("observed", {}).get("judge") for config in (before, after))
+    if was is None or now is None or was == now or before.get("judge") != after.get("judge"):
+        return None
+    return (
+        f"the judge is asked for as before, but its server says that it is {now}, and said {was} for the baseline: "
+        "judged scores may differ for that alone"
+    )
+
+
+def served_names(rows: Sequence[Row]) -> list[str]:
+    """The models that judges' servers said they are, each once."""
+    return sorted({name for row in rows if row.judge for name in row.judge.get("served", ())})
+
+
+def _kinship(llm: str, models: Sequence[str], served: Sequence[str]) -> Iterator[str]:
+    """Is the system's model the judge's own, under the name that was asked for or the one that the server told?"""
+    names = [*models, *(name for name in served if name not in models)]
+    itself = next((name for name in names if same_model(llm, name)), None)
+    if itself is not None:
+        under = "" if itself in models else f" ({', '.join(models)} is served by {itself})"
+        same = "the system's model and the judge's are the same, which favours its own answers"
+        yield f"{llm} judges itself{under}: {same}"
+        return
+    family = model_family(llm)
+    relative = next((name for name in names if family is not None and model_family(name) == family), None)
+    if relative is not None:
+        yield f"{relative} judges {llm}, a model of its own family, which favours answers in its own manner"

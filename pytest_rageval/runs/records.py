@@ -12,6 +12,7 @@ from pytest_rageval.cases import case_to_mapping, content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
+from pytest_rageval.judges.judge import served_model
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation, Problem, Trial
@@ -61,11 +62,20 @@ def result_record(
         "error": _error(result.error, text),
         "skipped_metrics": dict(result.skipped_metrics),
         "flags": list(obs.matching.flags) if obs else [],
-        "versions": dict(answer.versions) or None,
+        "versions": _versions(answer),
         "reported": list(_reported(answer)),
         "trial": result.trial,
         "attempts": result.attempts,
     }
+
+
+def _versions(answer: Answer) -> dict[str, Any] | None:
+    """What the system says of its parts; a `model_name` beside an uploaded answer names the model that wrote it."""
+    versions = dict(answer.versions)
+    model_name = answer.extra.get("model_name")
+    if isinstance(model_name, str) and model_name:
+        versions.setdefault("llm", model_name)
+    return versions or None
 
 
 def _answered(answer: Answer, obs: Observation | None, text: RecordTexts) -> dict[str, Any]:
@@ -245,6 +255,7 @@ def _judge(obs: Observation | None) -> dict[str, Any] | None:
         "heuristic": judgements[0].heuristic,
         "prompt_versions": {judgement.rubric: judgement.prompt_version for judgement in judgements},
         "flags": {judgement.rubric: list(judgement.flags) for judgement in judgements if judgement.flags},
+        "served": sorted({served for judgement in judgements if (served := served_model(judgement)) is not None}),
     }
 
 

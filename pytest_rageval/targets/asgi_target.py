@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import Answer, AskRequest, Json
+from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.foreign_code import must_pass, too_large
 
 Message = MutableMapping[str, Any]
@@ -22,39 +24,20 @@ SHUTDOWN_TIMEOUT = 5.0
 class AsgiTarget:
     """Asks an application through httpx's ASGI transport. Its lifespan starts before the first question.
 
-    Arguments are those of `HttpTarget`. What the application raises is the error of that case, of kind `exception`;
-    if it does not start up, every case has the same error.
+    It stands in for the `app` of the connection. What the application raises is the error of that case, of kind
+    `exception`; if it does not start up, every case has the same error.
     """
 
-    def __init__(
-        self,
-        app: App,
-        name: str | None = None,
-        *,
-        timeout: float = 120.0,
-        retries: int = 2,
-        concurrency: int = 16,
-        max_bytes: int = 16 * 2**20,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, app: App, name: str | None = None, connection: Connection = USUAL) -> None:
         from pytest_rageval.targets.http_target import HttpTarget
 
         self.name = name or f"asgi:{type(app).__module__}.{type(app).__qualname__}"
         self._app = app
-        self._timeout = timeout
-        self._max_bytes = max_bytes
+        self._timeout = connection.timeout
+        self._max_bytes = connection.max_bytes
         self._lifespan = _Lifespan(app, self.name)
         self._starting: asyncio.Future[None] | None = None
-        self._http = HttpTarget(
-            "http://localhost",
-            name=self.name,
-            timeout=timeout,
-            retries=retries,
-            concurrency=concurrency,
-            max_bytes=max_bytes,
-            headers=headers,
-            app=self._guarded,
-        )
+        self._http = HttpTarget("http://localhost", replace(connection, app=self._guarded), name=self.name)
 
     async def ask(self, request: AskRequest) -> Answer:
         """One question; raises TargetError where no usable answer comes."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pytest_rageval.errors import ModelFailure, TargetError
 from pytest_rageval.http.address import endpoint
@@ -17,9 +17,10 @@ from pytest_rageval.llm.chat_reply import ChatReply, misfit
 from pytest_rageval.llm.credentials import target_key, unneeded_key
 from pytest_rageval.llm.endpoint import Endpoint
 from pytest_rageval.llm.model_spec import WIRES
-from pytest_rageval.llm.ollama import OLLAMA_URL
-from pytest_rageval.llm.openai import OPENAI_URL
+from pytest_rageval.llm.providers.ollama import OLLAMA_URL
+from pytest_rageval.llm.providers.openai import OPENAI_URL
 from pytest_rageval.model import Answer, AskRequest, Json
+from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.values import Wrong, free
 
 Api = Literal["openai", "ollama"]
@@ -36,40 +37,19 @@ class ChatTarget:
 
     api        what the endpoint speaks; it decides path, body and where the answer stands
     url        the server; None for the usual one. A path is kept, and if it names a version (`/v1`) none is added
-    headers    sent with every question, already resolved; an `authorization` among them replaces the key
-    app        an ASGI application of this process to ask in place of the network
-    Other arguments are those of `HttpTarget`.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        model: str,
-        url: str | None = None,
-        *,
-        timeout: float = 120.0,
-        retries: int = 2,
-        concurrency: int = 16,
-        max_bytes: int = 16 * 2**20,
-        headers: Mapping[str, str] | None = None,
-        app: Any = None,
-        backoff: float = 0.5,
-    ) -> None:
+    def __init__(self, api: Api, model: str, url: str | None = None, connection: Connection = USUAL) -> None:
         self.name = f"{api}:{model}" + (f"@{public_url(url)}" if url else "")
         self.url = endpoint(url or _HOMES[api], "")
         self._model = model
-        own_headers = {name.lower(): value for name, value in (headers or {}).items()}
+        own_headers = {name.lower(): value for name, value in connection.headers.items()}
         self._wire: Wire = WIRES[api](self.url, key_of=unneeded_key if "authorization" in own_headers else target_key)
         self._endpoint = Endpoint(
             self._wire.chat_url,
             {**self._wire.headers, **own_headers},
             self._wire.key_name,
-            slots=concurrency,
-            timeout=timeout,
-            retries=retries,
-            max_bytes=max_bytes,
-            app=app,
-            backoff=backoff,
+            **connection.of_client,
         )
 
     async def ask(self, request: AskRequest) -> Answer:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pytest_rageval.errors import TargetError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.client import SlottedClient
@@ -13,45 +10,20 @@ from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.ask_body import ASK_PATH, STATS_PATH, ask_body
+from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.native_contract import answer_from_body, data_from_body
 
 
 class HttpTarget:
-    """Asks a server. `name` is its URL without credentials.
+    """Asks a server. `name` is its URL without credentials."""
 
-    timeout    seconds for one attempt; a question with its retries takes at most `timeout` × (`retries` + 1)
-    headers    sent with every question, already resolved; an `authorization` among them replaces the bearer token
-    app        an ASGI application of this process to ask in place of the network
-    backoff    seconds before the first retry
-    """
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        name: str | None = None,
-        timeout: float = 120.0,
-        retries: int = 2,
-        concurrency: int = 16,
-        max_bytes: int = 16 * 2**20,
-        headers: Mapping[str, str] | None = None,
-        app: Any = None,
-        backoff: float = 0.5,
-    ) -> None:
+    def __init__(self, url: str, connection: Connection = USUAL, *, name: str | None = None) -> None:
         self.name = name or public_url(url)
         self.url = url
         self._ask = endpoint(url, ASK_PATH, debug="true")
         self._stats = endpoint(url, STATS_PATH)
         self._where = f"POST {public_url(self._ask)}" if name is None else name
-        self._client = SlottedClient(
-            slots=concurrency,
-            timeout=timeout,
-            retries=retries,
-            max_bytes=max_bytes,
-            headers=with_target_token(headers),
-            app=app,
-            backoff=backoff,
-        )
+        self._client = SlottedClient(headers=with_target_token(connection.headers), **connection.of_client)
 
     async def ask(self, request: AskRequest) -> Answer:
         """One question; raises TargetError where no usable answer comes."""

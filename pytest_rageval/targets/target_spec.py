@@ -6,7 +6,7 @@ Adapters are imported only where they are chosen: scoring a file of answers neve
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +14,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception, import_object
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.target import Target
 
 if TYPE_CHECKING:
@@ -37,39 +38,32 @@ def target_from_spec(
     *,
     root: Path,
     reports: Path,
-    timeout: float = 120.0,
-    retries: int = 2,
-    concurrency: int = 16,
-    max_bytes: int = 16 * 2**20,
-    headers: Mapping[str, str] | None = None,
+    connection: Connection = USUAL,
     mapping: TargetMapping | None = None,
 ) -> Target:
     """The target that `spec` spells; SettingsError (or CaseError, for a file of answers) says why there is none.
 
-    root      the project: on `sys.path` for Python targets, and where relative files are looked for
-    reports   the folder whose `runs/` holds earlier runs
-    timeout   seconds for an attempt; `retries`, `concurrency`, `max_bytes` and `headers` as for `HttpTarget`
-    mapping   for a URL: what is sent and where the answer stands; None for the native contract
+    root        the project: on `sys.path` for Python targets, and where relative files are looked for
+    reports     the folder whose `runs/` holds earlier runs
+    connection  how a target behind HTTP is reached; its time limit holds for Python targets too
+    mapping     for a URL: what is sent and where the answer stands; None for the native contract
     """
-    network: dict[str, Any] = {
-        "timeout": timeout, "retries": retries, "concurrency": concurrency, "max_bytes": max_bytes, "headers": headers,
-    }  # fmt: skip
     kind, colon, rest = spec.partition(":")
     if spec == "demo":
         from pytest_rageval.demo.app import create_app
         from pytest_rageval.targets.asgi_target import AsgiTarget
 
-        return AsgiTarget(create_app(), "demo", **network)
+        return AsgiTarget(create_app(), "demo", connection)
     if kind in ("http", "https", "openai", "ollama"):
-        return _over_http(spec, mapping, network)
+        return _over_http(spec, mapping, connection)
     if kind == "asgi" and _OBJECT.fullmatch(rest):
         from pytest_rageval.targets.asgi_target import AsgiTarget
 
-        return AsgiTarget(_imported(rest, root), spec, **network)
+        return AsgiTarget(_imported(rest, root), spec, connection)
     if kind == "answers" and rest:
         from pytest_rageval.targets.answers_target import AnswersTarget
 
-        return AnswersTarget(_answers(rest, root, max_bytes), spec)
+        return AnswersTarget(_answers(rest, root, connection.max_bytes), spec)
     if kind == "run" and rest:
         from pytest_rageval.targets.recorded_target import RecordedTarget
 
@@ -77,7 +71,9 @@ def target_from_spec(
     if kind not in _OURS and (factory := _plugged_in(kind)):
         return factory(rest)
     if colon and kind not in _OURS and _OBJECT.fullmatch(spec):
-        return target_from_object(_imported(spec, root), name=spec, timeout=timeout, max_bytes=max_bytes)
+        return target_from_object(
+            _imported(spec, root), name=spec, timeout=connection.timeout, max_bytes=connection.max_bytes
+        )
     raise SettingsError(f"unknown target {shown_value(public_target(spec))}; targets are spelt {SPELLINGS}")
 
 
@@ -124,7 +120,7 @@ def check_target(
 # ── finding things ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _over_http(spec: str, mapping: TargetMapping | None, network: dict[str, Any]) -> Target:
+def _over_http(spec: str, mapping: TargetMapping | None, connection: Connection) -> Target:
     """The target behind a URL, or `openai:` or `ollama:` with a model; each has a `url`."""
     kind, _, rest = spec.partition(":")
     if kind in ("openai", "ollama"):
@@ -132,16 +128,16 @@ def _over_http(spec: str, mapping: TargetMapping | None, network: dict[str, Any]
         from pytest_rageval.targets.chat_target import ChatTarget
 
         try:
-            return ChatTarget(cast("Api", kind), *model_and_url(kind, rest), **network)
+            return ChatTarget(cast("Api", kind), *model_and_url(kind, rest), connection)
         except SettingsError as error:
             raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
     if mapping is not None:
         from pytest_rageval.targets.mapped.mapped_target import MappedTarget
 
-        return MappedTarget(spec, mapping, **network)
+        return MappedTarget(spec, mapping, connection)
     from pytest_rageval.targets.http_target import HttpTarget
 
-    return HttpTarget(spec, **network)
+    return HttpTarget(spec, connection)
 
 
 def _imported(place: str, root: Path) -> Any:

@@ -13,7 +13,7 @@ from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.gates import applies
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.line_index import Key, record_at
-from pytest_rageval.judges.judge import Judge, identity_of
+from pytest_rageval.judges.judge import Judge, identity_of, served_model
 from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.rejudge import said_of
@@ -53,7 +53,10 @@ class JudgementPair:
 
 @dataclass(frozen=True, slots=True)
 class SpotCheck:
-    """What came of it. `n` answers have a score by both; of `failed` others the second judge gave none."""
+    """What came of it. `n` answers have a score by both; of `failed` others the second judge gave none.
+
+    `served`: models that the servers of both say they are; a second opinion of the same one is none.
+    """
 
     first_judge: str
     second_judge: str
@@ -61,6 +64,7 @@ class SpotCheck:
     failed: int
     pairs: tuple[JudgementPair, ...]
     problem: str | None
+    served: frozenset[str] = frozenset()
 
     @property
     def disagreeing(self) -> tuple[JudgementPair, ...]:
@@ -134,19 +138,28 @@ def check_by_second_judge(
         raise SettingsError(f"judge {judge.model!r} cannot be compared with the run's: {printable(why)}")
     models = {judgement["model"] for line in lines for judgement in line["judgements"].values()}
     failed = sum(judgements is None for judgements in replies)
-    return SpotCheck(", ".join(sorted(models)), judge.model, len(compared), failed, tuple(pairs), check.problem)
+    served = _served(lines) & {served_model(judgement) for reply in replies for judgement in (reply or {}).values()}
+    return SpotCheck(
+        ", ".join(sorted(models)), judge.model, len(compared), failed, tuple(pairs), check.problem,
+        frozenset(name for name in served if name is not None),
+    )  # fmt: skip
+
+
+def _served(lines: Sequence[Line]) -> set[str | None]:
+    """The models that the servers said they were when the run was judged."""
+    judgements = (judgement for line in lines for judgement in line["judgements"].values())
+    return {judgement.get("extra", {}).get("served_model") for judgement in judgements}
 
 
 def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> bool:
     """Whether the second opinion would be the first one again: an equal identity, and equal wordings."""
     configured = run.config["judge"] or {}
-    # Of a run from before servers were told apart only the model is known.
-    of_run, of_second = (
-        (configured["identity"], identity_of(judge))
-        if "identity" in configured
-        else (configured.get("model"), judge.model)
-    )
-    return of_run == of_second and _prompt_versions(first) == _prompt_versions(second)
+    if "identity" in configured:
+        is_same = configured["identity"] == identity_of(judge)
+    else:  # of a run from before servers were told apart, and of a fixture's judge, only the model is known
+        judged = {record["judge"]["model"] for record in run.records() if record["judge"]}
+        is_same = judge.model in (judged if "fixture" in configured else {configured.get("model")})
+    return is_same and _prompt_versions(first) == _prompt_versions(second)
 
 
 def _prompt_versions(plan: Plan) -> dict[str, str]:

@@ -105,10 +105,17 @@ def test_abstention_is_told_by_phrases_without_a_request():
     assert server.requests == []
 
 
+def test_without_any_context_nothing_is_grounded_and_nothing_is_asked():
+    with JudgeServer() as server:
+        (said,) = judged(server, a_request(contexts=[]))
+    assert said.scores == {"groundedness": 0.0}
+    assert len(said.unsupported_claims) == 1
+    assert server.requests == []
+
+
 @pytest.mark.parametrize(
     "request_",
     [
-        a_request(contexts=[]),
         a_request(contexts=[{"chunk_id": None, "text": "— …"}]),
         a_request(answer="…"),
         a_request("correctness"),

@@ -121,24 +121,26 @@ def test_parts_that_are_no_text_are_not_kept(path, field):
 # ── the nearest entry ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_nearest_is_one_of_the_same_question_before_all_others(path):
+def test_the_nearest_has_the_same_answer_else_the_same_contexts_else_the_same_question(path):
     cache = a_cache(path)
-    kept = [the_parts(answer="else", contexts=[1], references=[]), the_parts("who?"), the_parts("how?")]
-    for parts in kept:
-        cache.put(parts.key, A_JUDGEMENT, parts)
-    assert cache.nearest(the_parts()) == kept[0]
-    assert cache.nearest(the_parts("when?")) in kept[1:]
+    same_question = the_parts(answer="else", contexts=[1], references=[])
+    same_contexts = replace(the_parts("who?", answer="else"), prompt_version="2+abc", trial=1)
+    same_answer = replace(the_parts("how?", contexts=[2]), prompt_version="2+abc", trial=1, model="another")
+    for kept in (same_question, same_contexts, same_answer):
+        cache.put(kept.key, A_JUDGEMENT, kept)
+        assert cache.nearest(the_parts()) == kept
+    assert cache.nearest(the_parts("when?", answer="neither", contexts=[3])) is not None
     assert cache.nearest(replace(the_parts(), rubric="relevance")) is None
 
 
-def test_so_many_entries_at_most_are_looked_at_whatever_there_is(path):
+def test_of_the_same_answer_the_one_to_the_same_contexts_is_nearest_however_many_there_are(path):
     cache = a_cache(path)
-    for number in range(2 * LOOKED_AT):
-        parts = the_parts(f"question {number}")
+    for number in range(3 * LOOKED_AT):
+        parts = the_parts(f"question {number}", contexts=[7] if number == 2 * LOOKED_AT else [number, number])
         cache.put(parts.key, A_JUDGEMENT, parts)
-    assert cache.nearest(the_parts()) is not None
-    plan = rows(path, "EXPLAIN QUERY PLAN SELECT parts FROM judgements WHERE rubric = 'g' AND question = 'q' LIMIT 9")
-    assert "USING INDEX by_question" in plan[0][-1]
+    nearest = cache.nearest(the_parts(contexts=[7]))
+    assert nearest is not None
+    assert nearest.asked == f"question {2 * LOOKED_AT}"
 
 
 @pytest.mark.parametrize("written", ["", "{", "[]", "{}", "null", '{"rubric": 1}', "[" * 100_000, b"\xff"])

@@ -71,7 +71,8 @@ def test_a_stub_without_a_usable_score_is_said(spec):
 
 KNOWN = (
     "known: lexical, none, stub:SCORE, openai:MODEL, openai:MODEL@URL, http://HOST, anthropic:MODEL, "
-    "embedding:MODEL@URL, deepeval:METRIC@JUDGE, package.module:object"
+    "any-llm:PROVIDER/MODEL, embedding:MODEL@URL, nli:FOLDER, nli:OWNER/NAME, deepeval:METRIC@JUDGE, "
+    "package.module:object"
 )
 
 

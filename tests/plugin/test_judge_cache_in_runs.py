@@ -85,6 +85,16 @@ def test_in_replay_a_miss_is_an_error_of_its_case_that_names_the_nearest(judged:
     assert lines_with(result, "no judgement is stored for question 'What is the boiling point of water?'")
 
 
+def test_the_nearest_of_a_miss_is_about_the_same_answer_before_the_same_question(judged: Project):
+    judged.run()
+    freezing = '"notes/water.md", "# Water > ## Freezing", "Water freezes at 0 degrees."'
+    boiling = '"notes/water.md", "# Water > ## Boiling", "Water boils at 100 degrees at sea level."'
+    judged.write("bot.py", (judged.path / "bot.py").read_text(encoding="utf-8").replace(boiling, freezing))
+    judged.run("-k", "boil", "--rageval-judge-cache", "replay")
+    message = judged.records()["boil"]["error"]["message"]
+    assert "; nearest: other question 'What is the freezing point?', same answer, same contexts; run once" in message
+
+
 def _scribbled(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[4096:] = os.urandom(len(content) - 4096)

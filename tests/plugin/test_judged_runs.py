@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from importlib.resources import files
+from typing import Any
 
 import pytest
 from judge_server import JudgeServer
-from project import SOME, Project, lines_with
+from project import SOME, Project, a_case, lines_with
 
 VERSIONED_BOT = """
 import bot
@@ -22,6 +24,13 @@ def judged(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
         monkeypatch.delenv(name, raising=False)
     project.cases(SOME)
     return project
+
+
+def config_of(project: Project) -> dict[str, Any]:
+    """The config.json of the last run."""
+    last = max(project.runs, key=lambda run: run.stat().st_mtime_ns)
+    config: dict[str, Any] = json.loads((last / "config.json").read_text(encoding="utf-8"))
+    return config
 
 
 def judge_at(server: JudgeServer, model: str = "judge-1") -> list[str]:
@@ -49,6 +58,27 @@ def test_an_answer_from_an_empty_list_of_chunks_is_unsupported_and_one_from_unkn
     project.cases([{"id": "boil", "question": "When does water boil?"}])
     project.run("--rageval-target", "talk:answer")
     assert (project.records()["boil"]["groundedness"] or {}).get("score") == score
+
+
+@pytest.mark.parametrize(("reported", "score"), [("'retrieved_chunks': []", 0.0), ("", None)])
+def test_an_answer_from_an_empty_list_of_chunks_is_unsupported_to_sentence_embeddings_too(
+    project: Project, reported: str, score: float | None
+):
+    project.write("talk.py", f"def answer(question):\n    return {{'answer': 'It boils at 90 degrees.', {reported}}}\n")
+    project.cases([{"id": "boil", "question": "When does water boil?"}])
+    with JudgeServer() as server:
+        project.run("--rageval-target", "talk:answer", "--rageval-judge", f"embedding:small@{server.url}")
+    assert (project.records()["boil"]["groundedness"] or {}).get("score") == score
+
+
+def test_figures_of_cost_are_those_of_all_trials(judged: Project):
+    with JudgeServer() as server:
+        result = judged.run(*judge_at(server), "-k", "boil", "--rageval-repeat", "3")
+        asked = len(server.chats)
+    assert asked == 6
+    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 720 tokens, cost unknown"])
+    cost = judged.metrics()["volatile"]["cost"]
+    assert (cost["judgements"], cost["judgements_cached"], cost["judge_total_tokens"]) == (6, 0, 720)
 
 
 @pytest.mark.parametrize("judge", ["lexical", "stub:5", "none"])
@@ -165,6 +195,49 @@ def test_what_makes_a_judge_doubtful_is_said(judged: Project):
     result.stdout.fnmatch_lines(said)
 
 
+def test_a_system_is_its_own_judge_under_the_name_that_the_server_tells(judged: Project):
+    judged.write("versioned.py", VERSIONED_BOT.replace("judge-1", "examiner"))
+    judged.configure('target = "versioned:answer"')
+    with JudgeServer(served="examiner-2026-03-01") as server:
+        result = judged.run(*judge_at(server, "deployment"))
+    result.stdout.fnmatch_lines(["examiner judges itself (deployment is served by examiner-2026-03-01): *"])
+
+
+def test_the_model_that_wrote_uploaded_answers_is_the_systems_own(judged: Project):
+    judged.cases([a_case("boil")])
+    answer = {"id": "boil", "answer": "Water boils at 100 degrees.", "model_name": "gpt-4o", "retrieved_chunks": []}
+    judged.write("answers.jsonl", json.dumps(answer) + "\n")
+    with JudgeServer() as server:
+        result = judged.run("--rageval-target", "answers:answers.jsonl", *judge_at(server, "gpt-4o-2024-08-06"))
+    result.stdout.fnmatch_lines(["gpt-4o judges itself: *"])
+    assert config_of(judged)["observed"]["llm"] == "gpt-4o"
+
+
+def test_what_the_server_says_that_it_is_stands_in_the_configuration_and_a_change_is_said(judged: Project):
+    with JudgeServer(served="m-2026-01") as server:
+        judged.run(*judge_at(server), "--rageval-update-baseline", "--rageval-run-id", "before")
+        before = config_of(judged)
+        server.served = "m-2026-06"
+        result = judged.run(*judge_at(server), "--rageval-judge-cache", "refresh", "--rageval-run-id", "later")
+        after = config_of(judged)
+    assert (before["observed"]["judge"], after["observed"]["judge"]) == ("m-2026-01", "m-2026-06")
+    assert before["config_hash"] == after["config_hash"]
+    result.stdout.fnmatch_lines(["*its server says that it is m-2026-06, and said m-2026-01 for the baseline*"])
+    compared = judged.rageval("compare", "before", "later")
+    assert lines_with(compared, "observed.judge")
+
+
+def test_judgements_by_models_of_several_names_are_said_once(judged: Project):
+    with JudgeServer(served="m-2026-01") as server:
+        judged.run(*judge_at(server), "-k", "boil")
+        server.served = "m-2026-06"
+        asked = len(server.chats)
+        result = judged.run(*judge_at(server))
+        assert len(server.chats) - asked == 4, "a served model is no part of a key"
+    assert len(lines_with(result, "the server called its model m-2026-01 and m-2026-06")) == 1
+    assert config_of(judged)["observed"]["judge"] == "m-2026-01, m-2026-06"
+
+
 def test_a_judge_of_the_systems_own_family_is_said(judged: Project):
     judged.write("versioned.py", VERSIONED_BOT.replace("judge-1", "gpt-4o-mini"))
     judged.configure('target = "versioned:answer"')
@@ -194,3 +267,91 @@ def test_no_key_reaches_a_file_or_the_screen(judged: Project, monkeypatch: pytes
         for name in names:
             with open(os.path.join(folder, name), "rb") as file:
                 assert secret.encode() not in file.read(), name
+
+
+# ── judges of fixtures ────────────────────────────────────────────────────────────────────────────────────────
+
+EXAMINER = """
+import pytest
+
+class Examiner:
+    model = "examiner/1"
+    async def score_groundedness(self, answer, context):
+        return 5.0
+
+@pytest.fixture(scope="session"{arguments})
+def {name}():
+    return Examiner()
+"""
+
+
+def an_examiner(arguments: str = "", name: str = "rag_judge") -> str:
+    return EXAMINER.format(arguments=arguments, name=name)
+
+
+@pytest.mark.parametrize(
+    ("files_", "place"),
+    [
+        ({"conftest.py": an_examiner()}, "conftest.py::rag_judge"),
+        ({"evalcases/conftest.py": an_examiner(', name="rag_judge"', "my_judge")}, "evalcases/conftest.py::rag_judge"),
+        ({"mine.py": an_examiner(), "conftest.py": "from mine import rag_judge\n"}, "mine::rag_judge"),
+    ],
+)
+def test_a_judge_of_a_fixture_is_named_as_that_and_not_as_the_configured_one(
+    judged: Project, files_: dict[str, str], place: str
+):
+    for name, text in files_.items():
+        judged.write(name, text)
+    judged.run()
+    config = config_of(judged)
+    assert config["judge"] == {"fixture": [place]}
+    assert judged.metrics()["judge"]["model"] == "examiner/1"
+    assert f"fixture {place}" in (judged.runs[-1] / "summary.md").read_text(encoding="utf-8").replace("\\", "")
+
+
+@pytest.mark.child_process
+def test_with_workers_a_judge_of_a_fixture_has_the_same_name_and_the_configured_one_is_not_asked_for(judged: Project):
+    judged.write("conftest.py", an_examiner())
+    hashes = []
+    for how in ([], ["-n", "2"], ["-k", "boil"]):
+        judged.run("--rageval-judge", "openai:m@http://127.0.0.1:1", *how)
+        hashes.append(config_of(judged)["config_hash"])
+    assert len(set(hashes)) == 1
+
+
+def test_where_a_fixture_judges_some_files_alone_both_judges_are_named(judged: Project):
+    judged.cases([a_case("boil")], "evalcases/sub/b.jsonl")
+    judged.write("evalcases/sub/conftest.py", an_examiner())
+    judged.run()
+    described = config_of(judged)["judge"]
+    assert (described["model"], described["fixture"]) == ("lexical/3", ["evalcases/sub/conftest.py::rag_judge"])
+
+
+def test_a_fixture_that_takes_over_is_a_change_of_the_configuration(judged: Project):
+    judged.run("--rageval-run-id", "before")
+    judged.write("conftest.py", an_examiner())
+    judged.run("--rageval-run-id", "later")
+    compared = judged.rageval("compare", "before", "later", "--ignore-invariants")
+    assert lines_with(compared, "judge.fixture")
+
+
+def test_a_judge_of_a_fixture_beside_a_test_of_the_users_own_is_named(judged: Project):
+    test = '@pytest.mark.rageval("evalcases/a.jsonl", select="boil")\ndef test_it(eval_case, rageval):\n    '
+    judged.write("test_own.py", an_examiner() + "\n\n" + test + "rageval.evaluate(eval_case)\n")
+    judged.run("test_own.py")
+    assert config_of(judged)["judge"] == {"fixture": ["test_own.py::rag_judge"]}
+
+
+def test_a_spot_check_by_the_fixtures_own_model_is_refused(judged: Project):
+    judged.write("conftest.py", an_examiner().replace("examiner/1", "stub/4"))
+    judged.run("--rageval-run-id", "one")
+    result = judged.rageval("judge", "one", "--spot-check", "--second-judge", "stub:4")
+    assert lines_with(result, "judge 'stub/4' is the run's own")
+
+
+def test_a_spot_check_by_the_same_served_model_is_said_to_be_none(judged: Project):
+    with JudgeServer(served="m-2026-01") as server, JudgeServer(served="m-2026-01") as other:
+        judged.run(*judge_at(server), "--rageval-run-id", "one")
+        second = f"openai:another@{other.url}"
+        result = judged.rageval("judge", "one", "--spot-check", "--second-judge", second)
+    assert lines_with(result, "WARNING: both judges were served by m-2026-01")

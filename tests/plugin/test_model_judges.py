@@ -7,6 +7,7 @@ import json
 import pytest
 from fault_server import status
 from judge_server import JudgeServer
+from nli_models import a_model
 from project import SOME, Project, a_case, lines_with
 
 KEY = "rageval-judge-token-0123456789"
@@ -66,6 +67,28 @@ def test_workers_ask_the_same_model_with_a_base_url_as_well(project: Project):
         project.run("--rageval-judge", "judge", "--rageval-judge-base-url", base_url, "-n", "2")
     assert project.records()["boil"]["groundedness"]["score"] == 4.0
     assert "hunter2" not in (project.runs[-1] / "config.json").read_text(encoding="utf-8")
+
+
+def test_a_cross_encoder_judges_grounding_once_and_what_it_does_not_have_is_not_applicable(project: Project):
+    known = "Water boils at 100 degrees at sea level. Iron melts beyond 1538."
+    a_model(project.path / "models" / "small", [known])
+    project.write(
+        "talk.py",
+        "import bot\n"
+        "def answer(question):\n"
+        "    return bot.answer(question) | ({'answer': 'Iron melts beyond 1538.'} if 'iron' in question else {})\n",
+    )
+    project.cases([a_case("boil"), {"id": "iron", "question": "What is the boiling point of iron?"}])
+    run = ["--rageval-target", "talk:answer", "--rageval-judge", "nli:models/small"]
+    result = project.run(*run)
+    result.assert_outcomes(passed=1, failed=1)
+    assert lines_with(result, "iron - groundedness is 0, gate >= 3.5")
+    record = project.records()["boil"]
+    assert record["groundedness"]["score"] > 4.9
+    assert record["judge"]["heuristic"] is False
+    assert "correctness" in record["skipped_metrics"]
+    again = project.run(*run)
+    assert lines_with(again, "judging: 2 of 2 judgements from the cache")
 
 
 def test_a_judge_that_fails_is_an_error_of_the_case_and_never_a_score(project: Project):

@@ -57,14 +57,31 @@ def test_another_judge_gives_other_scores_and_judges_once(project: StoredProject
         assert record["judge"]["heuristic"] is False
         assert project.config_hash() != hash_before
         assert project.json("config.json")["judge"]["model"] == record["judge"]["model"]
+        scores = {id: record["scores"] for id, record in project.records().items()}
+        command("judge", RUN)
+        assert len(server.chats) == asked
+        assert {id: record["scores"] for id, record in project.records().items()} == scores
         files = project.files()
         command("judge", RUN)
         assert (len(server.chats), project.files()) == (asked, files)
 
 
+def test_figures_of_cost_count_what_this_judging_asked(project: StoredProject):
+    with JudgeServer() as server:
+        first = command("judge", RUN, *by(server))
+        assert "judging: 2 of 8 judgements from the cache, 720 tokens" in first.output
+        second = command("judge", RUN)
+    assert "judging: 8 of 8 judgements from the cache, 0 tokens" in second.output
+    volatile = project.json("metrics.json")["volatile"]
+    assert (volatile["cache_hit_rate"], volatile["cost"]["judge_total_tokens"]) == (1.0, 0)
+    assert (volatile["cost"]["judgements"], volatile["cost"]["judgements_cached"]) == (8, 8)
+    assert " tokens" not in (project.folder() / "summary.md").read_text(encoding="utf-8")
+
+
 def test_in_replay_nothing_is_asked(project: StoredProject):
     with JudgeServer() as server:
         command("judge", RUN, *by(server))
+        command("judge", RUN)
         files, asked = project.files(), len(server.chats)
     assert command("judge", RUN, "--judge-cache", "replay").exit_code == 1  # the missed case
     assert (project.files(), len(server.chats)) == (files, asked)

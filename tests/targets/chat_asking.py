@@ -12,6 +12,7 @@ from fault_server import Behaviour, FaultServer
 from pytest_rageval.errors import TargetError
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.chat_target import ChatTarget
+from pytest_rageval.targets.connection import Connection
 
 T = TypeVar("T")
 Api = Literal["openai", "ollama"]
@@ -55,7 +56,7 @@ REPLY: dict[str, Callable[..., dict[str, Any]]] = {"openai": completion, "ollama
 
 def with_target(api: Api, url: str | None, use: Callable[[ChatTarget], Coroutine[Any, Any, T]], **options: Any) -> T:
     async def run() -> T:
-        target = ChatTarget(api, "m1", url, **{"backoff": 0.01, "timeout": 20.0} | options)
+        target = ChatTarget(api, "m1", url, Connection(**{"backoff": 0.01, "timeout": 20.0} | options))
         try:
             return await use(target)
         finally:

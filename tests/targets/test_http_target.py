@@ -11,6 +11,7 @@ from fault_server import Behaviour, FaultServer, closed_port, gives, hangs, rese
 from pytest_rageval.errors import TargetError
 from pytest_rageval.model import AskRequest, Turn
 from pytest_rageval.targets.client_target import ClientTarget
+from pytest_rageval.targets.connection import Connection
 from pytest_rageval.targets.http_target import HttpTarget
 
 T = TypeVar("T")
@@ -20,7 +21,7 @@ QUESTION = AskRequest("What?", 5)
 
 def with_target(url: str, use: Callable[[HttpTarget], Coroutine[Any, Any, T]], **options: Any) -> T:
     async def run() -> T:
-        target = HttpTarget(url, **{"backoff": 0.01, "timeout": 20.0} | options)
+        target = HttpTarget(url, Connection(**{"backoff": 0.01, "timeout": 20.0} | options))
         try:
             return await use(target)
         finally:

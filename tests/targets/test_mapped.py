@@ -11,6 +11,7 @@ from fault_server import Behaviour, FaultServer, gives, status
 from pytest_rageval.config.tables import TargetMapping
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Edge, Turn
+from pytest_rageval.targets.connection import Connection
 from pytest_rageval.targets.mapped.mapped_target import MappedTarget, checked_mapping
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ def with_target(
     url: str, mapping: TargetMapping, use: Callable[[MappedTarget], Coroutine[Any, Any, T]], **options: Any
 ) -> T:
     async def run() -> T:
-        target = MappedTarget(url, mapping, **{"backoff": 0.01, "timeout": 20.0} | options)
+        target = MappedTarget(url, mapping, Connection(**{"backoff": 0.01, "timeout": 20.0} | options))
         try:
             return await use(target)
         finally:

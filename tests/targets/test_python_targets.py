@@ -14,6 +14,7 @@ from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Chunk, Reference
 from pytest_rageval.targets.asgi_target import AsgiTarget
 from pytest_rageval.targets.callable_target import CallableTarget
+from pytest_rageval.targets.connection import Connection
 
 QUESTION = AskRequest("What?", 5, case_key="a.jsonl::q1", params={"lang": "en"})
 
@@ -241,7 +242,7 @@ class App:
 
 def ask_app(app: App, times: int = 1, **options: Any) -> list[Answer | TargetError]:
     async def run() -> list[Answer | TargetError]:
-        target = AsgiTarget(app, **{"name": "asgi:bot:app"} | options)
+        target = AsgiTarget(app, "asgi:bot:app", Connection(**options))
         try:
             outcomes = await asyncio.gather(*(target.ask(QUESTION) for _ in range(times)), return_exceptions=True)
         finally:

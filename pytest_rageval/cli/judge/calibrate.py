@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.config.project import find_project
+from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates import Gate, parse_gate, resolve
@@ -21,7 +21,8 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.cache.project_cache import project_cache
+from pytest_rageval.judges.judge import Judge, several_served
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.judges.rubrics import check_rubrics, load_rubric
 from pytest_rageval.llm.budget import Budget
@@ -84,7 +85,7 @@ def calibrate(
     open_run = partial(open_stored_run, project.reports, baseline=project.baseline_file)
     observations = observations_of(rows, open_run, run)
     more = _unlabelled(open_run, unlabelled, gate, rows, run) if unlabelled is not None else None
-    judged = _judged(_Asked(settings, root, is_named=spec is not None), rows, observations, how)
+    judged = _judged(_Asked(project, is_named=spec is not None), rows, observations, how)
     result = compare(judged, gate, rubric, more)
     show_texts = not settings.redact
     if html is not None:
@@ -158,16 +159,19 @@ def _unlabelled(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Who is asked: the judge of the settings; `is_named` where the command line names it."""
+    """Who is asked: the project's judge; `is_named` where the command line names it."""
 
-    settings: Settings
-    root: Path
+    project: Project
     is_named: bool
+
+    @property
+    def settings(self) -> Settings:
+        return self.project.settings
 
     def judge(self) -> Judge:
         limit = self.settings.max_cost
         options = judge_endpoint(self.settings, budget=None if limit is None else Budget(limit))
-        judge = judge_from_spec(self.settings.judge, root=self.root, options=options)
+        judge = judge_from_spec(self.settings.judge, root=self.project.root, options=options)
         if judge is None:
             raise SettingsError(f"judge {self.settings.judge!r}: there is no judge to compare; name one with --judge")
         return judge
@@ -176,12 +180,10 @@ class _Asked:
     def cached(self, judge: Judge) -> Iterator[CachedJudge]:
         """The judge behind the cache of the project; what the cache has to say is shown at the end."""
         mask = Mask(self.settings.secrets())
-        if self.settings.judge_cache == "off" or self.settings.redact:  # a judgement quotes what it judged
+        cache = project_cache(self.settings, self.project.judge_cache_file)
+        if cache is None:
             yield CachedJudge(judge, None, "off", mask)
             return
-        from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
-
-        cache = SqliteCache(self.root / self.settings.reports / "cache" / "judge_cache.sqlite")
         try:
             yield CachedJudge(judge, cache, self.settings.judge_cache, mask)
         finally:
@@ -203,6 +205,8 @@ def _judged(
             raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
         with asked.cached(judge) as cached:
             judged |= asyncio.run(_asking(asked, judge, cached, rest, observations, how))
+        if (note := several_served(cached.identity, cached.served)) is not None:
+            click.echo(note, err=True)
     return [judged[label.id] for label in labels]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import click
@@ -18,7 +18,7 @@ from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge, described_judge
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.llm.budget import Budget
@@ -138,15 +138,13 @@ def _judge_at_hand(plan: Plan, at: Opened, cases: int = 0) -> Iterator[Judge]:
     judge = made()
     if cases and (cost := estimate(judge, plan, cases)) is not None:
         click.echo(printable(cost), err=True)
-    if settings.judge_cache == "off":
+    cache = project_cache(at.settings, at.project.judge_cache_file)
+    if cache is None:
         yield CachedJudge(judge, None, "off", plan.mask)
-        return
-    cache = SqliteCache(at.project.judge_cache_file)
-    try:
-        yield CachedJudge(judge, cache, settings.judge_cache, plan.mask)
-    finally:
-        cache.close()
-    for note in (*cache.notes, *getattr(judge, "notes", ())):
+    else:
+        with closing(cache):
+            yield CachedJudge(judge, cache, settings.judge_cache, plan.mask)
+    for note in (*(cache.notes if cache is not None else ()), *getattr(judge, "notes", ())):
         click.secho(printable(note), fg="yellow")
 
 

@@ -34,6 +34,12 @@ def spot_check(
         folder.close()
     for line in _lines(check):
         click.echo(printable(line))
+    if check.served:
+        names = printable(", ".join(sorted(check.served)))
+        click.secho(
+            f"WARNING: both judges were served by {names}: this shows how steady it is, not whether it is right",
+            fg="yellow",
+        )
     if check.rate > TOO_OFTEN:
         rate = f"{check.rate:.0%}".replace("%", " %")
         warning = f"the judges disagree on {rate} of the answers: do not rely on either before people have judged some"

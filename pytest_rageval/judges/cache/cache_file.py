@@ -98,6 +98,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
         raise Foreign(str(error)) from error
     # A power cut may cost the last judgements, a crash none.
     connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA temp_store = MEMORY")  # a full disk must not keep the nearest entry from being found
 
 
 @contextmanager

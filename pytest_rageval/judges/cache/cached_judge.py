@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.cache_key import KeyParts, compared, key_parts, one_line
-from pytest_rageval.judges.judge import Judge, JudgementCache, identity_of
+from pytest_rageval.judges.judge import Judge, JudgementCache, identity_of, served_model
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt
 
@@ -49,13 +49,14 @@ class CachedJudge:
     needs no network and says the same every time. Local are heuristic judges, unless an attribute `is_local` says
     otherwise. What a judge returns is checked before anybody sees or keeps it; errors are never kept. A judge whose
     replies depend on more than its model says so in an attribute `sampling`, a mapping that becomes part of the key.
-    What `mask` knows is hidden in what the judge says. Notes, such as that the served model changed, go to those of the
-    cache.
+    What `mask` knows is hidden in what the judge says. Notes, such as that old entries were taken over, go to those of
+    the cache.
 
     hits       judgements that were not asked for again
     misses     requests that were looked for and not found
     saved_usd  what the hits had cost, as far as that is known; None where it is known of none
     saved_ms   the time that the hits had taken, likewise
+    served     names by which the server called its model, in kept judgements too
     """
 
     def __init__(self, judge: Judge, cache: JudgementCache | None, mode: Mode = "use", mask: Mask = NO_MASK) -> None:
@@ -72,7 +73,7 @@ class CachedJudge:
         self._described = cache if isinstance(cache, DescribedCache) else None
         self._mask = mask
         self._sampling = _checked_sampling(judge)
-        self._served: set[str] = set()
+        self.served: set[str] = set()
         notes = getattr(cache, "notes", None)
         self._notes: list[str] | None = notes if isinstance(notes, list) else None
         self._under_way: dict[str, _UnderWay] = {}
@@ -97,7 +98,6 @@ class CachedJudge:
                     return self._hit(under_way.judgement)
                 # Where the one before us failed or was cancelled, it is our turn to ask.
                 under_way.judgement = await self._ask(request)
-                self._compare_served(under_way.judgement)
                 self._keep(self._cache, key, under_way.judgement, parts)
                 return under_way.judgement
         finally:
@@ -113,7 +113,12 @@ class CachedJudge:
         judgement = await self._judge.judge(request)
         if (problem := unfit(judgement)) is not None:
             raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
+        self._note_served(judgement)
         return self._mask.value(judgement)
+
+    def _note_served(self, judgement: Judgement) -> None:
+        if (served := served_model(judgement)) is not None:
+            self.served.add(served)
 
     def _look_up(self, cache: JudgementCache, key: str) -> Judgement | None:
         kept = cache.get(key)
@@ -139,26 +144,13 @@ class CachedJudge:
             )
         return kept
 
-    def _compare_served(self, judgement: Judgement) -> None:
-        """Say once where judgements, kept or new, come from models that the server calls by different names."""
-        served = judgement.extra.get("served_model")
-        if not isinstance(served, str):
-            return
-        self._served.add(served)
-        if len(self._served) == 2:
-            names = " and ".join(map(one_line, sorted(self._served)))
-            self._note(
-                f"judge {one_line(self.identity)!r}: the server called its model {names} in judgements of this run, "
-                "kept ones among them; --rageval-judge-cache refresh judges anew"
-            )
-
     def _note(self, note: str) -> None:
         if self._notes is not None and note not in self._notes:
             self._notes.append(note)
 
     def _hit(self, kept: Judgement) -> Judgement:
         self.hits += 1
-        self._compare_served(kept)
+        self._note_served(kept)
         if kept.cost_usd is not None:
             self.saved_usd = (self.saved_usd or 0.0) + kept.cost_usd
         if kept.latency_ms is not None:

@@ -9,6 +9,7 @@ import json
 import sqlite3
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,14 +25,31 @@ LARGEST = 1 << 20
 
 MOST_NOTES = 20
 LOOKED_AT = 50
-"""Entries that are compared, at most, to find the nearest."""
+"""Entries with an equal part that are compared, at most, to find the nearest."""
 
 _GET = "SELECT CAST(judgement AS BLOB) FROM judgements WHERE key = ?"
 PUT = (
     "INSERT OR REPLACE INTO judgements (key, created, rubric, model, question, parts, judgement) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
-_SAME_QUESTION = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND question = ? LIMIT ?"
+_PARTS_TABLE = (
+    "CREATE TEMP TABLE IF NOT EXISTS hashes (id INTEGER PRIMARY KEY, rubric, answer, contexts, question)",
+    *(
+        f"CREATE INDEX IF NOT EXISTS temp.by_{part} ON hashes (rubric, {part})"
+        for part in ("answer", "contexts", "question")
+    ),
+    # A row that is written or replaced gets a higher number than all before it: what is new is added.
+    "INSERT INTO hashes SELECT rowid, rubric, json_extract(parts, '$.answer'), json_extract(parts, '$.contexts'), "
+    "question FROM judgements WHERE rowid > (SELECT coalesce(max(id), 0) FROM hashes) "
+    "AND json_valid(CAST(parts AS TEXT))",
+)
+"""An index over what keys were made of, of this connection alone: made at the first miss that wants its neighbour."""
+_EQUAL = {
+    part: "SELECT key, CAST(parts AS BLOB) FROM hashes JOIN judgements ON judgements.rowid = hashes.id "  # noqa: S608  our own words
+    f"WHERE hashes.rubric = ? AND hashes.{part} = ? ORDER BY hashes.contexts IS ? DESC, hashes.question IS ? DESC, key "
+    "LIMIT ?"
+    for part in ("answer", "contexts", "question")
+}
 _SAME_RUBRIC = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND question IS NOT NULL LIMIT ?"
 
 
@@ -76,18 +94,18 @@ class SqliteCache:
                 self._run(PUT, row, is_reading=False)
 
     def nearest(self, parts: KeyParts) -> KeyParts | None:
-        """Of what is kept, the parts that differ in the fewest places: for the same question, else the same rubric.
+        """Of what is kept for the rubric: parts with the same answer, else the same contexts, else the same question.
 
-        So many entries at most are looked at that it takes milliseconds whatever the cache's size.
+        Of several, those that differ in the fewest places; where nothing is the same, any of the rubric.
         """
-        rows = self._read(_SAME_QUESTION, parts.rubric, parts.question, LOOKED_AT) if parts.question else []
-        rows = rows or self._read(_SAME_RUBRIC, parts.rubric, LOOKED_AT)
-        kept = [
-            (distance(candidate, parts), key, candidate)
-            for key, row in rows
-            if (candidate := _parts_from(row)) is not None
-        ]
-        return min(kept, key=lambda candidate: candidate[:2], default=(0, "", None))[2]
+        for statement in _PARTS_TABLE:
+            self._read(statement)
+        for part, statement in _EQUAL.items():
+            if (value := getattr(parts, part)) is not None:
+                rows = self._read(statement, parts.rubric, value, parts.contexts, parts.question, LOOKED_AT)
+                if (nearest := _nearest_of(rows, parts)) is not None:
+                    return nearest
+        return _nearest_of(self._read(_SAME_RUBRIC, parts.rubric, LOOKED_AT), parts)
 
     def close(self) -> None:
         """Give the file back; the next `get` or `put` opens it again."""
@@ -185,6 +203,14 @@ def row_of(key: str, created: str, parts: KeyParts | None, judgement: Judgement)
         raise ValueError(f"it is longer than {LARGEST:,} characters")
     of = judgement if parts is None else parts
     return key, created, of.rubric, of.model, parts.question if parts else None, described, written
+
+
+def _nearest_of(rows: Iterable[tuple[Any, ...]], parts: KeyParts) -> KeyParts | None:
+    """Of rows with key and parts, the parts that differ in the fewest places from these."""
+    kept = [
+        (distance(candidate, parts), key, candidate) for key, row in rows if (candidate := _parts_from(row)) is not None
+    ]
+    return min(kept, key=lambda candidate: candidate[:2], default=(0, "", None))[2]
 
 
 def _parts_from(written: bytes) -> KeyParts | None:

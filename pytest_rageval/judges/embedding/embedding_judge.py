@@ -72,7 +72,7 @@ class EmbeddingJudge:
     A share is (cosine - floor) / (1 - floor), no less than 0, where floor is the mean cosine of unrelated sentences,
     measured once: models differ widely in what they give to those. A score is as far up the rubric's scale.
 
-    groundedness  mean over the answer's sentences, of the nearest sentence of the contexts
+    groundedness  mean over the answer's sentences, of the nearest sentence of the contexts; 0 without any context
     correctness   mean of two, where given: key facts, each by the nearest sentence of the answer; and the best
                   reference, its sentences likewise. An answer that declines is worth 0
     relevance     the question, by the nearest sentence of the answer
@@ -146,10 +146,14 @@ class EmbeddingJudge:
             return self._floor
 
     async def _groundedness(self, variables: Mapping[str, Any], bill: Bill) -> Share:
-        passages = _passages(context["text"] for context in variables.get("contexts") or ())
+        contexts = variables.get("contexts") or ()
+        answer_sentences = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
+        if not contexts:
+            nothing = "the system reported no passage that the answer could rest on"
+            return Share(0.0, nothing, [(sentence, 0.0) for sentence in answer_sentences])
+        passages = _passages(context["text"] for context in contexts)
         if not passages:
             return Share(None, "there is no context to compare with")
-        answer_sentences = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
         if not answer_sentences:
             return Share(None, "the answer makes no claim that could be compared")
         near = await self._near([*answer_sentences, *passages], bill)

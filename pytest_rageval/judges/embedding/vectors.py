@@ -15,9 +15,9 @@ from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.chat_reply import token_count
 from pytest_rageval.llm.credentials import OPENAI_KEY, bearer, judge_key
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.openai import OPENAI_URL
 from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.llm.provider import Provider
+from pytest_rageval.llm.providers.openai import OPENAI_URL
 from pytest_rageval.llm.rate_limit import estimated_tokens
 from pytest_rageval.llm.server_error import server_error
 from pytest_rageval.model import Json

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Json
+from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.mapped.expressions import Expression, Table, response_table
 from pytest_rageval.targets.mapped.template import filled, template_problems
 from pytest_rageval.targets.native_contract import answer_from_record, data_from_body
@@ -41,22 +41,10 @@ def checked_mapping(mapping: TargetMapping) -> Table:
 class MappedTarget:
     """Asks a server as its mapping says. `name` is its URL without credentials.
 
-    url       with the mapping's path appended; a path and a query of its own are kept
-    Other arguments are those of `HttpTarget`.
+    The mapping's path is appended to the URL, whose own path and query are kept.
     """
 
-    def __init__(
-        self,
-        url: str,
-        mapping: TargetMapping,
-        *,
-        timeout: float = 120.0,
-        retries: int = 2,
-        concurrency: int = 16,
-        max_bytes: int = 16 * 2**20,
-        headers: Mapping[str, str] | None = None,
-        backoff: float = 0.5,
-    ) -> None:
+    def __init__(self, url: str, mapping: TargetMapping, connection: Connection = USUAL) -> None:
         self.name = public_url(url)
         self.url = url
         self._mapping = mapping
@@ -67,14 +55,7 @@ class MappedTarget:
         self._where = f"{mapping.method} {public_url(self._address)}"
         self._answers = 0
         self._found: set[str] = set()
-        self._client = SlottedClient(
-            slots=concurrency,
-            timeout=timeout,
-            retries=retries,
-            max_bytes=max_bytes,
-            headers=with_target_token(headers),
-            backoff=backoff,
-        )
+        self._client = SlottedClient(headers=with_target_token(connection.headers), **connection.of_client)
 
     @property
     def notes(self) -> list[str]:

@@ -1,0 +1,146 @@
+"""The judge by a cross-encoder of natural language inference: does any passage entail what the answer says?"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.judges.claims import MOST_CLAIMS
+from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, claims_in
+from pytest_rageval.judges.nli.cross_encoder import CrossEncoder
+from pytest_rageval.judges.nli.model_files import model_files
+from pytest_rageval.judges.rubrics import rubric_of
+from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.refusals.refusals import only_declines
+from pytest_rageval.text import printable
+
+SUPPORTED = 0.5
+"""A claim counts as supported from this chance on."""
+_BEFORE_STOP = re.compile(r" (?=[.,;:!?…])")
+"""What a citation mark leaves behind: these models were trained on sentences without any."""
+PACKAGES = ("onnxruntime", "tokenizers", "huggingface_hub")
+
+
+def nli_judge(written: str, root: Path | None) -> NliJudge:
+    """The judge of `nli:FOLDER` or `nli:OWNER/NAME`; SettingsError in one line where something of it is missing."""
+    missing = [package for package in PACKAGES if find_spec(package) is None]
+    try:
+        if missing:
+            raise SettingsError(f"{', '.join(missing)} is not installed; pip install 'pytest-rageval[nli]'")
+        return NliJudge(written, root)
+    except SettingsError as error:
+        raise SettingsError(*(f"judge 'nli:{printable(written)}': {problem}" for problem in error.problems)) from None
+
+
+class NliJudge:
+    """Scores each claim of an answer against each passage; the best passage counts.
+
+    groundedness, faithfulness   mean over the claims of the chance that a passage supports them
+    claim_support                share of the claims that are supported, which means a chance of at least SUPPORTED
+
+    Claims are the answer's sentences without those that decline. It is a model: its scores gate, and are cached. It is
+    known by the content of its files, wherever they lie; it costs time, and nothing else.
+    """
+
+    heuristic = False
+    is_local = False
+    is_pinned = True
+    rubrics = frozenset({"groundedness", "faithfulness", "claim_support"})
+
+    def __init__(self, written: str, root: Path | None) -> None:
+        files = model_files(written, root)
+        self.model = f"nli/1:{files.name}@{files.digest[:12]}"
+        self.identity = f"nli/1:{files.digest}"
+        self._encoder = CrossEncoder(files)
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        """One judgement; JudgeError where the model fails."""
+        if request.rubric not in self.rubrics:
+            raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
+        started = time.perf_counter()
+        variables = request.variables
+        claims = _claims(variables["claim" if "claim" in variables else "answer"])
+        passages = [context["text"][:LONGEST_TEXT] for context in variables.get("contexts") or ()]
+        looked_at = claims[:MOST_CLAIMS]
+        chances = await self._chances(looked_at, passages)
+        share = _share(request.rubric, chances, has_passages=bool(passages))
+        low, high = scale = rubric_of(request).scale
+        return Judgement(
+            rubric=request.rubric,
+            scores={} if share is None else {request.rubric: round(low + share * (high - low), 4)},
+            scale=scale,
+            reasoning=_account(looked_at, chances, has_passages=bool(passages)),
+            supported_claims=tuple(
+                claim for claim, chance in zip(looked_at, chances, strict=True) if chance >= SUPPORTED
+            ),
+            unsupported_claims=tuple(
+                claim for claim, chance in zip(looked_at, chances, strict=True) if chance < SUPPORTED
+            ),
+            model=self.model,
+            prompt_version=request.prompt_version,
+            tokens_in=0,
+            tokens_out=0,
+            cost_usd=0.0,
+            latency_ms=round((time.perf_counter() - started) * 1000, 3),
+            flags=tuple(_flags(claims, variables)),
+        )
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+    async def _chances(self, claims: Sequence[str], passages: Sequence[str]) -> list[float]:
+        """Of each claim, the chance that the passage which supports it best does; 0 without passages."""
+        if not claims or not passages:
+            return [0.0] * len(claims)
+        try:
+            # In a thread: a pass takes tenths of a second, which other cases need not wait for.
+            rows = await asyncio.to_thread(self._encoder.support, claims, passages)
+        except JudgeError as error:
+            raise JudgeError(error.kind, f"judge {self.model!r}: {error}") from None
+        return [max(row) for row in rows]
+
+
+def _claims(text: str) -> list[str]:
+    """The sentences that claim something, as they would read had nothing been cited."""
+    claims = claims_in(text[:LONGEST_TEXT])
+    return [
+        _BEFORE_STOP.sub("", " ".join(claim.text.split()))
+        for claim in claims
+        if not (claim.is_small or only_declines(claim.text))
+    ]
+
+
+def _share(rubric: str, chances: Sequence[float], *, has_passages: bool) -> float | None:
+    """The share that the rubric's scale is filled to; None where the answer claims nothing."""
+    if not has_passages:
+        return 0.0
+    if not chances:
+        return None
+    values = [float(chance >= SUPPORTED) for chance in chances] if rubric == "claim_support" else chances
+    return math.fsum(values) / len(values)
+
+
+def _account(claims: Sequence[str], chances: Sequence[float], *, has_passages: bool) -> str:
+    if not has_passages:
+        return "the system reported no passage that the answer could rest on"
+    if not claims:
+        return "the answer makes no claim"
+    supported = sum(chance >= SUPPORTED for chance in chances)
+    weakest = min(zip(chances, claims, strict=True))
+    return f"{supported} of {len(claims)} claims are supported; weakest, at {weakest[0]:.2f}: {weakest[1][:120]}"
+
+
+def _flags(claims: Sequence[str], variables: Any) -> list[str]:
+    flags = []
+    if len(claims) > MOST_CLAIMS:
+        flags.append(f"of {len(claims)} claims the first {MOST_CLAIMS} were judged")
+    if any(len(context["text"]) > LONGEST_TEXT for context in variables.get("contexts") or ()):
+        flags.append(f"of a passage the first {LONGEST_TEXT:,} characters were looked at")
+    return flags

@@ -1,0 +1,189 @@
+"""Models behind any-llm-sdk: Bedrock, Vertex AI and whatever else it has a provider for.
+
+Its providers bring their own clients, keys and addresses; requests and replies have OpenAI's form. Everything else
+(pace, budget, retries, reading of replies) is as for other models.
+
+Source: any-llm-sdk 1.40, `AnyLLM.create` and `acompletion`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.http.client import HttpReply
+from pytest_rageval.http.failures import HttpFailure, excerpt
+from pytest_rageval.http.retries import REPEATABLE_STATUS, try_again
+from pytest_rageval.io.masking import Mask, secrets_of_environment
+from pytest_rageval.llm.credentials import JUDGE_TOKEN
+from pytest_rageval.llm.endpoint import Connect
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.providers.openai import OpenAiWire
+from pytest_rageval.llm.server_error import status_in
+from pytest_rageval.text import printable
+
+SCHEME = "any-llm"
+_SPEC = re.compile(r"(?P<provider>[\w-]+)/(?P<model>\S+?)(?:@(?P<url>https?://\S*))?")
+_STATUS_OF_ERROR: Mapping[str, int] = {
+    "RateLimitError": 429,
+    "AuthenticationError": 401,
+    "MissingApiKeyError": 401,
+    "InvalidRequestError": 400,
+    "UnsupportedParameterError": 400,
+    "ContextLengthExceededError": 400,
+    "ContentFilterError": 400,
+    "InsufficientFundsError": 402,
+    "ModelNotFoundError": 404,
+    "UpstreamProviderError": 502,
+    "GatewayTimeoutError": 504,
+}
+"""By the class of any-llm's errors, where they bring no status of a server."""
+
+
+class AnyLlmWire(OpenAiWire):
+    """A provider of any-llm: its name stands for its address, unless the user gives one."""
+
+    def __init__(self, provider: str, url: str | None) -> None:
+        self.api = f"{SCHEME}/{provider}"
+        self.chat_url = url or f"{SCHEME}://{provider}"
+        self.models_url = ""
+        self.headers = {}
+        self.key_name = ""
+
+
+def any_llm_model(written: str, options: EndpointOptions) -> tuple[AnyLlmWire, str, Connect]:
+    """Wire, model and connection of `PROVIDER/MODEL` or `PROVIDER/MODEL@URL`; SettingsError in one line.
+
+    In replay nothing is asked, and nothing of any-llm need be installed.
+    """
+    parts = _SPEC.fullmatch(written)
+    if parts is None:
+        raise SettingsError("a model of any-llm is spelt any-llm:PROVIDER/MODEL, as in any-llm:bedrock/MODEL")
+    if options.headers:
+        raise SettingsError("judge_options.headers: any-llm takes none; use judge_options.extra_body")
+    url = parts["url"] or options.base_url
+    client = None if options.is_replay else _provider(parts["provider"], url)
+    return AnyLlmWire(parts["provider"], url), parts["model"], partial(AnyLlmClient, client)
+
+
+def _provider(name: str, url: str | None) -> Any:
+    """any-llm's provider, which does not retry: that is done here."""
+    try:
+        from any_llm import AnyLLM
+        from any_llm.exceptions import UnsupportedParameterError
+    except ModuleNotFoundError:
+        raise SettingsError("any-llm-sdk is not installed; pip install 'pytest-rageval[any-llm]'") from None
+    token = os.environ.get(JUDGE_TOKEN) if url is not None else None
+    create = partial(AnyLLM.create, name, api_key=token, api_base=url, unified_exceptions=True)
+    try:
+        try:
+            return create(max_retries=0)
+        except UnsupportedParameterError:
+            return create()
+    except Exception as error:  # noqa: BLE001  a provider's SDK may raise anything: a missing package, key or region
+        raise SettingsError(f"any-llm cannot ask {printable(name)!r}: {excerpt(_mask().text(str(error)))}") from None
+
+
+class AnyLlmClient:
+    """Asks one provider of any-llm, as `SlottedClient` asks an address."""
+
+    def __init__(
+        self, provider: Any, *, timeout: float, retries: int, backoff: float, max_bytes: int, **_of_http: Any
+    ) -> None:
+        self._provider = provider
+        self._timeout, self._retries, self._backoff, self._max_bytes = timeout, retries, backoff, max_bytes
+
+    async def request(
+        self, method: str, url: str, *, json: Any, before_retry: Callable[[], Awaitable[None]] | None = None
+    ) -> HttpReply:
+        """The completion as the JSON of OpenAI's kind; raises HttpFailure, as an HTTP request does."""
+        name = f"{method} {url}"
+        deadline = asyncio.get_running_loop().time() + self._timeout * (self._retries + 1)
+        try:
+            return await self._attempt(name, json)
+        except HttpFailure as failure:
+            if not (failure.is_retryable and self._retries):
+                raise
+            first = failure
+
+        async def again() -> HttpReply:
+            if before_retry is not None:
+                await before_retry()
+            return await self._attempt(name, json)
+
+        return await try_again(
+            again,
+            first,
+            retries=self._retries,
+            backoff=self._backoff,
+            seconds_left=lambda: deadline - asyncio.get_running_loop().time(),
+        )
+
+    async def aclose(self) -> None:
+        """Close the provider's own client, where it has one that can be closed."""
+        close = getattr(getattr(self._provider, "client", None), "close", None)
+        closing = close() if callable(close) else None
+        if inspect.isawaitable(closing):
+            await closing
+
+    async def _attempt(self, name: str, body: Mapping[str, Any]) -> HttpReply:
+        try:
+            async with asyncio.timeout(self._timeout):
+                completion = await self._provider.acompletion(**body)
+            content: bytes = completion.model_dump_json().encode()
+        except TimeoutError:
+            message = f"{name}: no complete reply within {self._timeout:.3g} s (timeout)"
+            raise HttpFailure("timeout", message, is_retryable=True) from None
+        except Exception as error:  # noqa: BLE001  what any-llm does not convert comes from a provider's SDK as it is
+            raise _failure(name, error) from None
+        if len(content) > self._max_bytes:
+            raise HttpFailure("too_large", f"{name}: the reply is larger than {self._max_bytes:,} bytes")
+        return HttpReply(200, {}, content)
+
+
+def _failure(name: str, error: Exception) -> HttpFailure:
+    """The failure that an error of any-llm stands for, with a body like that of a server of OpenAI's kind."""
+    said = _mask().text(str(getattr(error, "message", "") or error))
+    param = getattr(error, "param", None) or getattr(error, "parameter_name", None)
+    told = {"message": said, "param": param, "code": getattr(error, "code", None)}
+    body = json.dumps({"error": told}, default=str)
+    status = getattr(error, "status_code", None) or _STATUS_OF_ERROR.get(type(error).__name__)
+    if not isinstance(status, int):
+        kind = _kind_without_status(error)
+        return HttpFailure(kind, f"{name}: {excerpt(said)}", is_retryable=kind != "invalid_response", body=body)
+    meant = status_in(status, body.encode())
+    kind = "rate_limited" if meant == 429 else "http_5xx" if meant >= 500 else "http_4xx"
+    return HttpFailure(
+        kind,
+        f"{name}: status {meant}: {excerpt(said)}",
+        status=meant,
+        is_retryable=meant in REPEATABLE_STATUS,
+        retry_after=_seconds(getattr(error, "retry_after", None)),
+        body=body,
+    )
+
+
+def _kind_without_status(error: Exception) -> str:
+    """What went wrong where no server answered, by the names of the error and of the one behind it."""
+    names = f"{type(error).__name__} {type(getattr(error, 'original_exception', None)).__name__}"
+    if "Timeout" in names:
+        return "timeout"
+    return "connect" if "Connect" in names else "invalid_response"
+
+
+def _seconds(retry_after: object) -> float | None:
+    try:
+        return max(0.0, float(str(retry_after)))
+    except ValueError:
+        return None
+
+
+def _mask() -> Mask:
+    return Mask(secrets_of_environment(os.environ))
