@@ -39,7 +39,9 @@ def requests_for(
     those that the rubric's prompt reads:
 
     question, answer  str
-    claim             str: the answer as one claim, in whose place `judge_claims` puts each of its claims
+    claims            list of {"number": int from 1, "text": str}: the answer as one claim, in whose place
+                      `judge_claims` puts its claims
+    claim             str: likewise, each claim by itself
     contexts          list of {"chunk_id": str or None, "text": str}; see `passages.contexts`
     citations         list of {"number": int from 1, "chunk_id", "source", "text": str or None}: the references
     references        list of str: the gold answers, any of which is right
@@ -103,6 +105,7 @@ _VALUES: Mapping[str, Callable[[EvalCase, Answer], Json]] = {
     "question": lambda case, _: case.question,
     "answer": lambda _, answer: answer.text,
     "claim": lambda _, answer: answer.text,
+    "claims": lambda _, answer: [{"number": 1, "text": answer.text}],
     "citations": lambda _, answer: [citation._asdict() for citation in passages.citations(answer)],
     "references": lambda case, _: _references(case),
     "reference": lambda case, _: next(iter(_references(case)), ""),

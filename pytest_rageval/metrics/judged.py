@@ -21,6 +21,7 @@ NO_SOURCES = NotApplicable("the system reports neither references nor retrieved 
 WEIGHTS = {"faithfulness": 30, "citation_accuracy": 20, "abstention_quality": 20, "synthesis": 15, "relevance": 15}
 """Per cent of `composite`."""
 
+WITHOUT_REFERENCE = "the context alone: the case has no gold answer and no key facts"
 _LONGEST_REASON = 200
 _Judged = float | Score | NotApplicable
 
@@ -51,13 +52,19 @@ def groundedness(obs: Observation) -> _Judged:
 def correctness(obs: Observation) -> _Judged:
     """Judged: does the answer address the question correctly and completely, given the context?
 
-    In 0 to 5, higher is better. Not applicable where no answer is recorded, the system abstained from an unanswerable
-    case, or no judge scored it. Source: the rubric `correctness`.
+    In 0 to 5, higher is better. Where the case has neither gold answer nor key facts, the detail `judged_by` says that
+    it was judged without a reference. Not applicable where no answer is recorded, the system abstained from an
+    unanswerable case, or no judge scored it. Source: the rubric `correctness`.
 
     >>> score("correctness", judged("correctness", 4, (0, 5)))
     4.0
     """
-    return _judged(obs, "correctness", (0, 5), even_if_abstained=obs.case.answerable, from_context=False)
+    scored = _judged(obs, "correctness", (0, 5), even_if_abstained=obs.case.answerable, from_context=False)
+    has_reference = obs.gold.key_facts or any(gold.strip() for gold in obs.gold.answers or ())
+    if has_reference or isinstance(scored, NotApplicable):
+        return scored
+    value, detail = (scored.value, scored.detail) if isinstance(scored, Score) else (scored, {})
+    return Score(value, {**detail, "judged_by": WITHOUT_REFERENCE})
 
 
 @metric(

@@ -40,6 +40,8 @@ def _lines(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> It
     yield from _gold(obs.gold)
     yield from _came(obs)
     yield from _metrics(record, obs, plan)
+    doubts = [[judgement.rubric, flag] for judgement in obs.judgements.values() for flag in judgement.flags]
+    yield from _section("doubts about the judge's replies", doubts)
     yield from _gates(record, obs, plan)
     reasons: dict[str, list[str]] = {}
     for name, reason in record["skipped_metrics"].items():

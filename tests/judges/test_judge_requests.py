@@ -48,7 +48,8 @@ def test_a_request_carries_exactly_what_its_prompt_reads():
         "key_facts": ["30 Hz"],
         "history": [{"role": "user", "text": "Hello"}],
     }
-    assert set(the_request("groundedness", case, an_answer()).variables) == {"question", "answer", "contexts"}
+    grounded = {"question", "answer", "contexts", "citations"}
+    assert set(the_request("groundedness", case, an_answer()).variables) == grounded
     assert set(the_request("abstention", case, an_answer()).variables) == {"question", "answer"}
 
 

@@ -80,7 +80,8 @@ def _groundedness(variables: Mapping[str, Any]) -> Scored:
 
 def _claim_support(variables: Mapping[str, Any]) -> Scored:
     """Share of the claim's sentences that are supported: of a single claim, 1 or 0."""
-    coverages = _against_contexts(variables.get("claim", variables.get("answer")), variables)
+    claims = "\n".join(claim["text"] for claim in variables.get("claims") or ())
+    coverages = _against_contexts(claims or variables.get("claim", variables.get("answer")), variables)
     if not coverages:
         return _without_claim(variables)
     held = sum(coverage.value >= SUPPORTED for coverage in coverages)

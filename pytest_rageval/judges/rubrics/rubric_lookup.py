@@ -94,12 +94,15 @@ def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
         for field in shipped.schema["required"]:
             if field not in own.schema["required"]:
                 yield f"{shown}: schema.required lacks {field!r}, which is what this rubric is asked for"
-    needed = shipped.variables & {"question", "answer", "claim", "contexts"}
+    needed = shipped.variables & {"question", "answer", "contexts"}
+    if "claims" in shipped.variables and not own.variables & {"claim", "claims"}:
+        yield f"{shown}: prompt has no {{claims}}, without which {shipped.name} cannot be judged"
     # Beside a reference the context is a help; elsewhere it is what the answer is judged by.
     for name in sorted(needed - ({"contexts"} if "references" in shipped.variables else set()) - own.variables):
         yield f"{shown}: prompt has no {{{name}}}, without which {shipped.name} cannot be judged"
-    if "claim" in own.variables - shipped.variables:
-        yield f"{shown}: prompt has {{claim}}, which only claim_support is given; write {{answer}}"
+    for name in ("claim", "claims"):
+        if name in own.variables and "claims" not in shipped.variables:
+            yield f"{shown}: prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
 
 
 def _unknown(name: str) -> str:
