@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from pytest_rageval import passages
-from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Json, JudgeRequest, Rubric
 
 
@@ -34,6 +34,7 @@ def requests_for(
     relevance             where the system abstained
     all others            the same, and without any context, unless the system says that it found no chunk: then
                           nothing supports the answer, and the list of contexts is empty
+    a project's own       where the system abstained, and without the context or the gold answer that its prompt reads
 
     and a rubric all of whose scores another one fills as well, such as relevance beside composite. The variables are
     those that the rubric's prompt reads:
@@ -59,7 +60,13 @@ def requests_for(
     chosen = [wordings.get(name) or load_rubric(name) for name in rubrics]
     has_context = bool(shown["contexts"]) or answer.chunks == ()
     applying = [
-        rubric for rubric in chosen if _applies(rubric.name, case, answer, k, abstains, has_context=has_context)
+        rubric
+        for rubric in chosen
+        if (
+            _applies(rubric.name, case, answer, k, abstains, has_context=has_context)
+            if rubric.name in rubric_names()
+            else not abstains and _has_material(rubric, case, has_context=has_context)
+        )
     ]
     requests = []
     for rubric in applying:
@@ -91,6 +98,13 @@ def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: boo
             return case.gold.recency_conflict_rule == "acknowledge_both"
         case _:
             return has_context
+
+
+def _has_material(rubric: Rubric, case: EvalCase, *, has_context: bool) -> bool:
+    """Whether there is what a rubric of the project's own reads."""
+    lacks_context = "contexts" in rubric.variables and not has_context
+    lacks_reference = rubric.variables & {"reference", "references"} and not _references(case)
+    return not (lacks_context or lacks_reference)
 
 
 def _is_covered(rubric: Rubric, others: Iterable[Rubric]) -> bool:

@@ -21,6 +21,7 @@ class StubJudge:
     """
 
     heuristic = False
+    takes_own_rubrics = True
     rubrics = frozenset(rubric_names()) - {"abstention", "claim_split", "claim_support", "conflict_acknowledged"}
 
     def __init__(self, score: float) -> None:

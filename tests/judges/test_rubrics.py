@@ -189,7 +189,7 @@ def test_a_plan_reports_what_is_wrong_with_rubrics_along_with_the_rest(tmp_path)
     a_folder(tmp_path, groundedness="scale = 5")
     with pytest.raises(SettingsError) as caught:
         make_plan(Settings(rubrics="rubrics", enabled=("mrrr",)), load_registry(), tmp_path)
-    assert caught.value.problems[0] == "unknown metric 'mrrr'; did you mean 'mrr'?"
+    assert caught.value.problems[-1] == "unknown metric 'mrrr'; did you mean 'mrr'?"
     assert "rubrics/groundedness.toml:1: has no version" in caught.value.problems
 
 
@@ -297,7 +297,10 @@ def test_all_that_is_wrong_with_a_folder_is_said_together(tmp_path):
         tmp_path, groundednes=shipped_text(), relevance="version = 1", synthesis=shipped_text("synthesis")
     )
     found = problems(folder)
-    assert found[0] == "rubrics/groundednes.toml: unknown rubric 'groundednes'; did you mean 'groundedness'?"
+    assert (
+        found[0] == "rubrics/groundednes.toml: unknown rubric 'groundednes'; did you mean 'groundedness'? "
+        "A new one needs a name less like it"
+    )
     assert [problem.partition(": ")[2] for problem in found[1:]] == [
         'version is 1 (a number), expected a short text, as in "1"',
         "has no scale", "has no prompt", "has no scores", "has no schema",
@@ -311,10 +314,14 @@ def test_a_folder_that_is_missing_or_empty_is_said(tmp_path):
     ]
 
 
-def test_the_rubric_that_the_documentation_shows_is_sound(tmp_path):
+def test_what_the_documentation_shows_of_rubrics_is_sound(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
-    [shown] = re.findall(r"^```toml\n(version = .*?)^```$", page, re.MULTILINE | re.DOTALL)
-    own = check_rubrics(a_folder(tmp_path, reference_match=shown))["reference_match"]
-    assert own.variables == {"question", "reference", "answer"}
+    [shown] = re.findall(r'^```toml title="rubrics/politeness.toml"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
+    [in_words] = re.findall(r"^```text\n(Rate .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    folder = a_folder(tmp_path, politeness=shown)
+    (folder / "correctness.txt").write_text(in_words, encoding="utf-8")
+    own = check_rubrics(folder)
+    assert own["politeness"].variables == {"question", "answer"}
+    assert own["correctness"].variables == {"question", "reference", "answer", "contexts"}
     listed = set(re.findall(r"\{([a-z_]+)\}", page.partition("| placeholder |")[2]))
     assert listed == VARIABLES | {MARKER}

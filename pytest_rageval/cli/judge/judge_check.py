@@ -16,7 +16,8 @@ from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.canaries import Verdict, try_canaries
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
-from pytest_rageval.judges.rubrics import Rubric, check_rubrics
+from pytest_rageval.judges.rubrics import Rubric
+from pytest_rageval.plan import own_rubrics
 from pytest_rageval.report.columns import aligned
 from pytest_rageval.text import printable
 
@@ -33,7 +34,7 @@ def judge_check(spec: str | None, judge_base_url: str | None, as_json: bool) -> 
     some did not; 2: wrong usage, or the judge cannot be asked.
     """
     root, settings = find_project({"judge": spec, "judge_base_url": judge_base_url})
-    wordings = {} if settings.rubrics is None else check_rubrics(root / settings.rubrics, settings.rubrics)
+    wordings = own_rubrics(settings, root)
     judge = _judge(settings, root)
     verdicts = asyncio.run(_verdicts(judge, wordings))
     if not verdicts:

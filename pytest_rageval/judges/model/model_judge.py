@@ -35,6 +35,7 @@ class ModelJudge:
     """
 
     heuristic = False
+    takes_own_rubrics = True
     is_local = False
 
     def __init__(self, chat: ChatModel) -> None:
