@@ -42,11 +42,10 @@ def own(project: Project) -> Project:
     return project
 
 
-def judged(project: Project, *replies: object, metrics: str = "politeness", also: tuple[str, ...] = ()) -> JudgeServer:
+def judged(project: Project, *replies: object, metrics: str = "politeness") -> tuple[pytest.RunResult, JudgeServer]:
     with JudgeServer(*replies) as server:
-        spec = f"openai:judge-1@{server.url}"
-        project.result = project.run("--rageval-judge", spec, "--rageval-metrics", metrics, *also)  # type: ignore[attr-defined]
-    return server
+        result = project.run("--rageval-judge", f"openai:judge-1@{server.url}", "--rageval-metrics", metrics)
+    return result, server
 
 
 def record(project: Project) -> Any:
@@ -127,7 +126,7 @@ def test_a_mistake_in_a_rubric_is_one_line_before_anything_is_asked(own: Project
 
 def test_a_prompt_in_plain_text_replaces_the_wording_of_a_shipped_rubric(own: Project):
     own.write("rubrics/correctness.txt", IN_WORDS)
-    server = judged(own, {"score": 4.5, "reasoning": "so"}, metrics="correctness")
+    _, server = judged(own, {"score": 4.5, "reasoning": "so"}, metrics="correctness")
     assert record(own)["scores"]["correctness"] == 4.5
     instructions, material = (message["content"] for message in server.chats[0].json["messages"])
     assert "Right: (the reference, given below)" in instructions
@@ -138,16 +137,16 @@ def test_a_prompt_in_plain_text_replaces_the_wording_of_a_shipped_rubric(own: Pr
 
 def test_a_prompt_in_plain_text_is_a_new_metric_from_0_to_1(own: Project):
     own.write("rubrics/politeness.md", 'Is {answer} polite? Reply as {"score": 0.5}.')
-    server = judged(own, {"score": 0.65, "explanation": "curt"})
+    result, server = judged(own, {"score": 0.65, "explanation": "curt"})
     assert record(own)["scores"]["politeness"] == 0.65
     assert 'Reply as {"score": 0.5}.' in server.chats[0].json["messages"][0]["content"]
-    own.result.assert_outcomes(failed=1)  # type: ignore[attr-defined]
+    result.assert_outcomes(failed=1)
 
 
 def test_a_rubric_that_reads_a_gold_answer_is_not_asked_where_there_is_none(own: Project):
     own.cases([a_case("boil", gold={})])
     own.write("rubrics/agreement.md", "Does {answer} say {reference}?")
-    server = judged(own, {"score": 1, "reasoning": ""}, metrics="agreement")
+    _, server = judged(own, {"score": 1, "reasoning": ""}, metrics="agreement")
     assert not server.chats
     assert record(own)["skipped_metrics"]["agreement"] == "no gold answer is labelled"
 
