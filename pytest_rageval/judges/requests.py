@@ -78,6 +78,14 @@ def requests_for(
     return requests
 
 
+def judged_text(variables: Mapping[str, Json]) -> str:
+    """The text whose claims a request is about: its claims, a line each, else its one claim, else the answer."""
+    if "claims" in variables:
+        return "\n".join(claim["text"] for claim in variables["claims"])
+    text: str = variables.get("claim", variables.get("answer")) or ""
+    return text
+
+
 def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: bool | None, *, has_context: bool) -> bool:
     match rubric:
         case "abstention":

@@ -173,7 +173,10 @@ def _of_score(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
     low, high = rubric.scale
     for bound, value in (("minimum", described.minimum), ("maximum", described.maximum)):
         if value is not None and not low <= value <= high:
-            yield f"{place}.{bound}", f"{place}.{bound} is {value:g}, beyond the scale [{low:g}, {high:g}]"
+            yield (
+                f"{place}.{bound}",
+                f"{place}.{bound} is {value:g}, beyond the scale [{low:g}, {high:g}]; change one of them",
+            )
     for choice in described.enum or () if described.type != "boolean" else ():
         if isinstance(choice, bool) or not isinstance(choice, int | float):
             yield f"{place}.enum", f"{place}.enum holds {choice!r}, expected numbers of the scale [{low:g}, {high:g}]"
