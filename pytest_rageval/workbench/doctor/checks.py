@@ -10,18 +10,22 @@ from pytest_rageval.cases import find_case_files, load_file
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cache_file import connect, open_alone
 from pytest_rageval.judges.canaries.check_record import check_of_run, kept_check
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
+from pytest_rageval.llm.chat_protocol import below
+from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import make_plan
 from pytest_rageval.workbench.doctor.diagnosis import Check, Diagnosis
 
 MOST_PROBLEMS = 10
 """Of case files that are shown; `rageval cases validate` lists all."""
-SERVER_S = 2.5
+SERVER_S = 2.0
 """Seconds for the judge's server to say that it is there."""
 
 
@@ -66,6 +70,9 @@ def look_at_judge(project: Project) -> Iterator[Diagnosis]:
     settings = project.settings
     if settings.retrieval_only:
         yield Diagnosis("ok", "retrieval only: nothing is judged")
+        return
+    if settings.judge.startswith(("http://", "https://")) and (silence := _silence(settings.judge)) is not None:
+        yield Diagnosis("problem", f"{public_target(settings.judge)}: {silence}", "start the server")
         return
     judge = judge_from_spec(settings.judge, root=project.root, options=judge_endpoint(settings))
     if judge is None:
@@ -138,6 +145,25 @@ CHECKS = (
 """In the order in which they are shown; a further check is one function and one line here."""
 
 
+def _silence(url: str) -> str | None:
+    """Why the name of the model at a URL cannot be asked for, where its server does not answer in time."""
+
+    async def ask() -> str | None:
+        try:
+            async with asyncio.timeout(SERVER_S):
+                await body_of(below(url, "/models"), {})
+        except TimeoutError:
+            return _TOO_LATE
+        except HttpFailure:  # said in full where the judge is made
+            return None
+        return None
+
+    return asyncio.run(ask())
+
+
+_TOO_LATE = f"its server did not answer within {SERVER_S:g} s"
+
+
 def _cannot_be_asked(judge: Judge, *, is_replay: bool) -> str | None:
     """Why the judge's server cannot be asked, or None; nothing is asked where a run would not ask either."""
     check = getattr(judge, "check", None)
@@ -148,7 +174,7 @@ def _cannot_be_asked(judge: Judge, *, is_replay: bool) -> str | None:
                 problem: str | None = await check() if check is not None and not is_replay else None
                 return problem
         except TimeoutError:
-            return f"its server did not answer within {SERVER_S:g} s"
+            return _TOO_LATE
         finally:
             await judge.aclose()
 

@@ -15,7 +15,7 @@ from pytest_rageval.errors import RagevalError
 Mark = Literal["ok", "warning", "problem"]
 MARKS: dict[Mark, str] = {"ok": "✔", "warning": "!", "problem": "✘"}
 
-ALL_CHECKS_S = 3.5
+ALL_CHECKS_S = 3.0
 """Seconds for all checks together, so that the command, which takes a second to start, ends within five."""
 
 
