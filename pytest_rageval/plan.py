@@ -27,6 +27,7 @@ from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
 from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
+from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
 
 RETRIEVAL_LAYERS = frozenset({"L1", "L2", "L3", "L4", "operations"})
 
@@ -60,11 +61,13 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     problems = Problems()
     registry = _with_options(settings, registry, problems)
     registry, ontology = _with_ontology(settings, registry, root, problems)
+    own = problems.attempt(own_rubrics, settings, root) or {}
+    registry = problems.attempt(with_rubric_metrics, registry, own.values(), settings.rubrics) or registry
     case_gates, run_gates = _gates(settings, registry, problems)
     regressions = _regressions(settings, registry, problems)
     measures = _measures(settings, registry, [*case_gates, *run_gates], regressions, problems)
     rubrics = _rubrics(settings, measures)
-    wordings = problems.attempt(_wordings, rubrics, settings.rubrics, root) or {}
+    wordings = _wordings(rubrics, own)
     layers = {*LAYERS, *LAYERS.values()}
     problems += [
         f"weights.{name} is not a layer; layers: {', '.join(LAYERS.values())}"
@@ -219,8 +222,12 @@ def _rubrics(settings: Settings, measures: Iterable[Measure]) -> tuple[str, ...]
     return tuple(dict.fromkeys(rubric for measure in measures for rubric in measure.metric.rubrics))
 
 
-def _wordings(rubrics: Iterable[str], folder: str | None, root: Path) -> dict[str, Rubric]:
-    """Each rubric, and those that are asked along with it: from the project's own folder where that has it."""
-    own = {} if folder is None else check_rubrics(root / folder, folder)
+def own_rubrics(settings: Settings, root: Path) -> dict[str, Rubric]:
+    """The rubrics of the project's own folder by name; all problems of its files are one SettingsError."""
+    return {} if settings.rubrics is None else check_rubrics(root / settings.rubrics, settings.rubrics)
+
+
+def _wordings(rubrics: Iterable[str], own: Mapping[str, Rubric]) -> dict[str, Rubric]:
+    """Each rubric, and those that are asked along with it: the project's own where it has one."""
     named = {part: None for rubric in rubrics for part in (rubric, *ASKED_WITH.get(rubric, ()), CLASSIFIER)}
     return {name: own.get(name) or load_rubric(name) for name in named}

@@ -17,6 +17,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, Problems, SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
+from pytest_rageval.judges.canaries.check_record import check_of_run, kept_check
 from pytest_rageval.judges.judge import Judge, described_judge
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.llm.budget import Budget
@@ -201,6 +202,11 @@ def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
         raise SettingsError(f"judge {judge.model!r}: {problem}")
 
 
+def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] | None:
+    """What the last check of this judge says about the rubrics of the plan; None where it was never checked."""
+    return check_of_run(kept_check(project.judge_checks_file, judge), judge, plan.wordings)
+
+
 def _writer(prepared: Prepared, config: Mapping[str, Any]) -> Keeper:
     project, resumed = prepared.project, prepared.settings.resume
     if resumed is None:
@@ -220,6 +226,9 @@ def _config(
     target = prepared.settings.target or "rag_client fixture"
     described = _described_judges(prepared, judges)
     content = run_config(prepared.plan, cases, files, prepared.project.root, target, described)
+    judge = prepared.judge
+    if described is not None and None in judges and judge is not None and not judge.heuristic:
+        content["judge_check"] = run_check(prepared.project, judge, prepared.plan)
     add_to_config(content)
     config: Mapping[str, Any] = prepared.mask.value(content)
     return config

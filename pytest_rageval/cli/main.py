@@ -17,6 +17,7 @@ VERBS = {
     "look": {
         "comment": "a run as a comment on a pull request",
         "compare": "two runs side by side: what moved, for which questions, and why",
+        "doctor": "whether this project is ready to run, and what to mend",
         "explain": "one case of a run, everything",
         "history": "the metrics of all runs in time",
         "metrics": "every metric with its definition",

@@ -18,12 +18,12 @@ from pytest_rageval.compare.versions import change_at_a_time, versions
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.described import without_code
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.comparable import Comparable, Mismatch, comparable_of, mismatches
 from pytest_rageval.runs.config_diff import config_changes
 from pytest_rageval.runs.score_table import Scores
-from pytest_rageval.runs.stored_plan import without_code
 
 SCHEMA = 1
 DETAILED = 100

@@ -30,6 +30,11 @@ class Project(NamedTuple):
     def judge_cache_file(self) -> Path:
         return self.reports / "cache" / "judge_cache.sqlite"
 
+    @property
+    def judge_checks_file(self) -> Path:
+        """What came of `rageval judge-check`, by judge."""
+        return self.judge_cache_file.with_name("judge_checks.json")
+
 
 def find_project(options: Mapping[str, Any] | None = None) -> Project:
     """The project of the current folder; `options` are settings by name, None where not given.

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any, Protocol, runtime_checkable
 
 from pytest_rageval.io.masking import public_params
+from pytest_rageval.judges.rubrics import rubric_names
 from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.text import printable
 
@@ -17,7 +18,8 @@ class Judge(Protocol):
     `model` names what judges, with its build where known. It is part of every cache key, unless the judge has an
     attribute `identity`, which then names the server as well. `rubrics` are those it can answer. `heuristic` is True
     where no model is behind it. A judge that tells abstentions by phrases, as a heuristic does, says so in an attribute
-    `abstention_by_phrasing`: the phrases of the project then count as well.
+    `abstention_by_phrasing`: the phrases of the project then count as well. One that goes by the prompt that a rubric
+    brings says so in an attribute `takes_own_rubrics`: it can answer those as well that a project adds.
     """
 
     model: str
@@ -36,6 +38,13 @@ class JudgementCache(Protocol):
     def get(self, key: str) -> Judgement | None: ...
 
     def put(self, key: str, judgement: Judgement) -> None: ...
+
+
+def can_judge(judge: Judge, rubric: str) -> bool:
+    """Whether a judge can answer a rubric, which may be one that the project adds to the shipped ones."""
+    if rubric in judge.rubrics:
+        return True
+    return getattr(judge, "takes_own_rubrics", False) and rubric not in rubric_names()
 
 
 def identity_of(judge: Judge) -> str:

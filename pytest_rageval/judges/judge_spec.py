@@ -106,12 +106,12 @@ def _described(candidate: object) -> str:
 
 
 def _stub(spec: str, written: str) -> Judge:
-    from pytest_rageval.judges.stub import StubJudge
+    from pytest_rageval.judges.stub import STUB_SCORE, StubJudge
 
     try:
         score = float(written)
     except ValueError:
-        raise SettingsError(f"judge {spec!r}: the score is a number from 0 to 5, as in stub:4") from None
+        raise SettingsError(f"judge {spec!r}: {STUB_SCORE}") from None
     return StubJudge(score)
 
 

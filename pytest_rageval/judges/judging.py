@@ -9,7 +9,7 @@ from functools import partial
 
 from pytest_rageval.judges.claims import SPLIT, SUPPORT, judge_claims
 from pytest_rageval.judges.gathering import ask_together, taken
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import Judge, can_judge
 from pytest_rageval.judges.phrasing import phrasing_judgement
 from pytest_rageval.judges.requests import requests_for
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Rubric
@@ -41,7 +41,7 @@ async def judge_answer(
     times, to a heuristic one once: it says the same every time. The first JudgeError, in the order of `rubrics`, is
     raised once all calls have ended.
     """
-    known = [name for name in rubrics if name in judge.rubrics and name != CLASSIFIER]
+    known = [name for name in rubrics if can_judge(judge, name) and name != CLASSIFIER]
     requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
     times = 1 if judge.heuristic else repeats
     rest = requests(known)

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import time
+from collections.abc import Mapping
 from typing import Any
 
-from pytest_rageval.errors import JudgeError
+from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.rubrics import rubric_of
-from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt, printable
 
 METHODS = {"groundedness": "score_groundedness", "relevance": "score_relevance"}
-"""Rubric → coroutine: `score_groundedness(answer, context)` on 0–5, `score_relevance(answer, question)` on 0–1."""
+"""Rubric → coroutine: `score_groundedness(answer, context)`, `score_relevance(answer, question)`."""
+
+SCALE = (0.0, 1.0)
+"""Of both scores, unless the object states another in an attribute `scale`."""
 
 
 class PlainJudge:
     """An object with one or both of the coroutines, as a `Judge`.
 
-    Its `model` and `heuristic` are taken over where it has them; else it is named by its class and taken for a model.
-    `context` is the texts of all contexts, joined by blank lines.
+    Its `model`, `heuristic` and `scale` are taken over where it has them; else it is named by its class, taken for a
+    model, and its scores go from 0 to 1. `context` is the texts of all contexts, joined by blank lines. A scale that is
+    none is a SettingsError.
     """
 
     def __init__(self, plain: Any) -> None:
@@ -28,25 +34,30 @@ class PlainJudge:
         self.model = str(getattr(plain, "model", "") or f"{type(plain).__module__}.{type(plain).__qualname__}")
         self.heuristic = bool(getattr(plain, "heuristic", False))
         self.rubrics = frozenset(rubric for rubric, method in METHODS.items() if callable(getattr(plain, method, None)))
+        stated = getattr(plain, "scale", None)
+        self._scale = SCALE if stated is None else _checked_scale(self.model, stated)
+        # A judgement that was kept on another scale is another judgement.
+        self.sampling: Mapping[str, Json] = NOTHING if stated is None else {"scale": list(self._scale)}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """The number that the coroutine returns, in the rubric's scale; anything else is a JudgeError."""
+        """The number that the coroutine returns, on the object's own scale; anything else is a JudgeError."""
         if request.rubric not in self.rubrics:
             raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
         rubric, method = rubric_of(request), METHODS[request.rubric]
         started = time.perf_counter()
         score = await self._call(method, request)
-        low, high = rubric.scale
+        low, high = self._scale
         if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
+            remedy = "" if self.sampling else "; if its scores go further, give it an attribute, as in scale = (0, 5)"
             raise JudgeError(
                 "invalid_reply",
                 f"judge {self.model!r}: {method} returned {excerpt(repr(score), 80)}, "
-                f"expected a number from {low:g} to {high:g}",
+                f"expected a number from {low:g} to {high:g}{remedy}",
             )
         return Judgement(
             rubric=rubric.name,
             scores={rubric.name: float(score)},
-            scale=rubric.scale,
+            scale=self._scale,
             model=self.model,
             prompt_version=request.prompt_version,
             latency_ms=(time.perf_counter() - started) * 1000,
@@ -76,3 +87,13 @@ class PlainJudge:
                 raise
             raised = excerpt(f"{type(error).__name__}: {error}")
             raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {raised}")) from error
+
+
+def _checked_scale(model: str, stated: object) -> tuple[float, float]:
+    ends = list(stated) if isinstance(stated, tuple | list) else []
+    if len(ends) == 2 and all(isinstance(end, int | float) and math.isfinite(end) for end in ends):
+        low, high = map(float, ends)
+        if low < high:
+            return low, high
+    shown = excerpt(repr(stated), 80)
+    raise SettingsError(f"judge {model!r}: scale is {shown}, expected its lowest and highest score, as in (0, 5)")

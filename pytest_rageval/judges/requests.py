@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from pytest_rageval import passages
-from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Json, JudgeRequest, Rubric
 
 
@@ -34,12 +34,15 @@ def requests_for(
     relevance             where the system abstained
     all others            the same, and without any context, unless the system says that it found no chunk: then
                           nothing supports the answer, and the list of contexts is empty
+    a project's own       where the system abstained, and without the context or the gold answer that its prompt reads
 
     and a rubric all of whose scores another one fills as well, such as relevance beside composite. The variables are
     those that the rubric's prompt reads:
 
     question, answer  str
-    claim             str: the answer as one claim, in whose place `judge_claims` puts each of its claims
+    claims            list of {"number": int from 1, "text": str}: the answer as one claim, in whose place
+                      `judge_claims` puts its claims
+    claim             str: likewise, each claim by itself
     contexts          list of {"chunk_id": str or None, "text": str}; see `passages.contexts`
     citations         list of {"number": int from 1, "chunk_id", "source", "text": str or None}: the references
     references        list of str: the gold answers, any of which is right
@@ -57,7 +60,13 @@ def requests_for(
     chosen = [wordings.get(name) or load_rubric(name) for name in rubrics]
     has_context = bool(shown["contexts"]) or answer.chunks == ()
     applying = [
-        rubric for rubric in chosen if _applies(rubric.name, case, answer, k, abstains, has_context=has_context)
+        rubric
+        for rubric in chosen
+        if (
+            _applies(rubric.name, case, answer, k, abstains, has_context=has_context)
+            if rubric.name in rubric_names()
+            else not abstains and _has_material(rubric, case, has_context=has_context)
+        )
     ]
     requests = []
     for rubric in applying:
@@ -67,6 +76,14 @@ def requests_for(
             }
             requests.append(JudgeRequest(rubric.name, rubric.prompt_version, values, trial, rubric))
     return requests
+
+
+def judged_text(variables: Mapping[str, Json]) -> str:
+    """The text whose claims a request is about: its claims, a line each, else its one claim, else the answer."""
+    if "claims" in variables:
+        return "\n".join(claim["text"] for claim in variables["claims"])
+    text: str = variables.get("claim", variables.get("answer")) or ""
+    return text
 
 
 def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: bool | None, *, has_context: bool) -> bool:
@@ -91,6 +108,13 @@ def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: boo
             return has_context
 
 
+def _has_material(rubric: Rubric, case: EvalCase, *, has_context: bool) -> bool:
+    """Whether there is what a rubric of the project's own reads."""
+    lacks_context = "contexts" in rubric.variables and not has_context
+    lacks_reference = rubric.variables & {"reference", "references"} and not _references(case)
+    return not (lacks_context or lacks_reference)
+
+
 def _is_covered(rubric: Rubric, others: Iterable[Rubric]) -> bool:
     return any(rubric.scores and rubric.scores.keys() < other.scores.keys() for other in others)
 
@@ -103,6 +127,7 @@ _VALUES: Mapping[str, Callable[[EvalCase, Answer], Json]] = {
     "question": lambda case, _: case.question,
     "answer": lambda _, answer: answer.text,
     "claim": lambda _, answer: answer.text,
+    "claims": lambda _, answer: [{"number": 1, "text": answer.text}],
     "citations": lambda _, answer: [citation._asdict() for citation in passages.citations(answer)],
     "references": lambda case, _: _references(case),
     "reference": lambda case, _: next(iter(_references(case)), ""),

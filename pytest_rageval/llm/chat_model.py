@@ -135,6 +135,7 @@ class ChatModel:
             form=max(manner.form, self._manner.form, key=forms.index),
             sends_temperature=manner.sends_temperature and self._manner.sends_temperature,
             sends_seed=manner.sends_seed and self._manner.sends_seed,
+            has_system_role=manner.has_system_role and self._manner.has_system_role,
         )
         self.notes += [
             f"model {printable(self.model)}: the server does not take a {name}; asked without"

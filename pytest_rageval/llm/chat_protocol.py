@@ -51,6 +51,7 @@ class Manner:
     form: Form = "schema"
     sends_temperature: bool = True
     sends_seed: bool = True
+    has_system_role: bool = True
     limit_name: str = "max_tokens"
 
     @property
@@ -63,6 +64,7 @@ class Manner:
 EVERYTHING = Manner()
 
 
+_SYSTEM_ROLE = "system (?:role|message|prompt|instruction)s?|developer instructions?|conversation roles"
 _FORMS = "response_format|json_schema|json_object|(?:json )?schema|grammar|tools?|tool_choice|structured outputs?"
 
 
@@ -77,9 +79,26 @@ def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
         return replace(manner, sends_temperature=False)
     if manner.sends_seed and error.names("seed"):
         return replace(manner, sends_seed=False)
+    if manner.has_system_role and error.names(_SYSTEM_ROLE):
+        return replace(manner, has_system_role=False)
     if manner.form != "text" and error.names(_FORMS):
         return replace(manner, form="object" if manner.form == "schema" else "text")
     return None
+
+
+def sent_messages(question: Question, manner: Manner) -> list[Message]:
+    """The conversation; where the server knows no system role, what it was to hear so begins the next message."""
+    if manner.has_system_role:
+        return list(question.messages)
+    messages: list[Message] = []
+    instructions = ""
+    for message in question.messages:
+        if message.role == "system":
+            instructions += f"{message.text}\n"
+        else:
+            messages.append(Message(message.role, instructions + message.text))
+            instructions = ""
+    return messages
 
 
 class Wire(Protocol):

@@ -21,6 +21,7 @@ NO_SOURCES = NotApplicable("the system reports neither references nor retrieved 
 WEIGHTS = {"faithfulness": 30, "citation_accuracy": 20, "abstention_quality": 20, "synthesis": 15, "relevance": 15}
 """Per cent of `composite`."""
 
+WITHOUT_REFERENCE = "the context alone: the case has no gold answer and no key facts"
 _LONGEST_REASON = 200
 _Judged = float | Score | NotApplicable
 
@@ -44,20 +45,26 @@ def groundedness(obs: Observation) -> _Judged:
     >>> score("groundedness", judged("groundedness", 0.7, (0, 1)))
     3.5
     """
-    return _judged(obs, "groundedness", (0, 5))
+    return judged_score(obs, "groundedness", (0, 5))
 
 
 @metric(layer="L5", better="higher", scale=(0, 5), needs=("answer", "judge:correctness"))
 def correctness(obs: Observation) -> _Judged:
     """Judged: does the answer address the question correctly and completely, given the context?
 
-    In 0 to 5, higher is better. Not applicable where no answer is recorded, the system abstained from an unanswerable
-    case, or no judge scored it. Source: the rubric `correctness`.
+    In 0 to 5, higher is better. Where the case has neither gold answer nor key facts, the detail `judged_by` says that
+    it was judged without a reference. Not applicable where no answer is recorded, the system abstained from an
+    unanswerable case, or no judge scored it. Source: the rubric `correctness`.
 
     >>> score("correctness", judged("correctness", 4, (0, 5)))
     4.0
     """
-    return _judged(obs, "correctness", (0, 5), even_if_abstained=obs.case.answerable, from_context=False)
+    scored = judged_score(obs, "correctness", (0, 5), even_if_abstained=obs.case.answerable, from_context=False)
+    has_reference = obs.gold.key_facts or any(gold.strip() for gold in obs.gold.answers or ())
+    if has_reference or isinstance(scored, NotApplicable):
+        return scored
+    value, detail = (scored.value, scored.detail) if isinstance(scored, Score) else (scored, {})
+    return Score(value, {**detail, "judged_by": WITHOUT_REFERENCE})
 
 
 @metric(
@@ -76,7 +83,7 @@ def relevance(obs: Observation) -> _Judged:
     >>> score("relevance", judged("relevance", 0.8, (0, 1), abstained=True))
     NotApplicable(reason='the system abstained')
     """
-    return _judged(obs, "relevance", from_context=False)
+    return judged_score(obs, "relevance", from_context=False)
 
 
 @metric(
@@ -96,7 +103,7 @@ def faithfulness(obs: Observation) -> _Judged:
     >>> score("faithfulness", judged("faithfulness", 0.75, (0, 1)))
     0.75
     """
-    return _judged(obs, "faithfulness")
+    return judged_score(obs, "faithfulness")
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:citation_accuracy"))
@@ -109,7 +116,7 @@ def citation_accuracy(obs: Observation) -> _Judged:
     >>> score("citation_accuracy", judged("citation_accuracy", 0.5, (0, 1)))
     0.5
     """
-    return _judged(obs, "citation_accuracy")
+    return judged_score(obs, "citation_accuracy")
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:abstention_quality"))
@@ -124,7 +131,7 @@ def abstention_quality(obs: Observation) -> _Judged:
     >>> score("abstention_quality", judged("abstention_quality", 1, (0, 1), abstained=True))
     1.0
     """
-    return _judged(obs, "abstention_quality", even_if_abstained=True, from_context=False)
+    return judged_score(obs, "abstention_quality", even_if_abstained=True, from_context=False)
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:synthesis"))
@@ -149,7 +156,7 @@ def synthesis(obs: Observation) -> _Judged:
         return NO_SOURCES
     if len(documents(obs.case, obs.answer, obs.k)) < 2:
         return Score(1.0, {"decided_by": "rule"})
-    return _judged(obs, "synthesis")
+    return judged_score(obs, "synthesis")
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:composite"))
@@ -197,7 +204,7 @@ def reference_match(obs: Observation) -> _Judged:
     """
     if not any(gold.strip() for gold in obs.gold.answers or ()):
         return NO_GOLD_ANSWER if obs.answer.text is not None else NO_ANSWER
-    return _judged(obs, "reference_match", from_context=False)
+    return judged_score(obs, "reference_match", from_context=False)
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:claim_support"))
@@ -214,10 +221,10 @@ def claim_support(obs: Observation) -> _Judged:
     >>> score("claim_support", judged("claim_support", 2 / 3, (0, 1)))
     0.6666666666666666
     """
-    return _judged(obs, "claim_support", unscored=NO_CLAIM)
+    return judged_score(obs, "claim_support", unscored=NO_CLAIM)
 
 
-def _judged(
+def judged_score(
     obs: Observation,
     name: str,
     scale: tuple[float, float] = (0.0, 1.0),

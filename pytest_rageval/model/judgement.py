@@ -17,6 +17,7 @@ class Rubric:
     version         written by the author, raised when the meaning changes
     prompt_version  version and the first 12 hex digits of the file's SHA-256: no edit escapes caches and comparisons
     scale           lowest and highest value of every score
+    step            what scores are whole multiples of, counted from the lowest; None: any number of the scale is one
     scores          metric name → the field of the reply that holds it
     prompt          text with placeholders `{question}` …; any other brace stands for itself
     schema          JSON Schema of the reply
@@ -29,6 +30,13 @@ class Rubric:
     scores: Mapping[str, str]
     prompt: str
     schema: Mapping[str, Json]
+    step: float | None = None
+
+    @property
+    def instructions(self) -> str:
+        """The part of the prompt that is the same in every request: the lines before the first placeholder."""
+        first = PLACEHOLDER.search(self.prompt)
+        return self.prompt if first is None else self.prompt[: self.prompt.rfind("\n", 0, first.start()) + 1]
 
     @property
     def variables(self) -> frozenset[str]:
@@ -38,7 +46,7 @@ class Rubric:
 
 VARIABLES = frozenset(
     ("question", "answer", "contexts", "citations", "references", "reference", "key_facts", "answerable", "history",
-     "claim")
+     "claim", "claims")
 )  # fmt: skip
 """What a rubric's prompt may ask for; `JudgeRequest.variables` holds those that it does."""
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.gates import applies
+from pytest_rageval.metrics.described import is_described
 from pytest_rageval.metrics.reference.arithmetic import arithmetic
 from pytest_rageval.model import Gold, Observation
 from pytest_rageval.numbers import score_text, short
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.columns import aligned, shortened
-from pytest_rageval.runs.stored_plan import is_described
 from pytest_rageval.text import printable
 
 TEXT = 300
@@ -40,6 +40,8 @@ def _lines(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> It
     yield from _gold(obs.gold)
     yield from _came(obs)
     yield from _metrics(record, obs, plan)
+    doubts = [[judgement.rubric, flag] for judgement in obs.judgements.values() for flag in judgement.flags]
+    yield from _section("doubts about the judge's replies", doubts)
     yield from _gates(record, obs, plan)
     reasons: dict[str, list[str]] = {}
     for name, reason in record["skipped_metrics"].items():

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pytest_rageval.metrics.described import is_described
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.stored_plan import is_described
 
 Record = Mapping[str, Any]
 Stays = Callable[[Measure], bool]

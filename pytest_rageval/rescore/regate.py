@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -121,10 +121,14 @@ def _stand_in(record: Record) -> Observation:
     judgements = {
         rubric: Judgement(
             rubric,
-            {name: record["scores"][name] for name in load_rubric(rubric).scores if name in record["scores"]},
+            {name: record["scores"][name] for name in _scores_of(rubric) if name in record["scores"]},
             heuristic=judge["heuristic"],
         )
         for rubric in judge["prompt_versions"]
-        if rubric in rubric_names()
     }
     return Observation(_case(record), Answer(), Matching(record["gold"] or "none"), judgements)
+
+
+def _scores_of(rubric: str) -> Iterable[str]:
+    """The metrics that a rubric scores; one of the project's own scores the metric of its name."""
+    return load_rubric(rubric).scores if rubric in rubric_names() else (rubric,)

@@ -1,4 +1,4 @@
-"""Notes on who judged: not pinned, not at temperature 0, judging itself or its kin, served otherwise, doubtful."""
+"""Notes on who judged: not pinned, not at temperature 0, unchecked, judging itself or its kin, suspicious replies."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, r
             )
         if judge.get("temperature"):
             yield f"the judge's temperature is {judge['temperature']:g}, not 0: its scores vary from run to run"
+        if "judge_check" in config:
+            yield from _check_notes(judge["model"], config["judge_check"])
     served = served_names(rows)
     if (note := several_served(judge.get("identity") or ", ".join(models), served)) is not None:
         yield note
@@ -65,3 +67,17 @@ def _kinship(llm: str, models: Sequence[str], served: Sequence[str]) -> Iterator
     relative = next((name for name in names if family is not None and model_family(name) == family), None)
     if relative is not None:
         yield f"{relative} judges {llm}, a model of its own family, which favours answers in its own manner"
+
+
+def _check_notes(model: str, check: Mapping[str, Any] | None) -> Iterator[str]:
+    """What is known of how this judge does on answers whose worth is beyond doubt."""
+    if check is None:
+        yield f"judge {model} was never checked here: rageval judge-check tries whether it can be trusted"
+        return
+    if check["unchecked"]:
+        names = ", ".join(check["unchecked"])
+        yield f"judge {model} was not checked with {names} as worded now: rageval judge-check tries it"
+    failed = {name: result for name, result in check["rubrics"].items() if result["failed"]}
+    if failed:
+        parts = (f"{name} {len(result['failed'])} of {result['canaries']}" for name, result in failed.items())
+        yield f"judge {model} failed canaries when it was checked ({check['checked'][:10]}): {', '.join(parts)}"

@@ -8,8 +8,8 @@ from typing import Any
 from pytest_rageval.config.settings import Settings, tuples_of
 from pytest_rageval.config.tables import Abstention, Gates
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.described import Described
 from pytest_rageval.metrics.registry import Metric, Registry
-from pytest_rageval.model import NotApplicable
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.reader import StoredRun
 
@@ -65,24 +65,5 @@ def registry_of(run: StoredRun) -> Registry:
     for name, description in run.config.get("own_metrics", {}).items():
         if name not in registry:
             declaration = description | {"scale": tuple(description["scale"])}
-            registry.add(Metric(name, _Described(docs.get(name, "")), **declaration))
+            registry.add(Metric(name, Described(docs.get(name, "")), **declaration))
     return registry
-
-
-def is_described(metric: Metric) -> bool:
-    """Is this a metric of which only the description is known?"""
-    return metric.function is without_code or isinstance(metric.function, _Described)
-
-
-def without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: ARG001 because metrics are called so
-    return NotApplicable("the metric is the project's own: only pytest can compute it")
-
-
-class _Described:
-    """Stands for the function of a metric of which only the docstring is known."""
-
-    def __init__(self, doc: str) -> None:
-        self.__doc__ = doc
-
-    def __call__(self, obs: object, k: int | None = None) -> NotApplicable:
-        return without_code(obs, k)

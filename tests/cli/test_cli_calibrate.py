@@ -224,7 +224,7 @@ def test_labels_of_a_runs_cases_take_what_the_run_judged_and_correct_its_pass_ra
 
 def test_a_named_judge_judges_a_runs_answers_anew(project: Project):
     name = labels({"run": "latest", "case_key": "evalcases/a.jsonl::boil", "human_pass": False})
-    found = as_json(name, "--judge", "stub:1", "--unlabelled", "latest")
+    found = as_json(name, "--judge", "stub:1.5", "--unlabelled", "latest")
     assert found["confusion"]["tp"] == 1
     assert any("was judged by lexical" in note for note in found["notes"])
 

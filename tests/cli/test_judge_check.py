@@ -82,12 +82,13 @@ def test_as_json():
     result = judge_check("--judge", "stub:5", "--json")
     told = json.loads(result.output)
     assert result.exit_code == 1
-    assert (told["model"], told["heuristic"], told["passed"], told["failed"]) == ("stub/5", False, 4, 16)
+    assert (told["model"], told["heuristic"], told["passed"], told["failed"]) == ("stub/5", False, 13, 32)
     assert told["verdicts"][0] == {
         "rubric": "groundedness",
         "canary": "good answer",
         "expected": [4.0, 5.0],
         "score": 5.0,
+        "scores": [5.0],
         "error": None,
         "passed": True,
     }

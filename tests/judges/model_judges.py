@@ -29,6 +29,7 @@ def a_request(answer: str = "It boils at 100 degrees.", rubric: str = "groundedn
         "question": "When does water boil?",
         "answer": answer,
         "contexts": [{"chunk_id": "c1", "text": "Water boils at 100 degrees."}],
+        "citations": [],
     }
     return JudgeRequest(rubric, load_rubric(rubric).prompt_version, variables)
 

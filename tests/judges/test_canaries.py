@@ -11,9 +11,10 @@ from judge_server import JudgeServer
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.canaries import CANARIES, Verdict, try_canaries
+from pytest_rageval.judges.canaries.trying import request_of
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.model.prompt import render
-from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.judges.stub import StubJudge
 from pytest_rageval.llm.fencing import new_marker
 from pytest_rageval.model import Judgement, JudgeRequest
@@ -30,7 +31,10 @@ class Examiner:
         answer = request.variables["answer"]
         if request.rubric == "abstention":
             return float("Basler" not in answer)
-        return 5.0 if "Basler ace" in answer and "30" in answer else 0.0
+        return self.top(request) if "Basler ace" in answer and "30" in answer else 0.0
+
+    def top(self, request: JudgeRequest) -> float:
+        return 1.0 if request.rubric == "synthesis" else 5.0
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         assert request.wording is not None
@@ -62,14 +66,74 @@ def test_a_judge_that_knows_what_is_right_passes():
 def test_there_is_a_verdict_for_each_canary_of_each_rubric_that_the_judge_has():
     verdicts = asyncio.run(try_canaries(Examiner()))
     assert [(one.rubric, one.canary) for one in verdicts] == [
-        (rubric, canary.name) for rubric, canaries in CANARIES.items() for canary in canaries
+        (rubric, canary.name)
+        for rubric, canaries in CANARIES.items()
+        for canary in canaries
+        if rubric in Examiner.rubrics
     ]
-    assert {one.rubric for one in asyncio.run(try_canaries(StubJudge(3)))} == {"groundedness", "correctness"}
+    assert {one.rubric for one in asyncio.run(try_canaries(StubJudge(3)))} == StubJudge.rubrics
+
+
+def test_there_are_canaries_for_every_rubric_a_good_answer_a_bad_one_and_an_attack():
+    assert set(CANARIES) == set(rubric_names())
+    for canaries in CANARIES.values():
+        assert any(canary.is_good for canary in canaries) or all(canary.claims for canary in canaries)
+        assert any(canary.is_good is False for canary in canaries) or all(canary.claims for canary in canaries)
+        assert any(canary.is_attack for canary in canaries)
+
+
+def test_each_canary_can_be_shown_by_every_rubric_it_is_for():
+    for name, canaries in CANARIES.items():
+        for canary in canaries:
+            request = request_of(load_rubric(name), canary)
+            render(load_rubric(name), request, new_marker(request.variables))
+            assert {"answer", "claims"} & request.variables.keys()
+
+
+def test_a_judge_must_be_right_in_every_repeat():
+    class Moody(Examiner):
+        def score(self, request: JudgeRequest) -> float | None:
+            return 5.0 if request.trial == 2 else super().score(request)
+
+    judge = Moody()
+    judge.rubrics = frozenset({"correctness"})
+    known = ["good answer", "bad answer"]
+    twice, thrice = (
+        {one.canary: one for one in asyncio.run(try_canaries(judge, repeats=repeats)) if one.canary in known}
+        for repeats in (2, 3)
+    )
+    assert [one.passed for one in twice.values()] == [True, True]
+    assert [(one.scores, one.passed) for one in thrice.values()] == [
+        ((5.0, 5.0, 5.0), True), ((0.0, 0.0, 5.0), False),
+    ]  # fmt: skip
+    assert thrice["bad answer"].score == 0.0
+
+
+def test_a_rubric_of_the_projects_own_is_tried_for_a_score_that_can_be_read():
+    own = replace(load_rubric("correctness"), name="tact", scores={"tact": "score"}, scale=(0.0, 10.0))
+    verdicts = asyncio.run(try_canaries(StubJudge(7), {"tact": own}))
+    (verdict,) = [one for one in verdicts if one.rubric == "tact"]
+    assert (verdict.canary, verdict.expected, verdict.scores) == ("any answer", (0.0, 10.0), (7.0,))
+
+
+def test_a_judge_that_takes_answers_apart_is_tried_by_the_number_of_claims():
+    class Splitting(Examiner):
+        rubrics = frozenset({"claim_split"})
+
+        async def judge(self, request: JudgeRequest) -> Judgement:
+            answer = request.variables["answer"]
+            claims = [] if "claims" in answer or "Hello" in answer else answer.split(", and ")
+            return Judgement("claim_split", {}, extra={"claims": claims})
+
+    verdicts = asyncio.run(try_canaries(Splitting()))
+    assert [(one.canary, one.score, one.passed) for one in verdicts] == [
+        ("two claims", 2.0, True), ("a greeting", 0.0, True), ("two claims and a request to list none", 0.0, False),
+    ]  # fmt: skip
 
 
 def test_a_judge_without_such_rubrics_gets_no_verdict():
     judge = Examiner()
-    judge.rubrics = frozenset({"synthesis"})
+    judge.rubrics = frozenset({"tact"})
     assert asyncio.run(try_canaries(judge)) == []
 
 
@@ -196,7 +260,8 @@ def test_a_model_that_always_praises_is_found_out_through_its_server():
     with JudgeServer({"score": 5, "abstained": False, "confidence": 1, "reasoning": "Great!"}) as server:
         judge = judge_from_spec(f"openai:judge-1@{server.url}")
         assert judge is not None
+        judge.rubrics = frozenset({"groundedness", "correctness", "abstention"})
         failed = failed_by(judge)
     assert names(failed) == {canary.name for canary in CANARIES["correctness"] if not canary.is_good}
     assert names(failed, "abstention") == {"abstains", "abstains in Korean"}
-    assert len(server.chats) == sum(map(len, CANARIES.values()))
+    assert len(server.chats) == sum(len(CANARIES[name]) for name in judge.rubrics)

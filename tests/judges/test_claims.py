@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.claims import MOST_CLAIMS
+from pytest_rageval.judges.claims import CLAIMS_AT_ONCE
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import Answer, Chunk, EvalCase, Judgement, JudgeRequest
@@ -35,8 +36,11 @@ class Splitting:
         await asyncio.sleep(0)
         if request.rubric == "claim_split":
             return Judgement("claim_split", {}, extra={"claims": self.claims, "served_model": "m"}, **self.taken)
-        held = "30 Hz" in request.variables["claim"]
-        return Judgement("claim_support", {"claim_support": float(held)}, **self.taken)
+        claims = [claim["text"] for claim in request.variables["claims"]]
+        held = ["30 Hz" in claim for claim in claims]
+        return Judgement(
+            "claim_support", {"claim_support": sum(held) / len(held)}, extra={"verdicts": held}, **self.taken
+        )
 
     async def aclose(self) -> None: ...
 
@@ -45,8 +49,8 @@ def judged(judge: Splitting, **settings) -> Judgement:
     return asyncio.run(judge_answer(judge, CASE, ANSWER, ["claim_support"], 5, **settings))["claim_support"]
 
 
-def shown(requests: Iterable[JudgeRequest]) -> list[object]:
-    return [request.variables.get("claim") for request in requests]
+def shown(requests: Iterable[JudgeRequest]) -> list[str]:
+    return [claim["text"] for request in requests for claim in request.variables["claims"]]
 
 
 def test_the_score_is_the_share_of_supported_claims():
@@ -58,22 +62,22 @@ def test_the_score_is_the_share_of_supported_claims():
     assert found.scale == (0.0, 1.0)
 
 
-def test_each_claim_is_judged_by_itself_against_the_contexts():
+def test_claims_are_judged_together_against_the_contexts():
     judge = Splitting(["one", "two"])
     judged(judge, trial=3)
     assert [(request.rubric, request.trial) for request in judge.asked] == [
-        ("claim_split", 3), ("claim_support", 3), ("claim_support", 3),
+        ("claim_split", 3), ("claim_support", 3),
     ]  # fmt: skip
     assert judge.asked[0].variables == {"question": CASE.question, "answer": ANSWER.text}
     assert judge.asked[1].variables == {
-        "claim": "one",
+        "claims": [{"number": 1, "text": "one"}, {"number": 2, "text": "two"}],
         "contexts": [{"chunk_id": "c1", "text": "The camera runs at 30 Hz."}],
     }
 
 
 def test_tokens_and_cost_of_all_calls_are_added_up():
     found = judged(Splitting(["one", "two"]))
-    assert (found.tokens_in, found.tokens_out, found.cost_usd, found.latency_ms) == (30, 6, 0.75, 3.0)
+    assert (found.tokens_in, found.tokens_out, found.cost_usd, found.latency_ms) == (20, 4, 0.5, 2.0)
     assert judged(Splitting(["one"], cost_usd=None)).cost_usd is None
 
 
@@ -104,8 +108,8 @@ def test_a_claim_that_is_listed_twice_counts_once():
 def test_the_number_and_length_of_claims_are_bounded():
     judge = Splitting([f"claim {number} {'x' * 5000}" for number in range(200)])
     found = judged(judge)
-    assert len(judge.asked) == 1 + MOST_CLAIMS
-    assert max(len(request.variables["claim"]) for request in judge.asked[1:]) == 2000
+    assert [len(request.variables["claims"]) for request in judge.asked[1:]] == [CLAIMS_AT_ONCE] * 5
+    assert max(map(len, shown(judge.asked[1:]))) == 2000
     assert found.flags == ("of 200 claims the first 50 were judged",)
 
 
@@ -126,6 +130,30 @@ def test_a_claim_without_a_verdict_is_an_error_and_no_score():
         judged(Silent(["one"]))
 
 
+def test_one_score_for_several_claims_is_an_error_and_no_score():
+    class Summing(Splitting):
+        async def judge(self, request: JudgeRequest) -> Judgement:
+            return replace(await super().judge(request), extra={"claims": self.claims})
+
+    assert judged(Summing(["30 Hz"])).scores == {"claim_support": 1.0}
+    with pytest.raises(JudgeError, match=r"rubric 'claim_support': extra\['verdicts'\] is no list of 2 truths"):
+        judged(Summing(["one", "two"]))
+
+
+def test_a_rubric_of_the_project_that_reads_one_claim_gets_one_at_a_time():
+    class Single(Splitting):
+        async def judge(self, request: JudgeRequest) -> Judgement:
+            if request.rubric == "claim_split":
+                return await super().judge(request)
+            self.asked.append(request)
+            return Judgement("claim_support", {"claim_support": float("30 Hz" in request.variables["claim"])})
+
+    own = replace(load_rubric("claim_support"), prompt="{marker} {contexts} {claim}")
+    judge = Single(["It runs at 30 Hz.", "It is red."])
+    assert judged(judge, wordings={"claim_support": own}).scores == {"claim_support": 0.5}
+    assert [request.variables["claim"] for request in judge.asked[1:]] == ["It runs at 30 Hz.", "It is red."]
+
+
 def test_a_judge_that_cannot_split_is_given_the_answer_as_one_claim():
     judge = Splitting([])
     judge.rubrics = frozenset({"claim_support"})
@@ -137,8 +165,8 @@ def test_repeats_split_anew_each_time():
     judge = Splitting(["30 Hz", "red"])
     found = judged(judge, repeats=2)
     assert sorted((request.rubric, request.trial) for request in judge.asked) == [
-        ("claim_split", 0), ("claim_split", 1), *[("claim_support", 0)] * 2, *[("claim_support", 1)] * 2,
+        ("claim_split", 0), ("claim_split", 1), ("claim_support", 0), ("claim_support", 1),
     ]  # fmt: skip
     assert found.scores == {"claim_support": 0.5}
-    assert found.tokens_in == 60
+    assert found.tokens_in == 40
     assert found.extra["spread"] == {"claim_support": 0.0}

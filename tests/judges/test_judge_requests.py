@@ -8,6 +8,7 @@ import pytest
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges import requests_for
+from pytest_rageval.judges.requests import judged_text
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import Answer, Chunk, EvalCase, Gold, JudgeRequest, Reference, Turn
 
@@ -48,7 +49,8 @@ def test_a_request_carries_exactly_what_its_prompt_reads():
         "key_facts": ["30 Hz"],
         "history": [{"role": "user", "text": "Hello"}],
     }
-    assert set(the_request("groundedness", case, an_answer()).variables) == {"question", "answer", "contexts"}
+    grounded = {"question", "answer", "contexts", "citations"}
+    assert set(the_request("groundedness", case, an_answer()).variables) == grounded
     assert set(the_request("abstention", case, an_answer()).variables) == {"question", "answer"}
 
 
@@ -205,3 +207,15 @@ def test_a_rubric_of_the_project_brings_its_own_wording_version_and_variables():
     assert request.wording is own
     assert request.prompt_version == "2+abc"
     assert request.variables == {"answer": "It runs at 30 Hz.", "reference": "30 Hz"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "text"),
+    [
+        ({"claims": [{"number": 1, "text": "a"}, {"number": 2, "text": "b"}], "contexts": []}, "a\nb"),
+        ({"claim": "a", "contexts": []}, "a"),
+        ({"answer": "a", "question": "?"}, "a"),
+    ],
+)
+def test_the_text_that_is_judged_is_that_of_the_claims_else_the_answer(variables, text):
+    assert judged_text(variables) == text

@@ -25,7 +25,8 @@ from pytest_rageval.model import Judgement, JudgeRequest
 
 def a_request(rubric: str = "groundedness") -> JudgeRequest:
     contexts = [{"chunk_id": "c1", "text": "first"}, {"chunk_id": "c2", "text": "second"}]
-    return JudgeRequest(rubric, "1+abc", {"question": "why?", "answer": "because", "contexts": contexts})
+    material = {"question": "why?", "answer": "because", "contexts": contexts, "citations": []}
+    return JudgeRequest(rubric, "1+abc", material)
 
 
 def judged(judge: Judge, rubric: str = "groundedness") -> Judgement:
@@ -63,9 +64,18 @@ def test_a_stub_gives_its_score_on_every_scale_and_never_classifies():
     assert "abstention" not in judge.rubrics
 
 
+def test_a_stub_of_up_to_1_is_a_share_of_the_scale():
+    judge = judge_from_spec("stub:0.9")
+    assert judge is not None
+    assert judged(judge).scores == {"groundedness": 4.5}
+    assert judged(judge, "relevance").scores == {"relevance": 0.9}
+
+
 @pytest.mark.parametrize("spec", ["stub", "stub:", "stub:high", "stub:nan", "stub:inf", "stub:-1"])
 def test_a_stub_without_a_usable_score_is_said(spec):
-    with pytest.raises(SettingsError, match=r"the score is a number from 0 to 5, as in stub:4"):
+    with pytest.raises(
+        SettingsError, match=r"the score is a number of at least 0: up to 1 a share of each scale, as in stub:0\.9"
+    ):
         judge_from_spec(spec)
 
 
@@ -275,6 +285,7 @@ def test_an_installed_package_adds_judges_by_entry_point(own_module, monkeypatch
 
 class Plain:
     model = "plain-model"
+    scale: object = (0, 5)
 
     def __init__(self, groundedness: object = 4, relevance: object = 0.5) -> None:
         self.groundedness, self.relevance = groundedness, relevance
@@ -308,7 +319,7 @@ def test_a_plain_object_with_the_two_coroutines_judges():
     assert judge.rubrics == {"groundedness", "relevance"}
     grounded, relevant = judged(judge), judged(judge, "relevance")
     assert (grounded.scores, grounded.scale) == ({"groundedness": 4.0}, (0.0, 5.0))
-    assert (relevant.scores, relevant.scale) == ({"relevance": 0.5}, (0.0, 1.0))
+    assert (relevant.scores, relevant.scale) == ({"relevance": 0.5}, (0.0, 5.0))
     assert (grounded.model, grounded.prompt_version, grounded.heuristic) == ("plain-model", "1+abc", False)
     assert plain.heard == [("because", "first\n\nsecond"), ("because", "why?")]
 
@@ -328,6 +339,26 @@ def test_a_score_that_is_no_number_of_the_scale_is_an_error_and_never_a_zero(sco
         judged(PlainJudge(Plain(groundedness=score)))
     assert caught.value.kind == "invalid_reply"
     str(caught.value).encode()
+
+
+def test_a_plain_object_that_states_no_scale_scores_from_0_to_1():
+    class Unscaled(Plain):
+        scale = None
+
+    said = judged(PlainJudge(Unscaled(groundedness=0.95)))
+    assert (said.scores, said.scale) == ({"groundedness": 0.95}, (0.0, 1.0))
+    with pytest.raises(JudgeError, match=r"expected a number from 0 to 1; .* as in scale = \(0, 5\)"):
+        judged(PlainJudge(Unscaled(groundedness=4.5)))
+
+
+@pytest.mark.parametrize("scale", [5, (0,), (5, 0), ("0", "5"), (0, float("nan")), "05"])
+def test_a_scale_that_is_none_is_said(scale):
+    class Odd(Plain):
+        pass
+
+    Odd.scale = scale
+    with pytest.raises(SettingsError, match=r"judge 'plain-model': scale is .*, expected its lowest and highest score"):
+        judge_from_object(Odd())
 
 
 def test_an_exception_of_a_plain_object_is_a_typed_error_in_one_line():

@@ -376,16 +376,16 @@ def test_a_model_is_shown_the_rubric_of_the_project(tmp_path):
 
 
 def test_a_model_takes_an_answer_apart_and_judges_its_claims(tmp_path):
-    no = {"reasoning": "not there", "supported": False}
     claims = {"claims": ["It runs at 30 Hz.", "It is red."]}
-    with JudgeServer(claims, {"reasoning": "so", "supported": True}, no) as server:
+    verdicts = [{"number": number, "reasoning": "so", "supported": number == 1} for number in (1, 2)]
+    with JudgeServer(claims, {"verdicts": verdicts}) as server:
         result = evaluated(server, tmp_path, enabled=("claim_support",))
-    assert len(server.chats) == 3
+    assert len(server.chats) == 2
     assert result.scores == {"claim_support": 0.5, "over_abstention": 0.0}
 
 
 def test_one_request_to_a_model_makes_a_composite(tmp_path):
-    said = {"reasoning": "", **dict.fromkeys(FIVE, 1), "synthesis": 0}
+    said = {"reasoning": "", **dict.fromkeys(FIVE, 1), "synthesis": 0, "abstention": 1}
     with JudgeServer(said) as server:
         result = evaluated(server, tmp_path, enabled=("composite", "faithfulness"))
     assert len(server.chats) == 1
@@ -407,8 +407,12 @@ def test_where_a_model_matched_the_reference_the_gate_of_token_f1_stands_back(tm
 
 
 def test_a_value_between_the_steps_is_asked_for_again_and_then_an_error(tmp_path):
+    shipped = (Path(rubrics.__file__).parent / "relevance.toml").read_text(encoding="utf-8")
+    own = tmp_path / "own" / "relevance.toml"
+    own.parent.mkdir()
+    own.write_text(shipped.replace("scale = [0, 1]", "scale = [0, 1]\nstep = 0.25"), encoding="utf-8")
     with JudgeServer({"reasoning": "", "score": 0.6}) as server:
-        result = evaluated(server, tmp_path, enabled=("relevance",))
+        result = evaluated(server, tmp_path, enabled=("relevance",), rubrics="own")
     assert len(server.chats) == 2
     assert result.error is not None
     assert result.error.kind == "judge_invalid_reply"

@@ -53,8 +53,8 @@ def test_openai_is_asked_for_the_schema_at_temperature_0_with_a_seed():
     assert (sent.json["model"], sent.json["temperature"], sent.json["seed"]) == ("judge-1", 0.0, 1)
     assert sent.json["response_format"]["json_schema"]["schema"] == load_rubric("groundedness").schema
     assert sent.json["response_format"]["json_schema"]["strict"] is True
-    (message,) = sent.json["messages"]
-    assert "Water boils at 100 degrees." in message["content"]
+    assert [message["role"] for message in sent.json["messages"]] == ["system", "user"]
+    assert "Water boils at 100 degrees." in sent.json["messages"][1]["content"]
 
 
 def test_anthropic_is_asked_for_the_schema_as_a_tool():
@@ -66,13 +66,33 @@ def test_anthropic_is_asked_for_the_schema_as_a_tool():
     assert sent.json["tool_choice"] == {"type": "tool", "name": "groundedness"}
     assert sent.json["temperature"] == 0.3
     assert "seed" not in sent.json
+    assert [message["role"] for message in sent.json["messages"]] == ["user"]
+    assert "rubric" not in sent.json["system"]
+    assert "# Scores" in sent.json["system"]
 
 
-def test_each_request_is_fenced_anew():
+def test_each_request_is_fenced_anew_after_instructions_that_a_server_can_keep():
     with JudgeServer(GOOD) as server:
-        judged(a_judge(server), a_request(), a_request())
-    first, second = (request.json["messages"][0]["content"] for request in server.chats)
-    assert first != second
+        judged(a_judge(server), a_request(), a_request("It boils."))
+    first, second = (request.json["messages"] for request in server.chats)
+    assert first[0] == second[0]
+    assert "fence-" not in first[0]["content"]
+    assert first[1]["content"].splitlines()[0] != second[1]["content"].splitlines()[0]
+
+
+def test_a_server_that_knows_no_system_message_gets_the_instructions_before_the_material():
+    class Gemma(JudgeServer):
+        async def _chat(self, connection: Any, shape: Any) -> None:
+            if connection.request.json["messages"][0]["role"] == "system":
+                await connection.reply(400, b'{"error": {"message": "System role not supported"}}')
+            else:
+                await super()._chat(connection, shape)
+
+    with Gemma(GOOD) as server:
+        (said,) = judged(a_judge(server))
+    assert (said.scores, said.extra.get("left_out")) == ({"groundedness": 4.0}, None)
+    (message,) = server.chats[-1].json["messages"]
+    assert message["content"].startswith(server.chats[0].json["messages"][0]["content"])
 
 
 def test_what_replies_depend_on_is_told_to_the_cache():
@@ -174,7 +194,7 @@ def test_each_trial_of_a_request_has_a_seed_of_its_own():
 def test_a_reply_that_quotes_the_marker_is_flagged():
     class Quoting(JudgeServer):
         async def _route(self, connection: Any) -> None:
-            prompt = connection.request.json["messages"][0]["content"]
+            prompt = connection.request.json["messages"][1]["content"]
             marker = prompt[prompt.index("fence-") :][:22]
             self.replies = (GOOD | {"reasoning": f"the fence is {marker}"},)
             await super()._route(connection)
@@ -194,9 +214,10 @@ def test_an_unreadable_reply_is_sent_back_once_and_both_requests_are_counted(kin
     assert (said.tokens_in, said.tokens_out, said.extra["repaired"]) == (200, 20, True)
     assert said.cost_usd == pytest.approx((200 * 0.15 + 20 * 0.60) / 1e6)
     first, second = (request.json["messages"] for request in server.chats)
+    before = ["system"] if kind == "openai" else []
     assert second[: len(first)] == first
-    assert [message["role"] for message in second] == ["user", "assistant", "user"]
-    assert second[1]["content"] == "The score is great!"
+    assert [message["role"] for message in second] == [*before, "user", "assistant", "user"]
+    assert second[-2]["content"] == "The score is great!"
 
 
 @pytest.mark.parametrize("reply", ["", "n/a", {**GOOD, "score": 6}, {**GOOD, "score": None}, "I'm sorry, I can't."])
@@ -213,7 +234,7 @@ def test_a_long_unreadable_reply_is_kept_and_sent_back_in_part():
         failure = failure_of(a_judge(server))
     assert failure.raw is not None
     assert len(failure.raw) == 4000
-    assert len(server.chats[1].json["messages"][1]["content"]) == 4000
+    assert len(server.chats[1].json["messages"][2]["content"]) == 4000
 
 
 def test_a_truncated_reply_is_not_read_and_the_next_one_may_be_longer(kind: str):
@@ -274,7 +295,7 @@ def test_anthropic_models_without_tools_are_asked_in_plain_words():
     with JudgeServer(json.dumps(GOOD), refuses={name: REFUSALS[name] for name in ("tools", "temperature")}) as server:
         (said,) = judged(a_judge(server, "anthropic"))
     assert said.scores == {"groundedness": 4.0}
-    assert set(server.chats[-1].json) == {"model", "messages", "max_tokens"}
+    assert set(server.chats[-1].json) == {"model", "system", "messages", "max_tokens"}
 
 
 def test_any_other_refusal_is_an_error_at_once():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ MATERIAL = {
     "question": "How fast is the camera?",
     "answer": "It runs at 30 Hz [c1].",
     "claim": "It runs at 30 Hz.",
+    "claims": [{"number": 1, "text": "It runs at 30 Hz."}],
     "contexts": [{"chunk_id": "c1", "text": "The camera runs at 30 Hz."}, {"chunk_id": None, "text": "Other."}],
     "citations": [{"number": 1, "chunk_id": "c1", "source": "rig.md", "text": None}],
     "references": ["30 Hz"],
@@ -78,6 +80,7 @@ def test_the_material_stands_in_its_fences_as_json():
         "question": "How fast is the camera?",
         "context": [{"id": "c1", "text": "The camera runs at 30 Hz."}, {"id": None, "text": "Other."}],
         "answer": "It runs at 30 Hz [c1].",
+        "citations": [{"number": 1, "id": "c1", "source": "rig.md", "text": None}],
     }
 
 
@@ -97,6 +100,7 @@ def test_an_attack_stays_inside_its_own_fence_and_changes_nothing_around(name: s
         "question": attack,
         "answer": attack,
         "claim": attack,
+        "claims": [{"number": 1, "text": attack}],
         "contexts": [{"chunk_id": attack, "text": attack}],
         "citations": [{"number": 1, "chunk_id": attack, "source": attack, "text": attack}],
         "references": [attack, attack],
@@ -145,7 +149,9 @@ def test_braces_that_are_no_placeholder_of_ours_stay():
 
 def test_a_request_without_a_variable_that_the_prompt_reads_is_an_error():
     rubric = load_rubric("groundedness")
-    with pytest.raises(JudgeError, match="rubric 'groundedness' reads answer, contexts: not in the request") as raised:
+    with pytest.raises(
+        JudgeError, match="rubric 'groundedness' reads answer, citations, contexts: not in the request"
+    ) as raised:
         render(rubric, JudgeRequest("groundedness", rubric.prompt_version, {"question": "?"}), MARKER)
     assert raised.value.kind == "invalid_request"
 
@@ -207,12 +213,14 @@ def test_the_repair_names_what_was_wrong_and_every_field_that_is_asked_for():
         'Your reply could not be read: "score" is "N/A", expected a number.\n'
         "Judge as you did; only the form was wrong. Reply once more with one JSON object and nothing else: no code "
         'fence, no text around it. Its fields: "reasoning" (text), "supported_claims" (a list), "unsupported_claims" '
-        '(a list), "score" (a whole number from 0 to 5).'
+        '(a list), "score" (a number from 0 to 5).'
     )
 
 
 def test_the_repair_names_allowed_values():
-    assert '"score" (one of 0, 0.25, 0.5, 0.75, 1)' in repair_prompt(load_rubric("relevance"), "it is empty")
+    schema = {"properties": {"score": {"type": "number", "enum": [0, 0.5, 1]}}}
+    own = replace(load_rubric("relevance"), schema=schema)
+    assert '"score" (one of 0, 0.5, 1)' in repair_prompt(own, "it is empty")
     assert '"abstained" (true or false)' in repair_prompt(load_rubric("abstention"), "it is empty")
 
 

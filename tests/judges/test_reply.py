@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,6 +81,9 @@ READ = {
     "with escapes in the reasoning": (scored("4", '"reasoning": "\\\\\\" \\\\", '), 4),
     "with a score inside another field": (scored("4", '"reasoning": {"score": 1}, '), 4),
     "with half a character in the reasoning": (scored("4", '"reasoning": "\\ud800", '), 4),
+    "as 4.5": (scored("4.5"), 4.5),
+    "as 4.5 in text": (scored('"4.5"'), 4.5),
+    "as a fraction with a half": (scored('"4.5/5"'), 4.5),
     "in Korean": (scored("4", '"reasoning": "근거가 있습니다.", '), 4),
 }
 
@@ -112,10 +116,6 @@ UNREAD = {
     "above the scale as a fraction": (scored('"6/5"'), "expected 0 to 5"),
     "a per cent scale": (scored("80"), '"score" is 80, expected 0 to 5'),
     "a little above": (scored("5.000001"), "expected 0 to 5"),
-    "4.5 of whole numbers": (scored("4.5"), '"score" is 4.5, expected a whole number'),
-    "4.5 as text": (scored('"4.5"'), "expected a whole number"),
-    "4.5 as a fraction": (scored('"4.5/5"'), "expected a whole number"),
-    "nearly 4": (scored("3.9999999"), "expected a whole number"),
     "not a number": (scored("NaN"), "NaN is no number of JSON"),
     "infinity": (scored("Infinity"), "Infinity is no number of JSON"),
     "minus infinity": (scored("-Infinity"), "-Infinity is no number of JSON"),
@@ -197,7 +197,7 @@ UNREAD = {
 def test_a_score_that_is_stated_plainly_is_read(text: str, score: float):
     found = read(text).scores
     assert found == {"correctness": score}
-    assert str(found["correctness"]) == f"{score}.0"
+    assert str(found["correctness"]) == str(float(score))
 
 
 @pytest.mark.parametrize(("text", "reason"), UNREAD.values(), ids=UNREAD)
@@ -219,8 +219,56 @@ def test_a_score_from_a_choice_of_numbers(written: str, score: float):
 
 @pytest.mark.parametrize("written", ["0.8", "4", '"3/4"', '"75%"', "true", "0.7500001"])
 def test_a_number_outside_the_choice_is_unreadable(written: str):
+    schema = {"properties": {"score": {"type": "number", "enum": [0, 0.25, 0.5, 0.75, 1]}}}
     with pytest.raises(UnreadableReply):
-        read(scored(written), "relevance")
+        read_reply(scored(written), replace(load_rubric("relevance"), schema=schema), MARKER)
+
+
+@pytest.mark.parametrize(("step", "expected"), [(1.0, "a whole number"), (0.2, "a multiple of 0.2")])
+def test_a_number_between_the_steps_of_a_rubric_is_unreadable(step: float, expected: str):
+    rubric = replace(load_rubric("correctness"), step=step)
+    assert read_reply(scored("4"), rubric, MARKER).scores == {"correctness": 4.0}
+    for written in ("4.5", '"4.5/5"', "3.9999999"):
+        with pytest.raises(UnreadableReply, match=f"expected {expected}"):
+            read_reply(scored(written), rubric, MARKER)
+
+
+# ── verdicts on several claims ────────────────────────────────────────────────────────────────────────────────
+
+
+def verdicts(*entries: Any) -> str:
+    return json.dumps({"verdicts": entries})
+
+
+def a_verdict(number: object, supported: object) -> dict[str, Any]:
+    return {"number": number, "reasoning": "so", "supported": supported}
+
+
+def test_verdicts_come_by_the_numbers_of_the_claims_whatever_their_order():
+    text = verdicts(a_verdict(3, False), a_verdict(1, True), a_verdict("2", "true"))
+    reply = read_reply(text, load_rubric("claim_support"), MARKER, claims=3)
+    assert reply.extra == {"verdicts": [True, True, False]}
+    assert reply.scores == {"claim_support": pytest.approx(2 / 3)}
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        ([], "is a list, expected a list with a verdict on each claim"),
+        ([a_verdict(1, True)], "holds 1 verdicts, expected 2, one on each claim"),
+        ([a_verdict(1, True), a_verdict(1, False)], "has two verdicts on claim 1"),
+        ([a_verdict(1, True), a_verdict(3, False)], '"number" is 3, expected 1 to 2'),
+        ([a_verdict(1, True), a_verdict(2, "perhaps")], '"supported" is "perhaps", expected true or false'),
+        ([True, False], "holds true, expected an object for each claim"),
+    ],
+)
+def test_verdicts_that_leave_a_claim_open_are_unreadable(entries: list[Any], problem: str):
+    with pytest.raises(UnreadableReply) as raised:
+        read_reply(verdicts(*entries), load_rubric("claim_support"), MARKER, claims=2)
+    assert problem in raised.value.reason
+
+
+# ── several scores ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(("written", "score"), [("true", 1.0), ("false", 0.0), ('"true"', 1.0), ('"false "', 0.0)])
@@ -235,9 +283,9 @@ def test_what_is_no_truth_value_is_unreadable(written: str):
 
 
 def test_one_reply_fills_several_scores_or_none():
-    names = list(load_rubric("composite").scores)
+    names = list(load_rubric("composite").scores.values())
     whole = dict.fromkeys(names, 0.5) | {"reasoning": "fine"}
-    assert read(json.dumps(whole), "composite").scores == dict.fromkeys(names, 0.5)
+    assert read(json.dumps(whole), "composite").scores == dict.fromkeys(load_rubric("composite").scores, 0.5)
     for name in names:
         with pytest.raises(UnreadableReply, match=f'"{name}" is missing'):
             read(json.dumps({key: value for key, value in whole.items() if key != name}), "composite")
@@ -270,6 +318,29 @@ def test_claims_that_are_no_list_of_texts_are_left_out_and_flagged(claims: Any):
     assert (reply.scores, reply.supported_claims) == ({"groundedness": 4.0}, ())
     (flag,) = reply.flags
     assert flag.startswith('"supported_claims" is ')
+
+
+@pytest.mark.parametrize(
+    ("score", "supported", "unsupported", "is_flagged"),
+    [
+        (5, 2, 0, False), (5, 2, 1, True), (5, 0, 0, False), (4.5, 2, 1, False), (4, 1, 2, True), (3, 0, 2, False),
+        (3, 2, 0, False), (2, 1, 1, False), (2, 2, 0, True), (0, 1, 0, True), (0, 0, 1, False), (0, 0, 0, False),
+    ],
+)  # fmt: skip
+def test_lists_that_contradict_the_score_are_flagged_and_the_score_stays(score, supported, unsupported, is_flagged):
+    lists = {"supported_claims": ["a"] * supported, "unsupported_claims": ["b"] * unsupported}
+    reply = a_grounded(score=score, **lists)
+    assert reply.scores == {"groundedness": score}
+    flag = (
+        f"its lists contradict its score: {score:g} of 5, with {supported} claims supported and {unsupported} "
+        "unsupported"
+    )
+    assert reply.flags == ((flag,) if is_flagged else ())
+
+
+def test_reasoning_may_be_called_an_explanation():
+    reply = read('{"score": 4, "explanation": "so"}')
+    assert (reply.reasoning, reply.flags) == ("so", ())
 
 
 def test_reasoning_that_is_missing_is_flagged():

@@ -14,7 +14,7 @@ from pytest_rageval.judges.rubrics import check_rubrics, load_rubric, rubric_nam
 from pytest_rageval.judges.rubrics.rubric_lookup import _FOLDER
 from pytest_rageval.llm.fencing import MARKER
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import VARIABLES, JudgeRequest
+from pytest_rageval.model import PLACEHOLDER, VARIABLES, JudgeRequest
 from pytest_rageval.plan import make_plan
 
 FIVE = ("relevance", "faithfulness", "citation_accuracy", "abstention_quality", "synthesis")
@@ -66,7 +66,7 @@ def test_the_prompt_version_changes_with_every_byte_of_the_file(name):
 def test_every_placeholder_of_a_prompt_can_be_filled(name):
     placeholders = set(re.findall(r"\{(\w+)\}", load_rubric(name).prompt))
     assert placeholders <= VARIABLES | {MARKER}
-    assert {MARKER} | ({"claim", "contexts"} if name == "claim_support" else {"question", "answer"}) <= placeholders
+    assert {MARKER} | ({"claims", "contexts"} if name == "claim_support" else {"question", "answer"}) <= placeholders
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -85,8 +85,35 @@ def test_the_prompt_names_every_field_of_the_reply_and_every_score_that_there_is
     task, _, reply = rubric.prompt.partition("# Reply\n")
     for field, described in rubric.schema["properties"].items():
         assert f'"{field}"' in reply, field
-        for value in described.get("enum", ()) if len(rubric.scores) == 1 else ():
+        is_scored = field in rubric.scores.values() and described["type"] == "number"
+        for value in rubric.scale if is_scored and len(rubric.scores) == 1 else ():
             assert re.search(rf"^{value:g} +\S", task, re.MULTILINE), value
+
+
+@pytest.mark.parametrize("name", ["groundedness", "correctness"])
+def test_each_point_of_the_main_scales_is_defined_and_shown_by_an_example(name):
+    scores, _, examples = load_rubric(name).instructions.partition("# Scores\n")[2].partition("# Examples\n")
+    for point in range(6):
+        assert len(re.findall(rf"^{point}  \S", scores, re.MULTILINE)) == 1
+        assert len(re.findall(rf'^{point}  "', examples, re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_task_scale_and_form_come_before_the_material_and_are_the_same_in_every_request(name):
+    rubric = load_rubric(name)
+    assert "# Reply\n" in rubric.instructions
+    assert not PLACEHOLDER.search(rubric.instructions)
+    assert rubric.prompt.removeprefix(rubric.instructions).startswith("The marker of this request is {marker}.")
+    assert rubric.prompt.rstrip().endswith(">")
+
+
+def test_the_classifier_of_abstention_reasons_before_it_decides():
+    schema = load_rubric("abstention").schema
+    assert list(schema["properties"]) == schema["required"] == ["reasoning", "abstained", "confidence"]
+
+
+def test_citations_beside_the_text_are_shown_to_the_judge_of_groundedness():
+    assert "citations" in load_rubric("groundedness").variables
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -95,7 +122,8 @@ def test_the_reply_holds_every_score_within_the_scale(name):
     for field in rubric.scores.values():
         assert field in rubric.schema["required"]
         described = rubric.schema["properties"][field]
-        assert described["type"] == "boolean" or (described["minimum"], described["maximum"]) == rubric.scale
+        is_choice = described["type"] in ("boolean", "array")
+        assert is_choice or (described["minimum"], described["maximum"]) == rubric.scale
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -161,7 +189,7 @@ def test_a_plan_reports_what_is_wrong_with_rubrics_along_with_the_rest(tmp_path)
     a_folder(tmp_path, groundedness="scale = 5")
     with pytest.raises(SettingsError) as caught:
         make_plan(Settings(rubrics="rubrics", enabled=("mrrr",)), load_registry(), tmp_path)
-    assert caught.value.problems[0] == "unknown metric 'mrrr'; did you mean 'mrr'?"
+    assert caught.value.problems[-1] == "unknown metric 'mrrr'; did you mean 'mrr'?"
     assert "rubrics/groundedness.toml:1: has no version" in caught.value.problems
 
 
@@ -173,14 +201,14 @@ def test_a_run_that_judges_nothing_asks_nothing(judge):
 
 SCORE = "schema.properties.score"
 CLAIMS = "schema.properties.supported_claims"
-INTEGER = 'type = "integer"'
+NUMBER = 'type = "number"'
 
 
 @pytest.mark.parametrize(
     ("old", "new", "at", "problem"),
     [
-        ('version = "1"', "version = 1", "version", 'version is 1 (a number), expected a short text, as in "1"'),
-        ('version = "1"\n', "", "#", "has no version"),
+        ('version = "2"', "version = 1", "version", 'version is 1 (a number), expected a short text, as in "1"'),
+        ('version = "2"\n', "", "#", "has no version"),
         ("[0, 5]", "5", "scale", "scale is 5 (a number), expected lowest and highest score, as in [0, 5]"),
         ("[0, 5]", "[5, 0]", "scale", "scale is [5, 0], expected lowest and highest score, as in [0, 5]"),
         ("[0, 5]", "[0, nan]", "scale", "scale[1] is nan (a number), expected a finite number"),
@@ -192,8 +220,8 @@ INTEGER = 'type = "integer"'
         ('", "score"]', '"]', "required", "schema.required lacks 'score', which holds the score of groundedness"),
         ("required =", "required = 1 #", "required", "schema.required is 1 (a number), expected a list of"),
         ('"object"', '"array"', "type", "schema.type is 'array' (a string), expected \"object\""),
-        (INTEGER, 'type = "string" #', 'type = "string" #', f"{SCORE}.type is 'string', expected boolean, integer"),
-        (INTEGER, 'type = "int"', 'type = "int"', f"{SCORE}.type is 'int' (a string), expected one of string, boolean"),
+        (NUMBER, 'type = "string" #', 'type = "string" #', f"{SCORE}.type is 'string', expected boolean, integer"),
+        (NUMBER, 'type = "int"', 'type = "int"', f"{SCORE}.type is 'int' (a string), expected one of string, boolean"),
         ("maximum = 5", "maximum = 10", "maximum", f"{SCORE}.maximum is 10, beyond the scale [0, 5]"),
         ("maximum = 5", "maximum = true", "maximum", f"{SCORE}.maximum is true, expected a number"),
         ("maximum = 5", "enum = 5", "enum", f"{SCORE}.enum is 5 (a number), expected a list of values"),
@@ -203,6 +231,9 @@ INTEGER = 'type = "integer"'
         ("[0, 5]", '[0, "5"]', "scale", "scale[1] is '5' (a string), expected a number"),
         ("maximum = 5", "enum = []", "enum", f"{SCORE}.enum is empty, expected a list of values"),
         ('", "score"]', '", "skore"]', "required", "schema.required names 'skore', no field of the reply"),
+        ("maximum = 5", "enum = [1, 7]", "enum", f"{SCORE}.enum holds 7, beyond the scale [0, 5]; change one of them"),
+        ("maximum = 5", 'enum = ["a"]', "enum", f"{SCORE}.enum holds 'a', expected numbers of the scale [0, 5]"),
+        ("[0, 5]", "[0, 5]\nstep = 0", "step", "step is 0, expected a number above 0, as in 1 for whole points"),
         ("[schema", "[shema", "[shema]", "shema is not a known key; did you mean 'schema'?"),
     ],
 )  # fmt: skip
@@ -221,7 +252,13 @@ def test_what_is_wrong_with_a_rubric_is_said_with_its_line(old, new, at, problem
         ("relevance", "{answer}", "it", "prompt has no {answer}, without which relevance cannot be judged"),
         ("relevance", "{history}", "{claim}", "prompt has {claim}, which only claim_support is given; write {answer}"),
         ("groundedness", "{contexts}", "", "prompt has no {contexts}, without which groundedness cannot be judged"),
-        ("claim_support", "{claim}", "{answer}", "prompt has no {claim}, without which claim_support cannot be judged"),
+        (
+            "relevance",
+            "{history}",
+            "{claims}",
+            "prompt has {claims}, which only claim_support is given; write {answer}",
+        ),
+        ("claim_support", "{claims}", "", "prompt has no {claims}, without which claim_support cannot be judged"),
         ("claim_split", "claims", "parts", "schema.required lacks 'claims', which is what this rubric is asked for"),
     ],
 )
@@ -260,7 +297,10 @@ def test_all_that_is_wrong_with_a_folder_is_said_together(tmp_path):
         tmp_path, groundednes=shipped_text(), relevance="version = 1", synthesis=shipped_text("synthesis")
     )
     found = problems(folder)
-    assert found[0] == "rubrics/groundednes.toml: unknown rubric 'groundednes'; did you mean 'groundedness'?"
+    assert (
+        found[0] == "rubrics/groundednes.toml: unknown rubric 'groundednes'; did you mean 'groundedness'? "
+        "A new one needs a name less like it"
+    )
     assert [problem.partition(": ")[2] for problem in found[1:]] == [
         'version is 1 (a number), expected a short text, as in "1"',
         "has no scale", "has no prompt", "has no scores", "has no schema",
@@ -274,10 +314,14 @@ def test_a_folder_that_is_missing_or_empty_is_said(tmp_path):
     ]
 
 
-def test_the_rubric_that_the_documentation_shows_is_sound(tmp_path):
+def test_what_the_documentation_shows_of_rubrics_is_sound(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
-    [shown] = re.findall(r"^```toml\n(version = .*?)^```$", page, re.MULTILINE | re.DOTALL)
-    own = check_rubrics(a_folder(tmp_path, reference_match=shown))["reference_match"]
-    assert own.variables == {"question", "reference", "answer"}
+    [shown] = re.findall(r'^```toml title="rubrics/politeness.toml"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
+    [in_words] = re.findall(r"^```text\n(Rate .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    folder = a_folder(tmp_path, politeness=shown)
+    (folder / "correctness.txt").write_text(in_words, encoding="utf-8")
+    own = check_rubrics(folder)
+    assert own["politeness"].variables == {"question", "answer"}
+    assert own["correctness"].variables == {"question", "reference", "answer", "contexts"}
     listed = set(re.findall(r"\{([a-z_]+)\}", page.partition("| placeholder |")[2]))
     assert listed == VARIABLES | {MARKER}

@@ -16,7 +16,7 @@ import pytest
 
 
 class Examiner:
-    model = "examiner/1"
+    model, scale = "examiner/1", (0, 5)
 
     async def score_groundedness(self, answer, context):
         with open("asked.txt", "a") as asked:

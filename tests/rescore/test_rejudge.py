@@ -163,7 +163,8 @@ def test_a_limit_of_cost_ends_it_and_leaves_the_run(project: StoredProject, monk
 
 
 def test_claims_are_judged_where_that_is_wanted(project: StoredProject):
-    said = {"claims": ["It boils.", "It is wet."], "supported": True, "score": 1, "reasoning": "so"}
+    verdicts = [{"number": number, "reasoning": "so", "supported": True} for number in (1, 2)]
+    said = {"claims": ["It boils.", "It is wet."], "verdicts": verdicts, "score": 1, "reasoning": "so"}
     with JudgeServer(said) as server:
         result = command("judge", RUN, *by(server), "--claim-level")
         assert "claim_support" in project.records()["boil"]["scores"], result.output
@@ -195,8 +196,9 @@ def test_a_run_of_retrieval_only_can_be_judged_where_it_is_said_for_what(project
 def test_a_judge_of_a_fixture_cannot_be_made_again(project: StoredProject):
     project.write(
         "conftest.py",
-        "import pytest\nclass Mine:\n    model = 'mine/1'\n    async def score_groundedness(self, answer, context):\n"
-        "        return 4.0\n@pytest.fixture(scope='session')\ndef rag_judge():\n    return Mine()\n",
+        "import pytest\nclass Mine:\n    model, scale = 'mine/1', (0, 5)\n"
+        "    async def score_groundedness(self, answer, context):\n        return 4.0\n"
+        "@pytest.fixture(scope='session')\ndef rag_judge():\n    return Mine()\n",
     )
     project.pytest(run_id="fixture")
     (problem,) = problems(command("judge", "fixture"))

@@ -24,11 +24,12 @@ from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge, several_served
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
-from pytest_rageval.judges.rubrics import check_rubrics, load_rubric
+from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.budget import Budget
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.model import Rubric
+from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
+from pytest_rageval.plan import own_rubrics
 from pytest_rageval.report.calibration.calibration_lines import calibration_lines
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
@@ -112,13 +113,11 @@ def _write(path: Path, text: str) -> None:
 
 def _examination(settings: Settings, root: Path, rubric: str, written: str | None) -> tuple[Examination, Gate]:
     """What is judged, and the gate; a SettingsError where either is not one that labels can be held against."""
-    registry = load_registry()
+    own = own_rubrics(settings, root)
+    registry = with_rubric_metrics(load_registry(), own.values(), settings.rubrics)
     names = [metric.name for metric in registry if metric.rubrics == (metric.name,) and metric.better == "higher"]
     if rubric not in names:
         raise SettingsError(f"--rubric {printable(rubric)!r}: labels are compared by one of {', '.join(names)}")
-    own: Mapping[str, Rubric] = (
-        {} if settings.rubrics is None else check_rubrics(root / settings.rubrics, settings.rubrics)
-    )
     gate = _gate(settings, registry, rubric, written)
     if gate.measure is None or gate.name != rubric:
         raise SettingsError(f"--gate {str(gate)!r} is not on {rubric}, which the labels are of")

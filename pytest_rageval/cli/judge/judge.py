@@ -23,6 +23,7 @@ from pytest_rageval.judges.judge import Judge, described_judge
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.llm.budget import Budget
 from pytest_rageval.plan import Plan
+from pytest_rageval.prepare import run_check
 from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
 from pytest_rageval.rescore.rescore import Redo, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
@@ -93,7 +94,9 @@ def _judge_again(at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], 
     with _judge_at_hand(plan, at, cases=at.run.finished_metrics["total_tests"]) as judge:
         if not is_named:
             check_judge_of(at.run, judge)
-        config = config_again(at.run, plan, judge=described_judge(judge, plan.settings.judge_temperature))
+        described = described_judge(judge, plan.settings.judge_temperature)
+        check = {} if judge.heuristic else {"judge_check": run_check(at.project, judge, plan)}
+        config = config_again(at.run, plan, judge=described, **check)
         with Progress("judged") as watch, _left_as_it_was(at):
             again = Rejudge(at.run, plan, judge, watch)
             finished = redo(Redo(at.run, plan, config, at.baseline), again.lines)

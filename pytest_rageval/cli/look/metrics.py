@@ -8,10 +8,13 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 
+from pytest_rageval.config.project import find_project
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.reference.definitions_page import NAMES, metrics_page
 from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
+from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
+from pytest_rageval.plan import own_rubrics
 
 
 @click.command()
@@ -19,8 +22,16 @@ from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option("--markdown", is_flag=True, help="Print the page of all metrics as Markdown.")
 def metrics(name: str | None, as_json: bool, markdown: bool) -> None:
-    """List all metrics by layer, or say everything about the metric NAME (recall@5 means recall_any)."""
+    """List all metrics by layer, or say everything about the metric NAME (recall@5 means recall_any).
+
+    Metrics that rubrics of the project make are among them.
+    """
     registry = load_registry()
+    if not markdown:
+        project = find_project()
+        registry = with_rubric_metrics(
+            registry, own_rubrics(project.settings, project.root).values(), project.settings.rubrics
+        )
     if markdown:
         if name is not None or as_json:
             raise click.UsageError("--markdown prints all metrics; leave NAME and --json out")

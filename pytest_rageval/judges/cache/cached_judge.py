@@ -65,6 +65,7 @@ class CachedJudge:
         self.heuristic = judge.heuristic
         self.rubrics = judge.rubrics
         self.is_local: bool = getattr(judge, "is_local", judge.heuristic)
+        self.takes_own_rubrics: bool = getattr(judge, "takes_own_rubrics", False)
         self.abstention_by_phrasing: bool = getattr(judge, "abstention_by_phrasing", False)
         self.hits = self.misses = 0
         self.saved_usd: float | None = None

@@ -14,6 +14,7 @@ from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.lexical.coverage import SUPPORTED, Coverage, Evidence, account, first_items, weighted
 from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, SMALL_WORDS, claims_in, terms_in
 from pytest_rageval.judges.phrasing import phrasing_judgement
+from pytest_rageval.judges.requests import judged_text
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.refusals.refusals import declines, only_declines
@@ -80,7 +81,7 @@ def _groundedness(variables: Mapping[str, Any]) -> Scored:
 
 def _claim_support(variables: Mapping[str, Any]) -> Scored:
     """Share of the claim's sentences that are supported: of a single claim, 1 or 0."""
-    coverages = _against_contexts(variables.get("claim", variables.get("answer")), variables)
+    coverages = _against_contexts(judged_text(variables), variables)
     if not coverages:
         return _without_claim(variables)
     held = sum(coverage.value >= SUPPORTED for coverage in coverages)

@@ -35,6 +35,7 @@ class ModelJudge:
     """
 
     heuristic = False
+    takes_own_rubrics = True
     is_local = False
 
     def __init__(self, chat: ChatModel) -> None:
@@ -61,10 +62,11 @@ class ModelJudge:
         rubric = rubric_of(request)
         marker = new_marker(request.variables)
         prompt = render(rubric, request, marker)
-        asked = [Message("user", prompt.text)]
+        asked = _messages(rubric, prompt)
+        claims = _number_of_claims(request)
         first = await self._say(asked, rubric, self._most_tokens, request.trial)
         try:
-            return self._judgement(request, rubric, prompt, _read(first, rubric, marker), [first])
+            return self._judgement(request, rubric, prompt, _read(first, rubric, marker, claims), [first])
         except UnreadableReply as unreadable:
             reason = unreadable.reason
             if first.reply.ending == "content_filter":  # the same text would be held back again
@@ -76,7 +78,7 @@ class ModelJudge:
         except JudgeError as error:
             raise JudgeError(error.kind, f"{error} (asked again, since {reason})", _raw(first)) from None
         try:
-            return self._judgement(request, rubric, prompt, _read(second, rubric, marker), [first, second])
+            return self._judgement(request, rubric, prompt, _read(second, rubric, marker, claims), [first, second])
         except UnreadableReply as unreadable:
             before = f"; before: {reason}" if unreadable.reason != reason else ""
             raise self._unreadable(rubric, second, unreadable.reason + before) from None
@@ -135,10 +137,23 @@ def total(parts: Iterable[N | None]) -> N | None:
     return None if None in summands else sum(part for part in summands if part is not None)
 
 
-def _read(exchange: Exchange, rubric: Rubric, marker: str) -> JudgeReply:
+def _messages(rubric: Rubric, prompt: Prompt) -> list[Message]:
+    """The instructions, which are the same in every request and so can be cached, then this request's material."""
+    instructions, material = prompt.text[: len(rubric.instructions)], prompt.text[len(rubric.instructions) :]
+    if not (instructions.strip() and material.strip()):
+        return [Message("user", prompt.text)]
+    return [Message("system", instructions.strip() + "\n"), Message("user", material)]
+
+
+def _number_of_claims(request: JudgeRequest) -> int | None:
+    claims = request.variables.get("claims")
+    return len(claims) if isinstance(claims, list) else None
+
+
+def _read(exchange: Exchange, rubric: Rubric, marker: str, claims: int | None) -> JudgeReply:
     if (flaw := exchange.reply.flaw) is not None:
         raise UnreadableReply(flaw)
-    return read_reply(exchange.reply.text or "", rubric, marker)
+    return read_reply(exchange.reply.text or "", rubric, marker, claims)
 
 
 def _raw(exchange: Exchange) -> str:

@@ -41,28 +41,61 @@ class JudgeReply:
     flags: tuple[str, ...] = ()
 
 
-def read_reply(text: str, rubric: Rubric, marker: str) -> JudgeReply:
+def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None) -> JudgeReply:
     """The one JSON object in a reply, alone, in a code fence or with prose around it; else an UnreadableReply.
 
-    A score is a number of the rubric's schema and scale: 4, 4.0, "4" or "4/5", where the denominator is the top of the
-    scale; true or false where the schema says boolean. Several objects count as one if they are equal. The schema's
-    other fields may be missing or malformed (that is flagged) unless the rubric has no scores: then they are the
-    judgement, and what is required must be there. Fields that the schema does not name are dropped.
+    A score is a number of the rubric's schema and scale: 4, 4.5, "4" or "4/5", where the denominator is the top of the
+    scale; true or false where the schema says boolean; where it says array, the share of `claims` verdicts that are
+    true, which `extra` keeps in order as `verdicts`. Several objects count as one if they are equal. The schema's other
+    fields may be missing or malformed (that is flagged) unless the rubric has no scores: then they are the judgement,
+    and what is required must be there. Reasoning may be called an explanation. Fields that the schema does not name are
+    dropped.
     """
     stated = stated_object(text)
-    scores = {metric: _score(stated, name, rubric) for metric, name in rubric.scores.items()}
+    if "reasoning" in rubric.schema["properties"] and "reasoning" not in stated and "explanation" in stated:
+        stated["reasoning"] = stated["explanation"]
+    verdicts = {
+        name: _verdicts(name, value_of(stated, name), claims)
+        for name in rubric.scores.values()
+        if rubric.schema["properties"][name]["type"] == "array"
+    }
+    scores = {
+        metric: sum(verdicts[name]) / len(verdicts[name]) if name in verdicts else _score(stated, name, rubric)
+        for metric, name in rubric.scores.items()
+    }
     kept, misfits = _other_fields(stated, rubric)
+    kept |= verdicts
     if misfits and not rubric.scores:
         raise UnreadableReply(cut("; ".join(misfits), 300))
     if quotes_marker(text, stated, marker):
         misfits.append(QUOTES_THE_MARKER)
-    return JudgeReply(
-        scores=scores,
-        reasoning=str(kept.pop("reasoning", "")),
-        supported_claims=_claims(kept, "supported_claims"),
-        unsupported_claims=_claims(kept, "unsupported_claims"),
-        extra=kept,
-        flags=tuple(misfits),
+    reasoning = str(kept.pop("reasoning", ""))
+    has_lists = "supported_claims" in kept and "unsupported_claims" in kept
+    supported, unsupported = (_claims(kept, name) for name in ("supported_claims", "unsupported_claims"))
+    if has_lists and (contradiction := _contradiction(scores, rubric.scale, supported, unsupported)) is not None:
+        misfits.append(contradiction)
+    return JudgeReply(scores, reasoning, supported, unsupported, kept, tuple(misfits))
+
+
+FULL, HIGH, LOW = 1.0, 0.8, 0.4
+"""Shares of a scale: full marks leave no claim unsupported, high ones not most claims, low ones not none."""
+
+
+def _contradiction(
+    scores: Mapping[str, float], scale: tuple[float, float], supported: tuple[str, ...], unsupported: tuple[str, ...]
+) -> str | None:
+    """How the lists of claims contradict the one score of a reply, in a line, or None."""
+    if len(scores) != 1 or not (supported or unsupported):
+        return None
+    (score,) = scores.values()
+    share = (score - scale[0]) / (scale[1] - scale[0])
+    is_too_high = (share >= FULL and unsupported) or (share >= HIGH and len(unsupported) > len(supported))
+    is_too_low = share <= LOW and not unsupported
+    if not (is_too_high or is_too_low):
+        return None
+    return (
+        f"its lists contradict its score: {score:g} of {scale[1]:g}, with {len(supported)} claims supported and "
+        f"{len(unsupported)} unsupported"
     )
 
 
@@ -79,12 +112,36 @@ def _score(stated: Mapping[str, Json], name: str, rubric: Rubric) -> float:
     number = number_of(name, value, low, high)
     if not rubric.scale[0] <= number <= rubric.scale[1]:
         raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {low:g} to {high:g}')
+    if rubric.step is not None and not _is_whole((number - rubric.scale[0]) / rubric.step):
+        expected = "a whole number" if rubric.step == 1 else f"a multiple of {rubric.step:g}"
+        raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {expected}')
     if schema["type"] == "integer" and number != int(number):
         raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected a whole number')
     if "enum" in schema and number not in schema["enum"]:
         allowed = ", ".join(f"{choice:g}" for choice in schema["enum"])
         raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected one of {allowed}')
     return float(number) or 0.0  # never -0.0
+
+
+def _is_whole(steps: float) -> bool:
+    return abs(steps - round(steps)) < 1e-9
+
+
+def _verdicts(name: str, value: Json, claims: int | None) -> list[bool]:
+    """Whether each claim is supported, in the order of their numbers, which go from 1 to `claims` without a gap."""
+    if not isinstance(value, list) or not value:
+        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a list with a verdict on each claim')
+    verdicts: dict[Json, bool] = {}
+    for entry in value:
+        if not isinstance(entry, Mapping):
+            raise UnreadableReply(f'"{name}" holds {value_in_words(entry)}, expected an object for each claim')
+        number = int(number_of("number", value_of(entry, "number"), 1, claims or len(value)))
+        if number in verdicts:
+            raise UnreadableReply(f'"{name}" has two verdicts on claim {number}')
+        verdicts[number] = _boolean("supported", value_of(entry, "supported"))
+    if len(verdicts) != (claims or len(value)):
+        raise UnreadableReply(f'"{name}" holds {len(verdicts)} verdicts, expected {claims}, one on each claim')
+    return [verdicts[number] for number in sorted(verdicts)]
 
 
 def _boolean(name: str, value: Json) -> bool:

@@ -16,6 +16,7 @@ from pytest_rageval.judges.claims import MOST_CLAIMS
 from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, claims_in
 from pytest_rageval.judges.nli.cross_encoder import CrossEncoder
 from pytest_rageval.judges.nli.model_files import model_files
+from pytest_rageval.judges.requests import judged_text
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.refusals.refusals import only_declines
@@ -66,7 +67,7 @@ class NliJudge:
             raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
         started = time.perf_counter()
         variables = request.variables
-        claims = _claims(variables["claim" if "claim" in variables else "answer"])
+        claims = _claims(judged_text(variables))
         passages = [context["text"][:LONGEST_TEXT] for context in variables.get("contexts") or ()]
         looked_at = claims[:MOST_CLAIMS]
         chances = await self._chances(looked_at, passages)

@@ -45,6 +45,7 @@ def read_rubric(name: str, content: bytes, shown: str) -> Rubric:
         scores=table["scores"],
         prompt=table["prompt"].strip() + "\n",
         schema=table["schema"],
+        step=None if table.get("step") is None else float(table["step"]),
     )
 
 
@@ -57,7 +58,14 @@ def _rising(scale: tuple[float, ...]) -> tuple[float, ...]:
     return scale
 
 
+def _positive(step: float) -> float:
+    if step <= 0:
+        raise ValueError(f"is {step:g}, expected {_STEP}")
+    return step
+
+
 _SCALE = "lowest and highest score, as in [0, 5]"
+_STEP = "a number above 0, as in 1 for whole points"
 _Number = Annotated[float, Expects("a number")]
 _Table = Mapping[str, Json]
 _VALUES = Expects("a list of values", broken="is empty, expected a list of values")
@@ -94,11 +102,14 @@ class _RubricTable:
     prompt: Annotated[str, Expects("text")]
     scores: Annotated[Mapping[str, str], Expects("a table of metric = field of the reply")]
     schema: _Schema
+    step: Annotated[float, AfterValidator(_positive), Expects(_STEP)] | None = None
 
 
 _RUBRICS: RecordReader[_RubricTable] = RecordReader(_RubricTable, keeps_unknown=True)
 SCORED = ("boolean", "integer", "number")
 """Types of a field that holds a score."""
+LISTED = "claim_support"
+"""The one score that may be a list: of verdicts on claims, of which it is the share that says `supported`."""
 
 
 # ── what is wrong with one ────────────────────────────────────────────────────────────────────────────────────
@@ -154,13 +165,26 @@ def _of_score(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
         return
     if name not in rubric.schema.required:
         yield "schema.required", f"schema.required lacks {name!r}, which holds the score of {score}"
+    if described.type == "array" and score == LISTED:
+        return
     if described.type not in SCORED:
         yield f"{place}.type", f"{place}.type is {described.type!r}, expected {', '.join(SCORED)} for a score"
         return
     low, high = rubric.scale
     for bound, value in (("minimum", described.minimum), ("maximum", described.maximum)):
         if value is not None and not low <= value <= high:
-            yield f"{place}.{bound}", f"{place}.{bound} is {value:g}, beyond the scale [{low:g}, {high:g}]"
+            yield (
+                f"{place}.{bound}",
+                f"{place}.{bound} is {value:g}, beyond the scale [{low:g}, {high:g}]; change one of them",
+            )
+    for choice in described.enum or () if described.type != "boolean" else ():
+        if isinstance(choice, bool) or not isinstance(choice, int | float):
+            yield f"{place}.enum", f"{place}.enum holds {choice!r}, expected numbers of the scale [{low:g}, {high:g}]"
+        elif not low <= choice <= high:
+            yield (
+                f"{place}.enum",
+                f"{place}.enum holds {choice:g}, beyond the scale [{low:g}, {high:g}]; change one of them",
+            )
 
 
 def _line_of(text: str, place: str) -> int:

@@ -1,14 +1,16 @@
-"""Rubrics by name: the TOML file of that name, a project's own, else the one beside this module."""
+"""Rubrics by name: the file of that name in a project's folder, else the one beside this module."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.io.suggestions import did_you_mean, suggestion
 from pytest_rageval.judges.rubrics.rubric_file import read_rubric
+from pytest_rageval.judges.rubrics.text_rubric import SUFFIXES, read_text_rubric
 from pytest_rageval.model import JudgeRequest, Rubric
 
 __all__ = ["check_rubrics", "load_rubric", "rubric_names", "rubric_of"]
@@ -25,29 +27,35 @@ def rubric_names() -> tuple[str, ...]:
 
 
 def load_rubric(name: str, folder: Path | None = None) -> Rubric:
-    """The rubric of that name: `NAME.toml` in `folder` where there is such a file, else the shipped one.
+    """The rubric of that name: the one of `folder` where it has such a file, else the shipped one.
 
     An unknown name is a SettingsError with the nearest known one; so is a file with problems, all of them.
     """
+    for path in [] if folder is None else _files(folder):
+        if path.stem == name:
+            return _own(path, str(path))
     if name not in rubric_names():
         raise SettingsError(_unknown(name))
-    own = None if folder is None else folder / f"{name}.toml"
-    return _own(own, str(own)) if own is not None and own.is_file() else _shipped(name)
+    return _shipped(name)
 
 
 def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
     """The rubrics of a project's own folder by name; all problems of all its files are one SettingsError.
 
-    `shown` is the folder as messages name it. Each file replaces the shipped rubric of its name.
+    `shown` is the folder as messages name it. Each file replaces the shipped rubric of its name, or is a new one.
     """
     place = shown or str(folder)
-    paths = sorted(folder.glob("*.toml")) if folder.is_dir() else []
+    paths = _files(folder)
     if not paths:
         expected = f"rubric files, as in {rubric_names()[0]}.toml" if folder.is_dir() else "a folder"
         raise SettingsError(f"rubrics: {place} is not there or empty; expected {expected}")
     rubrics: dict[str, Rubric] = {}
     problems: list[str] = []
+    stems: dict[str, Path] = {}
     for path in paths:
+        if path.stem in stems:
+            problems.append(f"{place}/{path.name}: {stems[path.stem].name} is the same rubric; keep one of the two")
+        stems[path.stem] = path
         try:
             rubrics[path.stem] = _own(path, f"{place}/{path.name}")
         except SettingsError as error:
@@ -68,9 +76,29 @@ def _shipped(name: str) -> Rubric:
     return read_rubric(name, path.read_bytes(), path.name)
 
 
+def _files(folder: Path) -> list[Path]:
+    """The rubric files of a folder in order; a README is none."""
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in paths if path.suffix in (".toml", *SUFFIXES) and path.stem.casefold() != "readme"]
+
+
 def _own(path: Path, shown: str) -> Rubric:
-    if path.stem not in rubric_names():
-        raise SettingsError(f"{shown}: {_unknown(path.stem)}")
+    name = path.stem
+    is_shipped = name in rubric_names()
+    if not is_shipped and (problem := _unfit_name(name)) is not None:
+        raise SettingsError(f"{shown}: {problem}")
+    content = _content(path, shown)
+    shipped = _shipped(name) if is_shipped else None
+    if path.suffix == ".toml":
+        rubric = read_rubric(name, content, shown)
+    else:
+        rubric = read_text_rubric(name, content, shown, shipped)
+    if problems := list(_unlike(rubric, shipped, shown) if shipped else _incomplete(rubric, shown)):
+        raise SettingsError(*problems)
+    return rubric
+
+
+def _content(path: Path, shown: str) -> bytes:
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)
@@ -78,11 +106,35 @@ def _own(path: Path, shown: str) -> Rubric:
         raise SettingsError(f"{shown}: cannot be read: {error.strerror or error}") from None
     if len(content) > _LARGEST_FILE:
         raise SettingsError(f"{shown}: larger than {_LARGEST_FILE // 1024} KiB; a rubric goes out with every request")
-    rubric = read_rubric(path.stem, content, shown)
-    problems = list(_unlike(rubric, _shipped(path.stem), shown))
-    if problems:
-        raise SettingsError(*problems)
-    return rubric
+    return content
+
+
+def _unfit_name(name: str) -> str | None:
+    """Why no new rubric may be called so, or None: it would be no name of a metric, or is a shipped one mistyped."""
+    # Nearer than usual: completeness and conciseness are rubrics of their own, however like correctness they look.
+    if (meant := suggestion(name, rubric_names(), cutoff=_MISTYPED)) is not None:
+        return f"unknown rubric {name!r}; did you mean {meant!r}? A new one needs a name less like it"
+    if _NEW_NAME.fullmatch(name) is None:
+        return f"{name!r} cannot be a metric's name; use lower-case letters, digits and underscores, as in politeness"
+    return None
+
+
+_MISTYPED = 0.85
+_NEW_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def _incomplete(rubric: Rubric, shown: str) -> Iterator[str]:
+    """What a rubric lacks that makes a metric of its own."""
+    if rubric.scores.keys() != {rubric.name}:
+        written = ", ".join(rubric.scores) or "nothing"
+        yield f'{shown}: scores holds {written}, expected {rubric.name} = "FIELD": a new file is one metric of its name'
+    if "answer" not in rubric.variables:
+        yield f"{shown}: prompt has no {{answer}}, without which there is nothing to judge"
+    for name in sorted(rubric.variables & _OF_CLAIMS):
+        yield f"{shown}: prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
+
+
+_OF_CLAIMS = frozenset({"claim", "claims"})
 
 
 def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
@@ -94,12 +146,15 @@ def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
         for field in shipped.schema["required"]:
             if field not in own.schema["required"]:
                 yield f"{shown}: schema.required lacks {field!r}, which is what this rubric is asked for"
-    needed = shipped.variables & {"question", "answer", "claim", "contexts"}
+    needed = shipped.variables & {"question", "answer", "contexts"}
+    if "claims" in shipped.variables and not own.variables & {"claim", "claims"}:
+        yield f"{shown}: prompt has no {{claims}}, without which {shipped.name} cannot be judged"
     # Beside a reference the context is a help; elsewhere it is what the answer is judged by.
     for name in sorted(needed - ({"contexts"} if "references" in shipped.variables else set()) - own.variables):
         yield f"{shown}: prompt has no {{{name}}}, without which {shipped.name} cannot be judged"
-    if "claim" in own.variables - shipped.variables:
-        yield f"{shown}: prompt has {{claim}}, which only claim_support is given; write {{answer}}"
+    if "claims" not in shipped.variables:
+        for name in sorted(own.variables & _OF_CLAIMS):
+            yield f"{shown}: prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
 
 
 def _unknown(name: str) -> str:

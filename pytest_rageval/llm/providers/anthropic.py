@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, below
+from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, below, sent_messages
 from pytest_rageval.llm.chat_reply import (
     ChatReply,
     Ending,
@@ -43,10 +43,13 @@ class AnthropicWire:
 
     def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
         """What is sent; there is no seed, and the limit has one name and must be there."""
+        messages = sent_messages(question, manner)
         sent: dict[str, Json] = {
             "model": question.model,
-            "messages": [{"role": role, "content": text} for role, text in question.messages],
+            "messages": [{"role": role, "content": text} for role, text in messages if role != "system"],
         }
+        if instructions := "\n".join(text for role, text in messages if role == "system"):
+            sent["system"] = instructions
         if question.max_tokens is not None:
             sent["max_tokens"] = question.max_tokens
         if question.temperature is not None and manner.sends_temperature:

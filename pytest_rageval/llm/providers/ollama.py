@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pytest_rageval.http.address import endpoint
-from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question
+from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, sent_messages
 from pytest_rageval.llm.chat_reply import (
     ChatReply,
     Ending,
@@ -57,7 +57,7 @@ class OllamaWire:
             options |= sent["options"]
         if question.schema is not None and manner.form != "text":
             sent["format"] = dict(question.schema) if manner.form == "schema" else "json"
-        messages = [{"role": role, "content": text} for role, text in question.messages]
+        messages = [{"role": role, "content": text} for role, text in sent_messages(question, manner)]
         return {**sent, "options": options, "model": question.model, "messages": messages, "stream": False}
 
     def read(self, data: Json) -> ChatReply:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, below
+from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, below, sent_messages
 from pytest_rageval.llm.chat_reply import (
     ChatReply,
     Ending,
@@ -63,7 +63,7 @@ class OpenAiWire:
             sent["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif question.schema is not None and manner.form == "object":
             sent["response_format"] = {"type": "json_object"}
-        messages = [{"role": role, "content": text} for role, text in question.messages]
+        messages = [{"role": role, "content": text} for role, text in sent_messages(question, manner)]
         return {**sent, **question.parameters, "model": question.model, "messages": messages, "stream": False}
 
     def read(self, data: Json) -> ChatReply:

@@ -1,0 +1,72 @@
+"""`rageval doctor`: whether this project is ready to run, and what to mend where it is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import click
+
+from pytest_rageval.cli.judge.check_lines import conclusion_lines, estimate_lines
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.plan import own_rubrics
+from pytest_rageval.report.columns import aligned
+from pytest_rageval.text import printable
+from pytest_rageval.workbench.doctor.checks import CHECKS
+from pytest_rageval.workbench.doctor.diagnosis import MARKS, Diagnosis, diagnoses
+from pytest_rageval.workbench.judge_check import judge_to_check, keep_result, verdicts_on
+
+
+@click.command()
+@click.option("--judge", "is_judge_tried", is_flag=True, help="Put canaries to the judge too, which may cost money.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+def doctor(*, is_judge_tried: bool, as_json: bool) -> None:
+    """Check configuration, cases, judge and cache: ✔ fine, ! doubtful, ✘ wrong, each with what to do.
+
+    Takes 5 seconds at most, costs nothing and asks no question, unless --judge is given: that says first what the
+    canaries of `rageval judge-check` may cost, then puts them to the judge. Exit code 0: nothing is wrong; 1: something
+    is; 2: wrong usage.
+    """
+    diagnosed = list(_diagnosed(is_judge_tried=is_judge_tried))
+    is_ready = all(finding.mark != "problem" for _, finding in diagnosed)
+    if as_json:
+        listed = [{"check": subject, "mark": f.mark, "what": f.what, "fix": f.fix} for subject, f in diagnosed]
+        click.echo(json.dumps({"ready": is_ready, "findings": listed}, ensure_ascii=False, indent=2))
+    else:
+        rows = [(MARKS[f.mark], subject, f"{f.what}{f'; {f.fix}' if f.fix else ''}") for subject, f in diagnosed]
+        click.echo(printable("\n".join(aligned(rows, to_the_left=True))))
+    raise SystemExit(0 if is_ready else 1)
+
+
+def _diagnosed(*, is_judge_tried: bool) -> Iterator[tuple[str, Diagnosis]]:
+    try:
+        project = find_project()
+    except SettingsError as error:
+        yield from (("configuration", Diagnosis("problem", problem)) for problem in error.problems)
+        return
+    yield from diagnoses(CHECKS, project)
+    if is_judge_tried:
+        yield from (("judge check", finding) for finding in _judge_check(project))
+
+
+def _judge_check(project: Project) -> Iterator[Diagnosis]:
+    try:
+        wordings = own_rubrics(project.settings, project.root)
+        judge = judge_to_check(project)
+        for line in estimate_lines(judge, wordings, repeats=1):
+            click.echo(printable(line), err=True)
+        verdicts = verdicts_on(judge, wordings)
+    except SettingsError as error:
+        yield from (Diagnosis("problem", problem) for problem in error.problems)
+        return
+    if (note := keep_result(project, judge, verdicts, wordings, 1)) is not None:
+        yield Diagnosis("warning", note)
+    is_sound = all(verdict.passed for verdict in verdicts)
+    for line in conclusion_lines(judge.model, verdicts):
+        is_trust = "can be trusted with" in line
+        yield Diagnosis(
+            "ok" if is_trust else "warning", line, "" if is_trust else "rageval judge-check shows each canary"
+        )
+    if not is_sound:
+        yield Diagnosis("warning", "no score of such a rubric should gate", "take a larger or newer model")
