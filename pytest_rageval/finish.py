@@ -14,6 +14,7 @@ from pytest_rageval.compare.verdicts import Comparison, compare
 from pytest_rageval.gates import UNCATEGORISED, Conditions
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.config import hardware, observed
@@ -211,6 +212,8 @@ def _may_meet(when: Conditions, row: Row) -> bool:
 def _notes(keeper: Keeper, plan: Plan, comparison: Comparison | None) -> Iterator[str]:
     if keeper.has_changing_coverage:
         yield "the system changed what it says of its index during the run: was it re-indexed?"
+    if (problem := not_understood(keeper.coverage)) is not None:
+        yield problem
     if comparison and comparison.problems and plan.settings.ignore_invariants:
         yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
     yield from judge_notes(keeper.config, keeper.versions, list(keeper.rows.values()))

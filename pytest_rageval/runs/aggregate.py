@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from statistics import stdev
 from typing import Any
 
-from pytest_rageval.metrics.operations import coverage_by_doc_type, percentile
+from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
+from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
@@ -257,7 +258,7 @@ def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, 
            ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")},
         "attribution_hit_rate": means.get("attribution_hit"),
         "judge_reliability": None,
-        "indexing_coverage": info.coverage,
+        "indexing_coverage": with_rates(info.coverage),
         "operational_metrics": {
             **{name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")},
             "coverage_by_doc_type": coverage_by_doc_type(info.coverage or {}),

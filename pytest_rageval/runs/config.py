@@ -16,6 +16,7 @@ from pytest_rageval.cases import content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates import conditions_text
 from pytest_rageval.io.masking import public_params, public_target
+from pytest_rageval.metrics.index_coverage import reported_versions
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.stored_plan import described_metrics, meanings
@@ -123,6 +124,7 @@ def hashed_part(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def observed(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None) -> dict[str, Any]:
     """Versions that the system reported, for the `observed` part and the two versions that rest on them."""
+    versions = {**reported_versions(coverage), **(versions or {})}
     if not versions:
         return {}
     index = {name: versions[name] for name in ("chunker", "embedding", "index") if name in versions}
@@ -130,7 +132,7 @@ def observed(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | N
     return {
         "index_build_version": _hash([index, (coverage or {}).get("index_version")]) if index else None,
         "answerer_version": _hash(answerer) if answerer else None,
-        "observed": dict(versions),
+        "observed": versions,
     }
 
 

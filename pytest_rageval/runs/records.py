@@ -188,9 +188,10 @@ def to_line(record: Mapping[str, Any]) -> str:
 
 
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
-    """Milliseconds. `total_ms` is what asking took as we measured it; phases are the system's own."""
+    """Milliseconds. `total_ms` is what asking took as we measured it, where nothing was called what is reported; phases
+    are the system's own."""
     return {
-        "total_ms": result.timings.ask_ms,
+        "total_ms": result.timings.ask_ms if result.timings.ask_ms is not None else answer.latency.get("total_ms"),
         "queue_ms": result.timings.queue_ms,
         **{phase: answer.latency.get(phase) for phase in PHASES},
         "judge_ms": result.timings.judge_ms,
