@@ -17,7 +17,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.config import hardware, observed
+from pytest_rageval.runs.config import flat_names, hardware, observed
 from pytest_rageval.runs.judge_notes import judge_notes
 from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.runs.score_table import write_scores
@@ -84,6 +84,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
         **observed(keeper.versions, keeper.coverage),
         "reported_fields": sorted(keeper.reported),
     }
+    config |= flat_names(config)
     comparison = compare(metrics, rows, baseline, plan, config) if baseline is not None else None
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from in_process import ALONE, as_result, plain, rageval, run_pytest
 
+from pytest_rageval.runs.aggregate import VOLATILE_ALIASES
+
 BOT = '''
 """Answers from a dictionary; what it does not know it refuses."""
 NOTES = {
@@ -137,6 +139,8 @@ class Project:
         """The last run's metrics.json, without what may differ between equal runs, as text."""
         metrics = self.metrics()
         del metrics["volatile"]
+        for name in VOLATILE_ALIASES:
+            del metrics["aggregate_metrics"][name]
         return json.dumps(metrics, sort_keys=True, ensure_ascii=False)
 
 

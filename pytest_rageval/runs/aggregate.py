@@ -19,6 +19,8 @@ from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, in_order
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
+VOLATILE_ALIASES = ("latency", "cost")
+"""Parts of `aggregate_metrics` that repeat what stands under `volatile`, and may differ between equal runs."""
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 
 
@@ -43,6 +45,13 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected) for measure in plan.run_measures}
     outcomes = Counter(row.outcome for row in rows)
+    by_value = {f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS}
+    volatile = {
+        **info.volatile,
+        "latency": _latency(trials),
+        "cost": _cost(trials),
+        "cache_hit_rate": _cache_hit_rate(trials),
+    }
     return {
         "schema": 1,
         "config_hash": info.config_hash,
@@ -59,13 +68,13 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "overall_score": facts.overall,
         "by_layer": layers,
         **_repeats(trials, plan),
-        **{f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS},
+        **by_value,
         "failure_tags": _failure_tags(rows),
         "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
-        "aggregate_metrics": _aggregate_metrics(metrics, info, plan.settings.k),
-        "volatile": dict(info.volatile) | {"latency": _latency(trials), "cost": _cost(trials),
-                                           "cache_hit_rate": _cache_hit_rate(trials)},
-    }  # fmt: skip
+        "aggregate_metrics": _aggregate_metrics(metrics, info, plan.settings.k)
+        | _aliases(volatile, by_value["by_tag"]),
+        "volatile": volatile,
+    }
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -220,7 +229,13 @@ def _group(rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
         if values:
             metrics[measure.name] = {"mean": mean(values), "n_scored": len(values)}
     outcomes = Counter(row.outcome for row in rows)
-    return {"tests": len(rows), "outcomes": {name: outcomes[name] for name in OUTCOMES}, "metrics": metrics}
+    averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, plan.settings.k)
+    return {
+        "tests": len(rows),
+        "outcomes": {name: outcomes[name] for name in OUTCOMES},
+        "metrics": metrics,
+        **{name: value for name, value in averages.items() if value is not None},
+    }
 
 
 def _failure_tags(rows: Sequence[Row]) -> dict[str, list[str]]:
@@ -250,10 +265,8 @@ def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, 
     """The flat names that other tools read: aliases of what stands under `metrics`, null where it has no value."""
     means = {name: metric["mean"] for name, metric in metrics.items()}
     named = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
-    averages = {f"{legacy}_avg": value for legacy, value in legacy_names(means, k).items() if legacy != "scope_miss"}
     return {
-        **averages,
-        **{f"{name}_avg": means.get(name) for name in ("groundedness", "correctness")},
+        **_averages(means, k),
         **{name: named.get(name) for name in
            ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")},
         "attribution_hit_rate": means.get("attribution_hit"),
@@ -264,6 +277,28 @@ def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, 
             "coverage_by_doc_type": coverage_by_doc_type(info.coverage or {}),
         },
     }  # fmt: skip
+
+
+def _averages(means: Mapping[str, float | None], k: int) -> dict[str, float | None]:
+    """Means by the flat names that other tools read."""
+    named = legacy_names(means, k) | {name: means.get(name) for name in ("groundedness", "correctness")}
+    return {f"{name}_avg": value for name, value in named.items() if name != "scope_miss"}
+
+
+def _aliases(volatile: Mapping[str, Any], by_tag: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What other tools look for among the aggregates: latency, cost and the means of each tag.
+
+    Latency and cost differ between equal runs here as they do under `volatile`: see `VOLATILE_ALIASES`.
+    """
+    latency, cost = volatile["latency"], volatile["cost"]
+    return {
+        "latency": {name: latency[name] for name in ("p50_ms", "p95_ms", "total_ms")},
+        "cost": {name: cost[name] for name in ("judge_total_usd", "judge_total_tokens")},
+        "by_tag": {
+            tag: {name: value for name, value in group.items() if name.endswith("_avg")}
+            for tag, group in by_tag.items()
+        },
+    }
 
 
 def _latency(rows: Sequence[Row]) -> dict[str, Any]:

@@ -61,7 +61,23 @@ def run_config(
         "hardware": hardware(),
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
     }
-    return content | {"config_hash": config_hash_of(content)}
+    return content | flat_names(content) | {"config_hash": config_hash_of(content)}
+
+
+def flat_names(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Models, prompts and temperature by the flat names that other tools read; null where not known, or nobody judges.
+
+    `judge_prompt_version` names all prompts, each with its version.
+    """
+    judge, reported = config["judge"] or {}, config["observed"]
+    prompts = ", ".join(f"{name} {version}" for name, version in config["rubrics"].items())
+    return {
+        "llm_model": reported.get("llm"),
+        "embedding_model": reported.get("embedding"),
+        "judge_model": judge.get("model"),
+        "judge_prompt_version": (prompts or None) if judge else None,
+        "judge_temperature": judge.get("temperature"),
+    }
 
 
 def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict[str, Any]:
