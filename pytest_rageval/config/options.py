@@ -57,6 +57,13 @@ OPTIONS: tuple[Option, ...] = (
         "NAME=VALUE",
         setting="params",
     ),
+    Option(
+        "version",
+        "Version that the system does not report: llm, embedding, chunker, prompt or index (repeatable).",
+        "many",
+        "NAME=VALUE",
+        setting="versions",
+    ),
     Option("timeout", "Seconds that one attempt at a question may take in all (default: 120).", "number", "SECONDS"),
     Option(
         "judge",

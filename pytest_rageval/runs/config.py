@@ -8,13 +8,14 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates import conditions_text
+from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.metrics.index_coverage import reported_versions
 from pytest_rageval.model import EvalCase
@@ -61,6 +62,7 @@ def run_config(
         "hardware": hardware(),
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
     }
+    content |= observed(settings.versions.model_dump(), {}, None)
     return content | flat_names(content) | {"config_hash": config_hash_of(content)}
 
 
@@ -69,11 +71,11 @@ def flat_names(config: Mapping[str, Any]) -> dict[str, Any]:
 
     `judge_prompt_version` names all prompts, each with its version.
     """
-    judge, reported = config["judge"] or {}, config["observed"]
+    judge, versions = config["judge"] or {}, config["observed"]
     prompts = ", ".join(f"{name} {version}" for name, version in config["rubrics"].items())
     return {
-        "llm_model": reported.get("llm"),
-        "embedding_model": reported.get("embedding"),
+        "llm_model": versions.get("llm"),
+        "embedding_model": versions.get("embedding"),
         "judge_model": judge.get("model"),
         "judge_prompt_version": (prompts or None) if judge else None,
         "judge_temperature": judge.get("temperature"),
@@ -138,9 +140,25 @@ def hashed_part(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: config[name] for name in ("settings", *ASKED_FOR, "dataset_hash") if name in config}
 
 
-def observed(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Versions that the system reported, for the `observed` part and the two versions that rest on them."""
-    versions = {**reported_versions(coverage), **(versions or {})}
+def reported(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Versions that the system reported, with its answers or with what it says of its index."""
+    return {**reported_versions(coverage), **(versions or {})}
+
+
+def stated_otherwise(stated: Mapping[str, Any], by_system: Mapping[str, Any]) -> Iterator[str]:
+    """The versions of which the project says one thing and its system another, a line each."""
+    for name, version in stated.items():
+        other = by_system.get(name)
+        if version is not None and other is not None and other != version:
+            yield f"versions.{name} is stated as {version!r}, the system reports {other!r}, which counts"
+
+
+def observed(
+    stated: Mapping[str, Any], by_system: Mapping[str, Any], coverage: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The versions of the system, as it reports them, else as stated, for `observed`; the two that rest on them."""
+    known = {name: version for name, version in stated.items() if version is not None}
+    versions = {**by_system, **{name: version for name, version in known.items() if by_system.get(name) is None}}
     if not versions:
         return {}
     index = {name: versions[name] for name in ("chunker", "embedding", "index") if name in versions}
@@ -173,14 +191,6 @@ def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
             if commit:
                 return commit
     return f"content:{dataset}"
-
-
-def hardware() -> dict[str, Any]:
-    """CPU count and model, memory in MiB; null where the system does not say."""
-    memory = None
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    return {"cpus": os.cpu_count(), "machine": platform.machine(), "memory_mib": memory, "system": platform.system()}
 
 
 def _git(root: Path, *arguments: str) -> str | None:

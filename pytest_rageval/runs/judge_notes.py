@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from pytest_rageval.io.suggestions import listed
@@ -10,8 +11,8 @@ from pytest_rageval.llm.model_identity import model_family, same_model
 from pytest_rageval.runs.row import Row
 
 
-def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, rows: Sequence[Row]) -> Iterator[str]:
-    """The notes, a line each; none about a heuristic judge or none."""
+def judge_notes(config: Mapping[str, Any], systems: Collection[object], rows: Sequence[Row]) -> Iterator[str]:
+    """The notes, a line each; none about a heuristic judge or none. `systems`: the models that gave the answers."""
     judge = config.get("judge")
     models = sorted({row.judge["model"] for row in rows if row.judge and not row.judge["heuristic"]})
     if models and judge and judge["model"] in models:
@@ -22,11 +23,10 @@ def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, r
             )
         if judge.get("temperature"):
             yield f"the judge's temperature is {judge['temperature']:g}, not 0: its scores vary from run to run"
-    llm = (versions or {}).get("llm")
-    for model in models:
-        if isinstance(llm, str) and same_model(llm, model):
+    for model, llm in product(models, sorted(system for system in systems if isinstance(system, str))):
+        if same_model(llm, model):
             yield f"{llm} judges itself: the system's model and the judge's are the same, which favours its own answers"
-        elif isinstance(llm, str) and model_family(llm) is not None and model_family(llm) == model_family(model):
+        elif model_family(llm) is not None and model_family(llm) == model_family(model):
             yield f"{model} judges {llm}, a model of its own family, which favours answers in its own manner"
     flagged = sorted({row.key for row in rows if row.judge and row.judge.get("flags")})
     if flagged:
