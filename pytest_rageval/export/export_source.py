@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ class ExportSource:
     judged      names of those that a judge explained; what a column is for as well
     full        where the complete observations stand, for records with their texts uncut; None: as they were recorded
     notes       what a person should know, a line each
+    left_out    how many cases of the run are not among the places
     watch       sees the list of keys go by as their records are read: for a progress bar
     """
 
@@ -41,6 +42,7 @@ class ExportSource:
     places: Mapping[Key, Place]
     full: Mapping[Key, Place] | None
     notes: tuple[str, ...]
+    left_out: int = 0
     watch: Callable[[Sequence[Key]], Iterable[Key]] = iter
 
     def __len__(self) -> int:
@@ -73,13 +75,18 @@ class ExportSource:
         return [*flat(record).values(), *scores, *explanations]
 
 
-def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
-    """Find the records of a run, also of one that did not finish; SettingsError where there are none."""
+def look_through(run: StoredRun, *, full_text: bool = False, only: Set[str] | None = None) -> ExportSource:
+    """Find the records of a run, also of one that did not finish; SettingsError where there are none.
+
+    `only`: keys of the cases that count, where not all do.
+    """
     notes: list[str] = []
     scored: set[str] = set()
     judged: set[str] = set()
+    seen: set[str] = set()
 
     def note(record: Mapping[str, Any]) -> None:
+        seen.add(record["case_key"])
         scored.update(record["scores"], record["skipped_metrics"])
         judged.update(record.get("judgements") or ())
 
@@ -87,6 +94,7 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
         [run.path / RESULTS, *journals(run.path, RESULTS)],
         notes,
         read=note,
+        keeps=None if only is None else lambda key: key[0] in only,
     )
     if not places:
         raise SettingsError(f"run {run.run_id} has no results; there is nothing to export")
@@ -96,7 +104,8 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
     configured = [name for name in run.config.get("metrics") or () if name in scored]
     measured = (*configured, *sorted(scored.difference(configured)))
     full = _observations(run, notes) if full_text else None
-    return ExportSource(run, metrics, measured, tuple(sorted(judged)), places, full, tuple(notes))
+    left_out = len(seen) - len({case_key for case_key, _ in places})
+    return ExportSource(run, metrics, measured, tuple(sorted(judged)), places, full, tuple(notes), left_out)
 
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:
