@@ -77,7 +77,11 @@ OPTIONS: tuple[Option, ...] = (
         "judge-cache", "What stored judgements are for (default: use).", choices=("use", "refresh", "off", "replay")
     ),
     Option("max-cost", "US dollars after which no new judgement is asked for.", "number", "USD"),
-    Option("retrieval-only", "Score retrieval, query understanding and graph only; judge nothing.", "flag"),
+    Option(
+        "retrieval-only",
+        "Score retrieval, query understanding, graph and abstention as told or phrased; judge nothing.",
+        "flag",
+    ),
     Option(
         "metrics",
         "Metrics or layers to score, comma-separated, instead of those configured.",
