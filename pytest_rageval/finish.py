@@ -41,6 +41,11 @@ class Finished:
     is_cut_short: bool = False
 
     @property
+    def cases(self) -> dict[str, Row]:
+        """The rows by the keys of their cases."""
+        return {row.key: row for row in self.rows}
+
+    @property
     def is_partial(self) -> bool:
         partial: bool = self.metrics["partial"]
         return partial

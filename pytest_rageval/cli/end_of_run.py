@@ -20,7 +20,7 @@ COLOURS = {"green": "green", "red": "red", "yellow": "yellow"}
 
 def end(finished: Finished, plan: Plan) -> NoReturn:
     """Show a run that was just written, write its reports, and leave: 1 where a gate or a case failed."""
-    notes = write_reports(finished.folder, plan)
+    notes = write_reports(finished.folder, plan, finished.cases)
     code = show(finished, plan)
     for note in notes:
         click.secho(printable(note), fg="yellow")

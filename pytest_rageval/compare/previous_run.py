@@ -13,21 +13,21 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import comparable_of, mismatches
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.row import CaseScores, Row
 from pytest_rageval.runs.run_ref import in_time
-from pytest_rageval.runs.score_table import Scores
 
+Cases = Mapping[str, Row | CaseScores]
+"""Outcome and scores of each case of a run, by key."""
 LOOKED_AT = 20
 """Runs before this one among which the last complete one is looked for."""
 
 
-def compare_with_previous(run: StoredRun, plan: Plan) -> Mapping[str, Any] | None:
+def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[str, Any] | None:
     """What `comparison` in metrics.json would hold were the previous run the baseline; None without such a run."""
-    if run.scores is None:
-        return None
     for earlier in _earlier(run):
         try:
             if earlier.state == "complete" and earlier.scores is not None:
-                return _compared(run, run.scores, earlier, earlier.scores, plan)
+                return _compared(run, cases, earlier, earlier.scores.cases, plan)
         except SettingsError:
             continue  # damaged: the one before it says more than an error about a run that nobody asked for
     return None
@@ -40,11 +40,13 @@ def _earlier(run: StoredRun) -> Iterator[StoredRun]:
     return islice(map(StoredRun, reversed(before)), LOOKED_AT)
 
 
-def _compared(run: StoredRun, now: Scores, earlier: StoredRun, was: Scores, plan: Plan) -> Mapping[str, Any]:
-    contents = [{key: case.content_hash for key, case in side.cases.items()} for side in (was, now)]
+def _compared(
+    run: StoredRun, now: Cases, earlier: StoredRun, was: Mapping[str, CaseScores], plan: Plan
+) -> Mapping[str, Any]:
+    contents = [{key: case.content_hash for key, case in side.items()} for side in (was, now)]
     problems = mismatches(
         comparable_of(earlier.finished_metrics, earlier.config, contents[0]),
         comparable_of(run.finished_metrics, run.config, contents[1]),
     )
-    baseline = Baseline(earlier.path, earlier.finished_metrics, was.cases, earlier.config)
-    return compare_cases(run.finished_metrics, now.cases, baseline, plan, problems).content
+    baseline = Baseline(earlier.path, earlier.finished_metrics, was, earlier.config)
+    return compare_cases(run.finished_metrics, now, baseline, plan, problems).content

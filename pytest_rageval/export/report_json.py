@@ -7,23 +7,24 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_rageval.compare.previous_run import Cases
 from pytest_rageval.export.csv_and_json import json_lines
 from pytest_rageval.export.export_source import look_through
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.runs.aggregate import normalised
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.row import CaseScores
+from pytest_rageval.runs.row import CaseScores, Row
 
 REPORT = "report.json"
 MOST_CASES = 5_000
 """With more cases it holds the worst: a file of hundreds of megabytes is not what a dashboard opens."""
 
 
-def write_report_json(run: StoredRun) -> str | None:
+def write_report_json(run: StoredRun, cases: Cases) -> str | None:
     """Write the report.json of a finished run; a line for people where the disk refuses."""
-    if run.scores is None or not run.scores.cases:
+    if not cases:
         return None
-    source = look_through(run, only=_worst(run.scores.cases, run.finished_metrics["metrics"]))
+    source = look_through(run, only=_worst(cases, run.finished_metrics["metrics"]))
     try:
         write_lines(run.path / REPORT, json_lines(source))
     except OSError as error:
@@ -32,14 +33,14 @@ def write_report_json(run: StoredRun) -> str | None:
     return None
 
 
-def _worst(cases: Mapping[str, CaseScores], metrics: Mapping[str, Any]) -> frozenset[str] | None:
+def _worst(cases: Cases, metrics: Mapping[str, Any]) -> frozenset[str] | None:
     """Keys of the cases with the worst scores, failed ones and errors first; None where there is room for all."""
     if len(cases) <= MOST_CASES:
         return None
     return frozenset(heapq.nsmallest(MOST_CASES, cases, key=lambda key: (*_badness(cases[key], metrics), key)))
 
 
-def _badness(case: CaseScores, metrics: Mapping[str, Any]) -> tuple[int, float]:
+def _badness(case: Row | CaseScores, metrics: Mapping[str, Any]) -> tuple[int, float]:
     """The lower, the worse: its outcome, then the mean of its scores as 0 to 1 with higher better (1 without any)."""
     rank = 0 if case.outcome in ("error", "failed") else 1 if case.is_bad else 2
     shares = [normalised(value, metrics[name]["scale"], metrics[name]["better"]) for name, value in case.scores.items()]

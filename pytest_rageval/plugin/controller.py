@@ -175,7 +175,7 @@ class Controller:
         prepared = self._active.prepared
         extent = self._extent(session, exitstatus)
         self._finished = finish(self._writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
-        self._session.notes += write_reports(self._finished.folder, prepared.plan)
+        self._session.notes += write_reports(self._finished.folder, prepared.plan, self._finished.cases)
         report_verdict(session, self._finished)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             report_gates(session, list(gate_tests(self._finished, prepared.plan)))

@@ -46,7 +46,7 @@ def _write(at: Opened, check: SpotCheck, plan: Plan) -> None:
     write_json(at.run.path / "metrics.json", metrics)
     if is_last_run(metrics, at.project.reports):
         write_json(at.project.reports / "metrics.json", metrics)
-    for problem in write_reports(at.run.path, plan):
+    for problem in write_reports(at.run.path, plan, at.run.scores.cases if at.run.scores else {}):
         click.secho(printable(problem), fg="yellow")
 
 
