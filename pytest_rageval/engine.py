@@ -71,6 +71,8 @@ async def evaluate(
         return Unobserved(_problem(error.kind, error, plan.mask), replace(timings, ask_ms=spent))
     if is_called:
         timings = replace(timings, ask_ms=_ms(started))
+    if plan.settings.retrieval_only:
+        answer = _without_blank_text(answer)
     judgements: dict[str, Judgement] = {}
     if judge is not None and plan.rubrics:
         judging = time.perf_counter()
@@ -103,6 +105,12 @@ async def evaluate(
         params=question.params if is_called else NOTHING,
         refusals=plan.settings.abstention.phrases,
     )
+
+
+def _without_blank_text(answer: Answer) -> Answer:
+    """Where answers are not asked for, a blank one beside chunks is none: it neither answers nor abstains."""
+    is_blank = answer.text is not None and not answer.text.strip() and answer.abstained is None
+    return replace(answer, text=None) if is_blank and answer.chunks is not None else answer
 
 
 def _problem(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:

@@ -13,10 +13,12 @@ from pytest_rageval.compare.verdict_sentence import VerdictFacts, run_verdict
 from pytest_rageval.compare.verdicts import Comparison, compare
 from pytest_rageval.gates import UNCATEGORISED, Conditions
 from pytest_rageval.io.atomic import read_json, write_json
+from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.config import hardware, observed
+from pytest_rageval.runs.config import flat_names, observed, reported, stated_otherwise
 from pytest_rageval.runs.judge_notes import judge_notes, served_change, served_names
 from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.runs.score_table import write_scores
@@ -38,6 +40,11 @@ class Finished:
     problems: Mapping[str, str]
     notes: tuple[str, ...]
     is_cut_short: bool = False
+
+    @property
+    def cases(self) -> dict[str, Row]:
+        """The rows by the keys of their cases."""
+        return {row.key: row for row in self.rows}
 
     @property
     def is_partial(self) -> bool:
@@ -79,20 +86,30 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     rows = cases_of(keeper.rows.values())
     info = _info(keeper, plan, extent, rows)
     metrics = aggregate(keeper.rows.values(), plan, info)
+    stated = keeper.config["settings"].get("versions") or {}
     config = {
         **keeper.config,
-        **observed(keeper.versions, keeper.coverage, ", ".join(served_names(list(keeper.rows.values()))) or None),
+        **observed(
+            stated,
+            reported(keeper.versions, keeper.coverage),
+            keeper.coverage,
+            ", ".join(served_names(list(keeper.rows.values()))) or None,
+        ),
         "reported_fields": sorted(keeper.reported),
     }
+    config |= flat_names(config)
     comparison = compare(metrics, rows, baseline, plan, config) if baseline is not None else None
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
     if extent.earlier is not None:
         _keep_reliability(metrics, extent.earlier)
     problems = dict(_problems(plan, extent, rows, comparison, is_partial=info.is_partial))
-    notes = tuple(_notes(keeper, plan, comparison))
-    if baseline is not None and baseline.config and (note := served_change(baseline.config, config)) is not None:
-        notes = (note, *notes)
+    served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
+    notes = (
+        *([served] if served else ()),
+        *stated_otherwise(stated, reported(keeper.versions, keeper.coverage)),
+        *_notes(keeper, config, plan, comparison),
+    )
     is_cut_short = extent.is_cut_short and not extent.earlier
     finished = Finished(metrics, config, tuple(rows), keeper.folder.path, problems, notes, is_cut_short)
     return _with_verdict(finished, plan, extent)
@@ -211,12 +228,15 @@ def _may_meet(when: Conditions, row: Row) -> bool:
     return all({*values} & {*(groups[name] or (UNCATEGORISED,))} for name, values in when if name in groups)
 
 
-def _notes(keeper: Keeper, plan: Plan, comparison: Comparison | None) -> Iterator[str]:
+def _notes(keeper: Keeper, config: Mapping[str, Any], plan: Plan, comparison: Comparison | None) -> Iterator[str]:
     if keeper.has_changing_coverage:
         yield "the system changed what it says of its index during the run: was it re-indexed?"
+    if (problem := not_understood(keeper.coverage)) is not None:
+        yield problem
     if comparison and comparison.problems and plan.settings.ignore_invariants:
         yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
-    yield from judge_notes(keeper.config, keeper.versions, list(keeper.rows.values()))
+    systems = {config["llm_model"], *keeper.model_names}
+    yield from judge_notes(config, systems, list(keeper.rows.values()))
     yield from keeper.warnings
 
 

@@ -29,7 +29,7 @@ from pytest_rageval.metrics.ontology import CHECKED, load_validator
 from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
 from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
 
-RETRIEVAL_LAYERS = frozenset({"L1", "L2", "L3", "L4", "operations"})
+RETRIEVAL_ONLY_LAYERS = frozenset({"L1", "L2", "L3", "L4", "abstention", "operations"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def _measures(
         chosen["over_abstention"] = registry.measure("over_abstention", settings.k)
     unique = {measure.name: measure for measure in chosen.values()}
     if settings.retrieval_only:
-        unique = {name: one for name, one in unique.items() if one.metric.layer in RETRIEVAL_LAYERS}
+        unique = {name: one for name, one in unique.items() if one.metric.layer in RETRIEVAL_ONLY_LAYERS}
     order = list(LAYERS)
     return tuple(sorted(unique.values(), key=lambda one: order.index(one.metric.layer)))
 

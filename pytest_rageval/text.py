@@ -1,8 +1,8 @@
 """Text as metrics, judges and the demo compare, cut and show it.
 
-Comparing: `normalise`, `squad_normalise`, `fold`, `as_label`. Cutting: `tokens`, `content_tokens`, `index_terms`,
-`sentences`. Showing: `printable`, `cut`, `excerpt`. All are pure, linear in the length of the text, and have a short
-way for ASCII.
+Comparing: `normalise`, `squad_normalise`, `fold`, `as_label`. Cutting: `tokens`, `korquad_characters`,
+`content_tokens`, `index_terms`, `sentences`. Showing: `printable`, `cut`, `excerpt`. All are pure, linear in the length
+of the text, and have a short way for ASCII.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Literal
 
-Hangul = Literal["word", "char"]
-
 # ── comparing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -23,16 +21,21 @@ def normalise(text: str) -> str:
     """The form in which two answers are compared: what differs only in typing becomes equal.
 
     NFKC, case folded, punctuation of all scripts removed, English articles removed, white space collapsed: the SQuAD
-    normalisation, opened to other scripts. Beyond it, a point inside a number and a sign before one stay (3.5 is not
-    35, -3 is not 3), and a step that would leave nothing is not taken ("A." is "a", "%" stays).
+    normalisation, opened to other scripts. Beyond it, a hyphen between words is a space ("off-by-one" is "off by one"),
+    a point inside a number and a sign before one stay (3.5 is not 35, -3 is not 3), and a step that would leave nothing
+    is not taken ("A." is "a", "%" stays).
     """
     if text.isascii():
         folded = text.lower()
-        bare = _ASCII_PUNCTUATION.sub("", folded)
+        bare = _without_ascii_punctuation(folded)
     else:
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-        bare = _ASCII_PUNCTUATION.sub("", folded.translate(_FOREIGN_PUNCTUATION))
+        bare = _without_ascii_punctuation(folded.translate(_FOREIGN_PUNCTUATION))
     return " ".join(_ARTICLE.sub(" ", bare).split()) or " ".join(bare.split()) or " ".join(folded.split())
+
+
+def _without_ascii_punctuation(folded: str) -> str:
+    return _ASCII_PUNCTUATION.sub("", _HYPHEN.sub(" ", folded) if "-" in folded else folded)
 
 
 def squad_normalise(text: str) -> str:
@@ -41,6 +44,16 @@ def squad_normalise(text: str) -> str:
     Source: evaluate-v2.0.py of rajpurkar/SQuAD-explorer. An answer of articles and punctuation alone becomes "".
     """
     return " ".join(_SQUAD_ARTICLE.sub(" ", text.lower().translate(_SQUAD_PUNCTUATION)).split())
+
+
+def korquad_characters(text: str) -> list[str]:
+    """The characters that the official KorQuAD script compares: those of the text in lower case, whatever their script,
+    without white space and ASCII punctuation.
+
+    Quotation marks, round and angle brackets part words there, which characters cannot show: they are left out alike.
+    Source: evaluate-v1.0.py of KorQuAD 1.0.
+    """
+    return [character for character in text.lower().translate(_KORQUAD_PUNCTUATION) if not character.isspace()]
 
 
 def fold(text: str) -> str:
@@ -84,8 +97,10 @@ _SPECIAL.update({ord(separator): " " for separator in "—―·•"})
 _FOREIGN_PUNCTUATION = _Characters(_SPECIAL, _without_punctuation)
 # A point stays between or before digits, a minus before a digit at the start of a word.
 _ASCII_PUNCTUATION = re.compile(r"""[!"#$%&'()*+,/:;<=>?@\[\\\]^_`{|}~]|\.(?!\d)|(?<=[^\d\s])\.|-(?!\d)|(?<=\S)-""")
+_HYPHEN = re.compile(r"(?<=\S)-(?=\S)")
 _ARTICLE = re.compile(r"(?<!\S)(?:an?|the)(?!\S)")
 _SQUAD_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_KORQUAD_PUNCTUATION = str.maketrans("", "", string.punctuation + "《》〈〉‘’")
 _SQUAD_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -101,10 +116,9 @@ _HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
 
 
 @cache
-def _token(hangul: Hangul) -> re.Pattern[str]:
-    single = _UNSPACED + _HANGUL if hangul == "char" else _UNSPACED
+def _token() -> re.Pattern[str]:
     # A combining mark (not a word character to `re`) belongs to the character that it stands on.
-    return re.compile(rf"[{single}](?:(?!\w)[{single}])*|[^{single}\s]+")
+    return re.compile(rf"[{_UNSPACED}](?:(?!\w)[{_UNSPACED}])*|[^{_UNSPACED}\s]+")
 
 
 @cache
@@ -117,19 +131,19 @@ def _content_run() -> re.Pattern[str]:
     return re.compile(rf"[{_HAN}]+|[{_KATAKANA}]+|[{_BRAHMIC}]+")
 
 
-def tokens(text: str, hangul: Hangul = "word") -> list[str]:
+def tokens(text: str) -> list[str]:
     """The normalised text as tokens: words where the script writes spaces, else single characters.
 
-    Single characters (with their combining marks): Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese; and Hangul
-    where `hangul` is "char". Where it is "word", particles are cut off (`서울에서` is `서울`). English articles are no
-    tokens, as in SQuAD's F1; nor is a particle that stands alone. Punctuation joins (`well-known` is one token), and
-    what is written onto a number is apart from it (`110mW` is `110`, `mw`).
+    Single characters (with their combining marks): Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese. Off Korean words
+    particles are cut (`서울에서` is `서울`). English articles are no tokens, as in SQuAD's F1; nor is a particle that
+    stands alone. A hyphen parts words, other punctuation joins (`don't` is one token), and what is written onto a
+    number is apart from it (`110mW` is `110`, `mw`).
     """
     normal = _QUANTITY.sub(r"\g<0> ", normalise(text))
     if normal.isascii():
         return normal.split()
-    pieces = _token(hangul).findall(normal)
-    return pieces if hangul == "char" else list(_without_particles(pieces)) or pieces
+    pieces = _token().findall(normal)
+    return list(_without_particles(pieces)) or pieces
 
 
 def index_terms(text: str) -> list[str]:

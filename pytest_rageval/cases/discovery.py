@@ -11,6 +11,11 @@ from pathlib import Path
 PRUNED = frozenset({"node_modules", "venv", ".venv", "__pycache__", "build", "dist"})
 """Folders never searched, besides hidden ones and `*.egg-info`, unless a glob names them literally."""
 
+REFERENCES = ("references", "answers")
+"""What files of references are called, beside one of questions."""
+SUFFIXES = (".csv", ".jsonl")
+_LONGEST_HEADER = 65_536
+
 
 def find_case_files(root: Path, globs: Sequence[str]) -> list[Path]:
     """All case files below `root`, sorted.
@@ -20,7 +25,8 @@ def find_case_files(root: Path, globs: Sequence[str]) -> list[Path]:
     folder is searched once, by its own name where it has one.
     """
     rule = _Rule.of(tuple(globs))
-    return sorted(root / relative for relative in _files(root, rule) if rule.takes_file(relative))
+    paths = (root / relative for relative in _files(root, rule) if rule.takes_file(relative))
+    return sorted(path for path in paths if not is_of_questions(path))
 
 
 def is_case_file(path: Path, root: Path, globs: Sequence[str]) -> bool:
@@ -31,7 +37,26 @@ def is_case_file(path: Path, root: Path, globs: Sequence[str]) -> bool:
         return False
     rule = _Rule.of(tuple(globs))
     folders, _, _ = relative.rpartition("/")
-    return rule.takes_file(relative) and not any(map(rule.prunes, folders.split("/") if folders else ()))
+    is_pruned = any(map(rule.prunes, folders.split("/") if folders else ()))
+    return rule.takes_file(relative) and not is_pruned and not is_of_questions(path)
+
+
+def is_of_questions(path: Path) -> bool:
+    """True for `references.csv` or `answers.csv` (or `.jsonl`) with references of the `questions.csv` beside it."""
+    if path.stem not in REFERENCES or path.suffix not in SUFFIXES:
+        return False
+    return any(path.with_name(f"questions{suffix}").is_file() for suffix in SUFFIXES) and holds_references(path)
+
+
+def holds_references(path: Path) -> bool:
+    """Has the first line of this file a reference, and no question of its own?"""
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            line = file.readline(_LONGEST_HEADER)
+    except OSError:
+        return False
+    names = set(re.findall(r'"(\w+)"\s*:' if path.suffix == ".jsonl" else r'[^\s",]+', line))
+    return "reference" in names and names.isdisjoint(("question", "query"))
 
 
 class _Rule:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from pytest_rageval.cases.conversion import Converted, case_from_record
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
+from pytest_rageval.cases.discovery import is_of_questions
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.paired_files import Partner, find_partner
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
-from pytest_rageval.io.messages import Report, Unsound
+from pytest_rageval.io.messages import Finding, Findings, Report, Unsound
 from pytest_rageval.model import EvalCase, Json, Source
 
 MAX_LINE_BYTES = 4 * 2**20
@@ -44,6 +45,8 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     `source.file` is the path relative to `root`, with slashes; the path as given where it lies elsewhere.
     """
     report = Report(_name(path, root))
+    if is_of_questions(path):
+        return CaseFile(path, (), ())  # read with its questions, which say what is wrong with it
     with _no_garbage_collection():
         partner = find_partner(path, report, lambda other: _name(other, root), max_line_bytes)
         rows = _rows(path, report, max_line_bytes)
@@ -91,6 +94,8 @@ def _converted(
                 partner.join(row.record)
             except Unsound as unsound:
                 wrong.append(unsound.findings)
+        elif _lacks_reference(row):
+            wrong.append(Findings(Finding(("reference",), MISSING)))
         try:
             converted = case_from_record(row.record, Source(report.file, row.line))
         except Unsound as unsound:
@@ -108,6 +113,18 @@ def _converted(
             lines_by_id[case_id] = row.line
             if converted is not None and not wrong:
                 yield converted
+
+
+_OF_A_REFERENCE_ROW = frozenset(
+    {"id", "question", "tag", "tags", "contexts", "domain", "difficulty", "vaults", "folders", "history", "metadata"}
+)
+MISSING = "is missing; write it, or say that the case has no answer with answerable = false"
+
+
+def _lacks_reference(row: JsonRow | CsvRow) -> bool:
+    """Is this a row of a file with a column for references, without one, and without any other label?"""
+    is_of_references = isinstance(row, CsvRow) and "reference" in row.columns and "reference" not in row.record
+    return is_of_references and row.record.keys() <= _OF_A_REFERENCE_ROW
 
 
 def _used_at(line: int, record: Mapping[str, Json]) -> str:

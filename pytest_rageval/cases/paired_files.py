@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
+from pytest_rageval.cases.discovery import REFERENCES, SUFFIXES, holds_references
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.cases.shapes import Label
 from pytest_rageval.io.expected import known_keys
@@ -15,8 +16,6 @@ from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Findings, Report, Unsound, bad
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.model import Json
-
-_SUFFIXES = (".csv", ".jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +33,27 @@ _CELLS: Mapping[str, Cell] = dict.fromkeys(known_keys(_Reference), "text")
 def find_partner(questions: Path, report: Report, name: Callable[[Path], str], max_bytes: int) -> Partner | None:
     """The references that belong to a file `X.questions.csv` or `X.questions.jsonl`, read; None for other names.
 
-    None too, and a problem, if there is no such file, or more than one.
+    None too, and a problem, if there is no such file, or more than one. A file called `questions.csv` alone may do
+    without.
     """
-    stem, dot, _ = questions.name.rpartition(".questions.")
-    if not dot or questions.suffix not in _SUFFIXES:
+    start, dot, _ = questions.name.rpartition("questions.")
+    if not dot or not (start == "" or start.endswith(".")) or questions.suffix not in SUFFIXES:
         return None
-    beside = [questions.with_name(f"{stem}.references{suffix}") for suffix in _SUFFIXES]
-    there = [path for path in beside if path.exists()]
+    beside = [questions.with_name(f"{start}{name}{suffix}") for name in REFERENCES for suffix in SUFFIXES]
+    there = [path for path in beside if path.exists() and (_is_named_so(path) or holds_references(path))]
+    if not there and start:
+        names = " or ".join(path.name for path in beside if _is_named_so(path))
+        report.add_whole(f"needs its references beside it, in {names}; or give the file another name")
+    if len(there) > 1:
+        report.add_whole(f"both {' and '.join(path.name for path in there)} stand beside it; keep one")
     if len(there) != 1:
-        names = " or ".join(path.name for path in beside)
-        report.add_whole(
-            f"both {beside[0].name} and {beside[1].name} stand beside it; keep one"
-            if there
-            else f"needs its references beside it, in {names}; or give the file another name"
-        )
         return None
     return Partner(there[0], Report(name(there[0])), report, max_bytes)
+
+
+def _is_named_so(path: Path) -> bool:
+    """Is this `X.references.csv` or `.jsonl`, which holds nothing else? Answers may be those of a system."""
+    return path.name.endswith(tuple(f".references{suffix}" for suffix in SUFFIXES))
 
 
 class Partner:
@@ -97,8 +101,8 @@ class Partner:
             _REFERENCES.read(row.record)
         except Unsound as unsound:
             findings = unsound.findings
-        # A blank cell or string is a reference that says nothing; a key that is not there was forgotten.
-        if isinstance(row, JsonRow) and row.record.get("reference") is None:
+        reference = row.record.get("reference")
+        if reference is None or (isinstance(reference, str) and not reference.strip()):
             findings.add((), "reference is missing")
         case_id = row.record.get("id")
         if case_id is None:

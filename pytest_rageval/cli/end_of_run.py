@@ -11,7 +11,7 @@ import click
 from pytest_rageval.finish import Finished
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.gate_tests import gate_tests
-from pytest_rageval.report.summary_markdown import write_summary_file
+from pytest_rageval.report.run_reports import write_reports
 from pytest_rageval.report.summary_terminal import summary
 from pytest_rageval.text import printable
 
@@ -19,9 +19,11 @@ COLOURS = {"green": "green", "red": "red", "yellow": "yellow"}
 
 
 def end(finished: Finished, plan: Plan) -> NoReturn:
-    """Show a run that was just written, write its summary.md, and leave: 1 where a gate or a case failed."""
-    write_summary_file(finished, plan.registry)
+    """Show a run that was just written, write its reports, and leave: 1 where a gate or a case failed."""
+    notes = write_reports(finished.folder, plan, finished.cases)
     code = show(finished, plan)
+    for note in notes:
+        click.secho(printable(note), fg="yellow")
     click.echo(f"summary: {finished.folder / 'summary.md'}")
     sys.exit(code)
 

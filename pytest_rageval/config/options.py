@@ -57,6 +57,13 @@ OPTIONS: tuple[Option, ...] = (
         "NAME=VALUE",
         setting="params",
     ),
+    Option(
+        "version",
+        "Version that the system does not report: llm, embedding, chunker, prompt or index (repeatable).",
+        "many",
+        "NAME=VALUE",
+        setting="versions",
+    ),
     Option("timeout", "Seconds that one attempt at a question may take in all (default: 120).", "number", "SECONDS"),
     Option(
         "judge",
@@ -70,7 +77,11 @@ OPTIONS: tuple[Option, ...] = (
         "judge-cache", "What stored judgements are for (default: use).", choices=("use", "refresh", "off", "replay")
     ),
     Option("max-cost", "US dollars after which no new judgement is asked for.", "number", "USD"),
-    Option("retrieval-only", "Score retrieval, query understanding and graph only; judge nothing.", "flag"),
+    Option(
+        "retrieval-only",
+        "Score retrieval, query understanding, graph and abstention as told or phrased; judge nothing.",
+        "flag",
+    ),
     Option(
         "metrics",
         "Metrics or layers to score, comma-separated, instead of those configured.",

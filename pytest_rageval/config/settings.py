@@ -22,6 +22,7 @@ from pytest_rageval.config.tables import (
     Positive,
     Regression,
     TargetMapping,
+    Versions,
     Weight,
 )
 from pytest_rageval.errors import SettingsError
@@ -78,6 +79,8 @@ class Settings(Frozen):
     rerank_vector_weight: Weight | None = None
     rerank_lexical_weight: Weight | None = None
     params: Mapping[str, Any] = Field(default_factory=dict)
+    versions: Versions = Versions()
+    """What the project says of its system; where that reports a version, the reported one counts."""
     headers: Mapping[str, str] = Field(default_factory=dict)
     timeout: Positive = 120.0
     retries: int = Field(2, ge=0, le=20)
@@ -88,6 +91,8 @@ class Settings(Frozen):
     known_failures: Literal["fail", "ratchet", "report"] = "fail"
     gold_by: Literal["anchors", "ids"] = "anchors"
     save_traces: bool = True
+    report_json: bool = True
+    """Is a report.json written beside summary.md?"""
     enabled: Annotated[tuple[str, ...], Expects('a list of metrics and layers, as in ["retrieval", "mrr"]')] | None = (
         None
     )
@@ -268,6 +273,9 @@ def _from_option(option: Option, value: Any, values: dict[str, Any], problems: l
     """An option's text as the setting it stands for."""
     if option.name == "param":
         return dict(values.get("params", {})) | dict(_pairs(value, problems))
+    if option.name == "version":
+        table = values.get("versions", {})
+        return (dict(table) if isinstance(table, Mapping) else {}) | dict(_stated_versions(value, problems))
     if option.name == "metrics":
         return tuple(name.strip() for name in value.split(",") if name.strip())
     if option.kind == "many":
@@ -291,6 +299,18 @@ def _pairs(written: Sequence[str], problems: list[str]) -> Iterator[tuple[str, A
         except ValueError:
             value = text
         yield name.strip(), value
+
+
+def _stated_versions(written: Sequence[str], problems: list[str]) -> Iterator[tuple[str, str]]:
+    names = list(Versions.model_fields)
+    for pair in written:
+        name, equals, version = (part.strip() for part in pair.partition("="))
+        if name not in names:
+            problems.append(f"--rageval-version: {name!r} is not a known name{_nearest(name, names)}")
+        elif not equals or not version:
+            problems.append(f"--rageval-version: {pair!r} is not NAME=VALUE, as in llm=llama3.2")
+        else:
+            yield name, version
 
 
 def _contradictions(settings: Settings, place: str) -> Iterator[str]:

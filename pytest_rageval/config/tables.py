@@ -54,6 +54,19 @@ class Abstention(Frozen):
     """Refusals of the project's own bot, beside the known ones; case and white space do not matter."""
 
 
+Stated = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Versions(Frozen):
+    """Versions that the project states because its system does not report them: `[tool.rageval.versions]`."""
+
+    llm: Stated | None = None
+    embedding: Stated | None = None
+    chunker: Stated | None = None
+    prompt: Stated | None = None
+    index: Stated | None = None
+
+
 class TargetMapping(Frozen):
     """How a JSON API is asked and read: `[tool.rageval.target.mapping]`; see docs/targets.md."""
 
@@ -77,6 +90,6 @@ class JudgeOptions(Frozen):
 
 TABLES: Mapping[str, type[BaseModel]] = {
     "gates": Gates, "abstention": Abstention, "regression": Regression, "mapping": TargetMapping,
-    "judge_options": JudgeOptions,
+    "judge_options": JudgeOptions, "versions": Versions,
 }  # fmt: skip
 """The models by the field of Settings that holds them."""

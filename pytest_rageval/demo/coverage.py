@@ -35,15 +35,16 @@ def coverage(notes: Sequence[Note], cuts: Sequence[Cut], budget: TokenBudget, ve
         "chunks_embedded": embedded,
         "chunks_skipped": skipped.total(),
         "chunks_skipped_reasons": dict(sorted(skipped.items())),
-        "chunk_tokens": _sizes(sizes),
+        "chunk_token_stats": _sizes(sizes),
         "coverage_by_doc_type": {
             DOC_TYPE: {
-                "docs_processed": len(notes),
-                "docs_with_0_chunks": len(without),
+                "processed": len(notes),
+                "with_0_chunks": len(without),
                 "chunks_embedded": embedded,
+                "chunks_skipped": skipped.total(),
             }
         },
-        "chunker": CHUNKER,
+        "chunker_version": CHUNKER,
         "index_version": version,
         "parameters": budget._asdict(),
     }

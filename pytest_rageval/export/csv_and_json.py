@@ -8,6 +8,7 @@ from typing import Any
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.export.spreadsheet import csv_line
 from pytest_rageval.io.json_text import json_text
+from pytest_rageval.runs.aggregate import with_aliases
 
 
 def csv_lines(source: ExportSource) -> Iterator[str]:
@@ -19,11 +20,15 @@ def csv_lines(source: ExportSource) -> Iterator[str]:
 
 def json_lines(source: ExportSource) -> Iterator[str]:
     """The lines of one JSON object: `run_id`, `configuration` (config.json), `aggregates` (metrics.json, null where
-    the run did not finish) and `cases` (the records of results.jsonl)."""
+    the run did not finish), `cases` (the records of results.jsonl) and, before them, how many cases are left out."""
     yield "{"
     yield f' "schema": 1,\n "run_id": {_strict(source.run.run_id)},'
     yield f' "configuration": {_strict(source.run.config)},'
-    yield f' "aggregates": {_strict(source.metrics)},'
+    yield f' "aggregates": {_strict(source.metrics and with_aliases(source.metrics))},'
+    yield f' "cases_left_out": {source.left_out},'
+    if source.left_out:
+        rest = f"the other {source.left_out} have better scores"
+        yield f' "note": {_strict(f"{rest}; rageval export {source.run.run_id} --format json holds all cases")},'
     yield ' "cases": ['
     last = len(source)
     for number, record in enumerate(source.records(), start=1):

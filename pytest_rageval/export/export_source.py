@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.resume import journals
 
 FIELDS = ("case_key", "test_case_id", "trial", "category", "difficulty", "domain", "tags", "answerable", "outcome",
-          "reason", "question", "answer", "failed_gates", "total_ms", "error")  # fmt: skip
+          "reason", "question", "answer", "reference_answers", "model_name", "timestamp", "meta", "failed_gates",
+          "total_ms", "error")  # fmt: skip
 """Columns of the flat formats, in front of a column for each metric."""
 
 
@@ -27,17 +28,21 @@ class ExportSource:
 
     metrics     content of metrics.json; None where the run did not finish
     measured    names of the metrics of cases, as configured; what a column is for
+    judged      names of those that a judge explained; what a column is for as well
     full        where the complete observations stand, for records with their texts uncut; None: as they were recorded
     notes       what a person should know, a line each
+    left_out    how many cases of the run are not among the places
     watch       sees the list of keys go by as their records are read: for a progress bar
     """
 
     run: StoredRun
     metrics: Mapping[str, Any] | None
     measured: tuple[str, ...]
+    judged: tuple[str, ...]
     places: Mapping[Key, Place]
     full: Mapping[Key, Place] | None
     notes: tuple[str, ...]
+    left_out: int = 0
     watch: Callable[[Sequence[Key]], Iterable[Key]] = iter
 
     def __len__(self) -> int:
@@ -57,22 +62,39 @@ class ExportSource:
                 yield record
 
     def columns(self) -> tuple[str, ...]:
-        """Names of the flat formats: the fields, and the metrics; one that is called like a field as `metric.NAME`."""
-        return (*FIELDS, *(f"metric.{name}" if name in FIELDS else name for name in self.measured))
+        """Names of the flat formats: the fields, the metrics (one that is called like a field as `metric.NAME`), and
+        `NAME.explanation` of each metric that was judged."""
+        scores = (f"metric.{name}" if name in FIELDS else name for name in self.measured)
+        return (*FIELDS, *scores, *(f"{name}.explanation" for name in self.judged))
 
     def row(self, record: Mapping[str, Any]) -> list[Any]:
         """A record as a value for each column: texts, numbers, booleans, None."""
-        return [*flat(record).values(), *(record["scores"].get(name) for name in self.measured)]
+        scores = (record["scores"].get(name) for name in self.measured)
+        judgements = record.get("judgements") or {}
+        explanations = (judgements.get(name, {}).get("reasoning") for name in self.judged)
+        return [*flat(record).values(), *scores, *explanations]
 
 
-def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
-    """Find the records of a run, also of one that did not finish; SettingsError where there are none."""
+def look_through(run: StoredRun, *, full_text: bool = False, only: Set[str] | None = None) -> ExportSource:
+    """Find the records of a run, also of one that did not finish; SettingsError where there are none.
+
+    `only`: keys of the cases that count, where not all do.
+    """
     notes: list[str] = []
     scored: set[str] = set()
+    judged: set[str] = set()
+    seen: set[str] = set()
+
+    def note(record: Mapping[str, Any]) -> None:
+        seen.add(record["case_key"])
+        scored.update(record["scores"], record["skipped_metrics"])
+        judged.update(record.get("judgements") or ())
+
     places = index(
         [run.path / RESULTS, *journals(run.path, RESULTS)],
         notes,
-        read=lambda record: scored.update(record["scores"], record["skipped_metrics"]),
+        read=note,
+        keeps=None if only is None else lambda key: key[0] in only,
     )
     if not places:
         raise SettingsError(f"run {run.run_id} has no results; there is nothing to export")
@@ -81,7 +103,9 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
         notes.append(f"run {run.run_id} did not finish: no aggregates, and {len(places)} of its results")
     configured = [name for name in run.config.get("metrics") or () if name in scored]
     measured = (*configured, *sorted(scored.difference(configured)))
-    return ExportSource(run, metrics, measured, places, _observations(run, notes) if full_text else None, tuple(notes))
+    full = _observations(run, notes) if full_text else None
+    left_out = len(seen) - len({case_key for case_key, _ in places})
+    return ExportSource(run, metrics, measured, tuple(sorted(judged)), places, full, tuple(notes), left_out)
 
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,10 +113,23 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
     error = record["error"]
     return {name: record.get(name) for name in FIELDS} | {
         "tags": ", ".join(record["tags"]),
+        "reference_answers": " | ".join(record.get("reference_answers") or ()) or None,
+        "model_name": _as_text(record.get("model_name")),
+        "timestamp": _as_text(record.get("timestamp")),
+        "meta": as_json(record.get("meta")),
         "failed_gates": "; ".join(map(_failed, record["verdict"]["failed_gates"])) or None,
         "total_ms": record["latency"]["total_ms"],
         "error": ": ".join(filter(None, (error["kind"], error["message"]))) if error else None,
     }
+
+
+def _as_text(value: Any) -> str | None:
+    return value if isinstance(value, str) else as_json(value)
+
+
+def as_json(value: Any) -> str | None:
+    """Strict JSON, nothing of nothing."""
+    return None if value is None else json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _failed(gate: Mapping[str, Any]) -> str:
@@ -142,12 +179,8 @@ def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:
     chunks = (answer.get("debug") or {}).get("retrieved_chunks") or []
     for shown, chunk in zip(record["retrieved_chunks"], chunks, strict=False):
         shown["text"] = chunk.get("text", shown["text"])
-    for metric in ("groundedness", "correctness"):
-        judgements = observation["judgements"].values()
-        judgement = next((judgement for judgement in judgements if metric in judgement.get("scores", ())), None)
-        if record[metric] is not None and judgement is not None:
-            texts = ("reasoning", "supported_claims", "unsupported_claims")
-            record[metric] |= {name: judgement[name] for name in texts if name in judgement}
+    _with_own_texts(record, observation["case"].get("gold") or {}, answer)
+    _with_explanations(record, observation["judgements"].values())
     if record["judge_input"] is not None:
         kept = len(record["judge_input"]["context_chunks_truncated"])
         record["judge_input"] |= {
@@ -155,3 +188,22 @@ def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:
             "answer": record["answer"],
             "context_chunks_truncated": [chunk["text"] for chunk in record["retrieved_chunks"][:kept]],
         }
+
+
+def _with_own_texts(record: dict[str, Any], gold: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+    """The references, and what came with an uploaded answer."""
+    references = gold.get("answer")
+    if references is not None:
+        record["reference_answers"] = [references] if isinstance(references, str) else references
+    if answer.get("meta") is not None:
+        record["meta"] = answer["meta"]
+
+
+def _with_explanations(record: dict[str, Any], judgements: Iterable[Mapping[str, Any]]) -> None:
+    texts = ("reasoning", "supported_claims", "unsupported_claims")
+    places = ({name: record[name] for name in ("groundedness", "correctness")}, record.get("judgements") or {})
+    for judgement in judgements:
+        uncut = {name: judgement[name] for name in texts if name in judgement}
+        for explained in (place.get(metric) for metric in judgement.get("scores", ()) for place in places):
+            if explained is not None:
+                explained |= uncut

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib import import_module
 from itertools import islice
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.export_source import FIELDS, ExportSource
+from pytest_rageval.export.export_source import FIELDS, ExportSource, as_json
 
 BATCH = 1_000
 """Records in one group of rows: what is in memory at a time."""
@@ -26,12 +25,13 @@ def write_parquet(source: ExportSource, path: Path) -> None:
     columns = (*source.columns(), "trace", "retrieved_chunks")
     types = [getattr(arrow, NOT_TEXT.get(name, "string"))() for name in FIELDS]
     types += [arrow.float64() for _ in source.measured]
+    types += [arrow.string() for _ in source.judged]
     types += [arrow.string(), arrow.list_(arrow.struct([(name, getattr(arrow, of)()) for name, of in CHUNK.items()]))]
     schema = arrow.schema(list(zip(columns, types, strict=True)), metadata={"rageval_run_id": source.run.run_id})
     records = source.records()
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         while batch := list(islice(records, BATCH)):
-            rows = [(*source.row(record), _json(record["trace"]), _chunks(record)) for record in batch]
+            rows = [(*source.row(record), as_json(record["trace"]), _chunks(record)) for record in batch]
             arrays = [arrow.array(column, type=of) for column, of in zip(zip(*rows, strict=True), types, strict=True)]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
@@ -48,7 +48,3 @@ def _pyarrow() -> tuple[Any, Any]:
 
 def _chunks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{name: chunk[name] for name in CHUNK} for chunk in record["retrieved_chunks"]]
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, allow_nan=False)

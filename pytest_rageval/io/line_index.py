@@ -23,11 +23,14 @@ class Place(NamedTuple):
 
 
 def index(
-    paths: Iterable[Path], notes: list[str] | None = None, read: Callable[[dict[str, Any]], object] | None = None
+    paths: Iterable[Path],
+    notes: list[str] | None = None,
+    read: Callable[[dict[str, Any]], object] | None = None,
+    keeps: Callable[[Key], bool] | None = None,
 ) -> dict[Key, Place]:
     """Where the last line of each case and trial stands; lines that are no records are left out, and said in `notes`.
 
-    `read` sees each record; one in which it misses something is no record.
+    `read` sees each record; one in which it misses something is no record. `keeps`: which of them are wanted.
     """
     places: dict[Key, Place] = {}
     for path in paths:
@@ -42,7 +45,8 @@ def index(
                     what = "is no record" if line.endswith(b"\n") else "was cut off"
                     notes.append(f"{path.name}: a line of {place.length} bytes {what} and is left out")
                 continue
-            places[key] = place
+            if keeps is None or keeps(key):
+                places[key] = place
     return places
 
 

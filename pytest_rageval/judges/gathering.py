@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypedDict, TypeVar
+import math
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import TypedDict, TypeVar, cast
 
 from pytest_rageval.model import Judgement
 
@@ -55,16 +56,21 @@ def taken(parts: Sequence[Judgement]) -> Taken:
     """
     asked = [part for part in parts if not part.cached] or parts
     return Taken(
-        tokens_in=_sum(asked, lambda part: part.tokens_in),
-        tokens_out=_sum(asked, lambda part: part.tokens_out),
-        cost_usd=_sum(asked, lambda part: part.cost_usd),
-        latency_ms=_sum(asked, lambda part: part.latency_ms),
+        tokens_in=total(part.tokens_in for part in asked),
+        tokens_out=total(part.tokens_out for part in asked),
+        cost_usd=total(part.cost_usd for part in asked),
+        latency_ms=total(part.latency_ms for part in asked),
         cached=all(part.cached for part in parts),
         heuristic=any(part.heuristic for part in parts),
         flags=tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),
     )
 
 
-def _sum(parts: Sequence[Judgement], value: Callable[[Judgement], Number | None]) -> Number | None:
-    values = [number for part in parts if (number := value(part)) is not None]
-    return sum(values[1:], values[0]) if len(values) == len(parts) else None
+def total(parts: Iterable[Number | None]) -> Number | None:
+    """The sum, the same on every Python; None where a part is not known."""
+    parts = list(parts)
+    summands = [part for part in parts if part is not None]
+    if len(summands) < len(parts):
+        return None
+    is_whole = all(type(summand) is int for summand in summands)
+    return cast(Number, sum(summands) if is_whole else math.fsum(summands))

@@ -93,7 +93,7 @@ def _median(parts: Sequence[Judgement]) -> Judgement:
     medians = {name: _middle(found) for name, found in values.items()}
 
     def distance(part: Judgement) -> float:
-        return sum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items())
+        return math.fsum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items())
 
     nearest = min(parts, key=distance)
     spread = {name: max(found) - min(found) for name, found in values.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Literal
 
 from pytest_rageval import text
@@ -13,6 +12,7 @@ from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import NotApplicable, Observation
 
 Normalizer = Literal["default", "squad"]
+Hangul = Literal["word", "char"]
 
 NO_GOLD_ANSWER = NotApplicable("no gold answer is labelled")
 NO_KEY_FACTS = NotApplicable("no key facts are labelled")
@@ -22,9 +22,10 @@ NO_KEY_FACTS = NotApplicable("no key facts are labelled")
 def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> float | NotApplicable:
     """1 if the answer equals any gold answer after normalisation, else 0.
 
-    Higher is better. `default`: NFKC, case folded, punctuation of all scripts and English articles removed. `squad`: as
-    the official script, which also gives 1 for an answer that normalises to nothing where a case is unanswerable. Not
-    applicable without a gold answer or where no answer is recorded. Source: exact match of SQuAD 2.0.
+    Higher is better. `default`: NFKC, case folded, punctuation of all scripts and English articles removed, a hyphen
+    between words taken for a space. `squad`: as the official script, which also gives 1 for an answer that normalises
+    to nothing where a case is unanswerable. Not applicable without a gold answer or where no answer is recorded.
+    Source: exact match of SQuAD 2.0.
 
     >>> score("exact_match", answered("The “Normans”!", "normans"))
     1.0
@@ -44,17 +45,16 @@ def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> floa
     gates=("token_f1 >= 0.50 tag L5_wrong_answer",),
     yields_to="reference_match",
 )
-def token_f1(
-    obs: Observation, *, normalizer: Normalizer = "default", hangul: text.Hangul = "word"
-) -> float | NotApplicable:
+def token_f1(obs: Observation, *, normalizer: Normalizer = "default", hangul: Hangul = "word") -> float | NotApplicable:
     """Bag-of-tokens F1 of the answer and the gold answer that it is nearest to.
 
     F1 = 2·|common| / (|answer tokens| + |gold tokens|), counted with repetitions, in [0, 1], higher is better. Tokens
     are words where the script writes spaces, else single characters, and a number is apart from what is written onto
     it. Hangul by `hangul`: `word` compares words without particles, and a compound in the parts that the other text
-    writes apart; `char` compares characters. `normalizer = "squad"`: words as the official script cuts them, in every
-    script. Not applicable without a gold answer, where no answer is recorded, or where the system abstained. Source: F1
-    of SQuAD 2.0; with `hangul = "char"` as in KorQuAD.
+    writes apart; `char` is KorQuAD's F1: characters of every script, digits and Latin letters too, in lower case and
+    without ASCII punctuation. `normalizer = "squad"`: words as the official script cuts them, in every script. Not
+    applicable without a gold answer, where no answer is recorded, or where the system abstained. Source: F1 of SQuAD
+    2.0; with `hangul = "char"` of KorQuAD 1.0.
 
     Of three tokens (`the` is none) two are common with the four of the gold answer: 2·2 / (3 + 4).
 
@@ -117,24 +117,29 @@ def equals_any(answer: str, golds: Sequence[str], normalizer: Normalizer = "defa
     return float(any(normalise(gold) == normal for gold in golds))
 
 
-def best_f1(
-    answer: str, golds: Sequence[str], normalizer: Normalizer = "default", hangul: text.Hangul = "word"
-) -> float:
-    """The highest bag-of-tokens F1 over the golds, in [0, 1]; two texts without tokens agree."""
-    cut: Callable[[str], list[str]] = _squad_tokens if normalizer == "squad" else partial(text.tokens, hangul=hangul)
+def best_f1(answer: str, golds: Sequence[str], normalizer: Normalizer = "default", hangul: Hangul = "word") -> float:
+    """The highest bag-of-tokens F1 over the golds, in [0, 1]; two texts without tokens agree, but not in KorQuAD."""
+    cut = _cut(normalizer, hangul)
     answer_tokens = cut(answer)
-    if normalizer == "squad" or hangul == "char" or answer.isascii():
-        return max(_f1(answer_tokens, cut(gold)) for gold in golds)
+    if cut is not text.tokens or answer.isascii():
+        without_tokens = float(cut is not text.korquad_characters)
+        return max(_f1(answer_tokens, cut(gold), without_tokens) for gold in golds)
     return max(_f1(*_parted(answer_tokens, cut(gold))) for gold in golds)
+
+
+def _cut(normalizer: Normalizer, hangul: Hangul) -> Callable[[str], list[str]]:
+    if normalizer == "squad":
+        return _squad_tokens
+    return text.korquad_characters if hangul == "char" else text.tokens
 
 
 def _squad_tokens(answer: str) -> list[str]:
     return text.squad_normalise(answer).split()
 
 
-def _f1(answer: Sequence[str], gold: Sequence[str]) -> float:
+def _f1(answer: Sequence[str], gold: Sequence[str], without_tokens: float = 1.0) -> float:
     total = len(answer) + len(gold)
-    return 2 * (Counter(answer) & Counter(gold)).total() / total if total else 1.0
+    return 2 * (Counter(answer) & Counter(gold)).total() / total if total else without_tokens
 
 
 def _parted(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -6,10 +6,11 @@ Metrics of a whole run, scored once from its `RunFacts`; scores of single cases 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from pytest_rageval.metrics.index_coverage import indexing_rates
 from pytest_rageval.metrics.registry import metric
-from pytest_rageval.model import Json, NotApplicable, RunFacts
+from pytest_rageval.model import NotApplicable, RunFacts
 
 NOTHING_ASKED = NotApplicable("no case was asked")
 NO_COVERAGE = NotApplicable("the system does not report this of its index")
@@ -67,7 +68,7 @@ def no_chunks_generated_rate(facts: RunFacts) -> float | NotApplicable:
 
 @metric(layer="operations", better="lower", run_level=True)
 def chunks_skipped_due_to_context_rate(facts: RunFacts) -> float | NotApplicable:
-    """Chunks skipped for `context_limit_exceeded` / chunks attempted.
+    """Chunks skipped for `context_limit_exceeded` / chunks attempted; without reasons, all that were skipped count.
 
     In [0, 1], lower is better. Not applicable where the system does not report its indexing coverage.
 
@@ -94,33 +95,6 @@ def overall_score(facts: RunFacts) -> float | NotApplicable:
     return NOTHING_SCORED if facts.overall is None else facts.overall
 
 
-def coverage_by_doc_type(coverage: Mapping[str, Json]) -> dict[str, dict[str, Json]] | None:
-    """By type of document (markdown, pdf, code): its counts as reported, and the two rates; None where not reported."""
-    reported = coverage.get("coverage_by_doc_type")
-    if not isinstance(reported, Mapping):
-        return None
-    return {
-        str(name): {count: value for count, value in sorted(counts.items()) if type(value) is int}
-        | indexing_rates(counts)
-        for name, counts in sorted(reported.items())
-        if isinstance(counts, Mapping)
-    }
-
-
-def indexing_rates(coverage: Mapping[str, Json]) -> dict[str, float | None]:
-    """The two rates of an `indexing_coverage` report; None where its counts are absent, no counts, or contradictory.
-
-    Read are `docs_with_0_chunks` of `docs_processed`, and `chunks_skipped_reasons.context_limit_exceeded` (absent: 0)
-    of `chunks_attempted`.
-    """
-    reasons = coverage.get("chunks_skipped_reasons")
-    skipped = reasons.get("context_limit_exceeded", 0) if isinstance(reasons, Mapping) else None
-    return {
-        "no_chunks_generated_rate": _rate(coverage.get("docs_with_0_chunks"), coverage.get("docs_processed")),
-        "chunks_skipped_due_to_context_rate": _rate(skipped, coverage.get("chunks_attempted")),
-    }
-
-
 def percentile(values: Iterable[float], q: float) -> float | None:
     """The smallest value that at least the share q (0 to 1) of the values do not exceed; None of no values.
 
@@ -128,9 +102,3 @@ def percentile(values: Iterable[float], q: float) -> float | None:
     """
     ordered = sorted(values)
     return ordered[max(0, math.ceil(q * len(ordered)) - 1)] if ordered else None
-
-
-def _rate(part: Json, total: Json) -> float | None:
-    if type(part) is not int or type(total) is not int or not 0 <= part <= total or total == 0:
-        return None
-    return part / total

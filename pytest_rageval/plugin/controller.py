@@ -24,7 +24,7 @@ from pytest_rageval.plugin.terminal.summary_line import summarised
 from pytest_rageval.plugin.terminal.terminal_summary import write_summary
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
-from pytest_rageval.report.summary_markdown import write_summary_file
+from pytest_rageval.report.run_reports import write_reports
 from pytest_rageval.runs.estimate import estimate
 from pytest_rageval.runs.writer import Keeper
 
@@ -189,7 +189,7 @@ class Controller:
         prepared = self._active.prepared
         extent = self._extent(session, exitstatus)
         self._finished = finish(self._writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
-        write_summary_file(self._finished, prepared.plan.registry)
+        self._session.notes += write_reports(self._finished.folder, prepared.plan, self._finished.cases)
         report_verdict(session, self._finished)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             report_gates(session, list(gate_tests(self._finished, prepared.plan)))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_rageval import cases
-from pytest_rageval.cases.discovery import find_case_files, is_case_file
+from pytest_rageval.cases.discovery import find_case_files, is_case_file, is_of_questions
 from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.text import counted
@@ -75,7 +75,9 @@ class EvalSession:
         if path.suffix not in (".jsonl", ".csv") or path.is_relative_to(self.reports_folder):
             return False
         is_named = path in self.named_files
-        return is_case_file(path, self.root, self.globs) or (is_named and cases.looks_like_cases(path))
+        if is_case_file(path, self.root, self.globs):
+            return True
+        return is_named and (cases.looks_like_cases(path) or is_of_questions(path))
 
     def files_to_collect(self) -> list[Path]:
         """Case files below the paths of the command line, as collection will find them."""

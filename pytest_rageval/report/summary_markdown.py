@@ -8,16 +8,17 @@ from typing import Any
 
 from pytest_rageval.compare.gate_lines import evidence, gate_line
 from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
-from pytest_rageval.finish import Finished
-from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.numbers import change, denominator, duration, score_text
+from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.stats.intervals import share_interval
 from pytest_rageval.text import counted, printable
 
 SHOWN_CASES = 10
+BUILT = {"index": "index_build", "retriever": "retriever", "answerer": "answerer"}
+"""Versions of parts of the system, by what they are called in config.json."""
 ADVICE = {
     "L1_": "the system misreads questions: look at entity linking and concept mapping in the traces of",
     "L2_doc_retrieval_fail": "the right passages do not come: look at chunking, k and the query of",
@@ -34,13 +35,13 @@ ADVICE = {
 }
 
 
-def write_summary_file(finished: Finished, registry: Registry) -> None:
-    """Write the run's summary.md."""
-    write_text(finished.folder / "summary.md", summary_markdown(finished.metrics, finished.config, registry))
+def summary_markdown(
+    metrics: Mapping[str, Any], config: Mapping[str, Any], registry: Registry, previous: Mapping[str, Any] | None = None
+) -> str:
+    """The whole document. Texts of cases and systems never stand in it; names are escaped.
 
-
-def summary_markdown(metrics: Mapping[str, Any], config: Mapping[str, Any], registry: Registry) -> str:
-    """The whole document. Texts of cases and systems never stand in it; names are escaped."""
+    `previous`: the comparison with the run before this one, in the form of that with the baseline.
+    """
     metrics = with_verdict(metrics)
     parts = [
         *_head(metrics),
@@ -51,7 +52,8 @@ def summary_markdown(metrics: Mapping[str, Any], config: Mapping[str, Any], regi
         *_breakdown(metrics, "difficulty"),
         *_breakdown(metrics, "answerable"),
         *_failures(metrics),
-        *_comparison(metrics),
+        *_against_baseline(metrics["comparison"]),
+        *_against_previous(previous, metrics["comparison"]),
     ]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -136,19 +138,25 @@ def _judging(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
-    judge = config["judge"]
+    judge, weights = config["judge"] or {}, config["rerank_weights"]
     yield "## Configuration"
     yield ""
     rows = [
         ("target", config["target"]),
+        *((f"version of {name}", version) for name, version in sorted(config.get("observed", {}).items()) if version),
         ("judge", _judge_name(judge) if judge else "none"),
+        *([("temperature of the judge", judge["temperature"])] if judge.get("temperature") is not None else []),
+        *([(f"prompt of {name}", version) for name, version in config["rubrics"].items()] if judge else []),
         ("k", config["k"]),
         ("folder mode", config["folder_mode"]),
+        ("weight of vector scores", weights["vector"]),
+        ("weight of lexical scores", weights["lexical"]),
         ("parameters", ", ".join(f"{name}={value}" for name, value in config["params"].items()) or "server default"),
         ("dataset", config["dataset_version"]),
+        *((f"{part} version", setting_text(config.get(f"{key}_version"))) for part, key in BUILT.items()),
         ("configuration hash", config["config_hash"][:16]),
     ]
-    yield from _table(["", "value"], [[name, escaped(value)] for name, value in rows])
+    yield from _table(["", "value"], [[escaped(name), escaped(value)] for name, value in rows])
 
 
 def _judge_name(judge: Mapping[str, Any]) -> str:
@@ -245,13 +253,30 @@ def _failures(metrics: Mapping[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _comparison(metrics: Mapping[str, Any]) -> Iterator[str]:
+def _against_baseline(comparison: Mapping[str, Any] | None) -> Iterator[str]:
     yield "## Against the baseline"
     yield ""
-    comparison = metrics["comparison"]
-    if not comparison:
+    if comparison:
+        yield from _compared(comparison, "the baseline")
+    else:
         yield "There was no baseline. `pytest --rageval-update-baseline` makes this run the first one."
-        return
+    yield ""
+
+
+def _against_previous(previous: Mapping[str, Any] | None, baseline: Mapping[str, Any] | None) -> Iterator[str]:
+    yield "## Against the previous run"
+    yield ""
+    if not previous:
+        yield "There was no complete run before this one."
+    elif baseline and baseline["baseline_run_id"] == previous["baseline_run_id"]:
+        yield f"The previous run, {escaped(previous['baseline_run_id'])}, is the baseline."
+    else:
+        yield f"The previous complete run is {escaped(previous['baseline_run_id'])}."
+        yield ""
+        yield from _compared(previous, "the previous run")
+
+
+def _compared(comparison: Mapping[str, Any], other: str) -> Iterator[str]:
     for problem in comparison["problems"]:
         yield f"**Not comparable as they are**: {escaped(problem)}."
         yield ""
@@ -269,7 +294,7 @@ def _comparison(metrics: Mapping[str, Any]) -> Iterator[str]:
     titles = {
         "flipped_to_fail": "Fail now, did not before",
         "flipped_to_pass": "Pass now, failed before",
-        "only_before": "Only in the baseline",
+        "only_before": f"Only in {other}",
         "only_after": "Only in this run",
     }
     for name, title in titles.items():

@@ -32,6 +32,11 @@ class Labels:
     dataset: str
     version: str
 
+    @property
+    def changed(self) -> dict[str, str]:
+        """What config.json says otherwise with these labels."""
+        return {"dataset_hash": self.dataset, "dataset_version": self.version}
+
     def applied(self, lines: Lines) -> Lines:
         """Lines of observations.jsonl with these labels."""
         for line in lines:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from statistics import stdev
 from typing import Any
 
-from pytest_rageval.metrics.operations import coverage_by_doc_type, percentile
+from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
+from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
@@ -42,6 +43,13 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected) for measure in plan.run_measures}
     outcomes, cost = Counter(row.outcome for row in rows), _cost(trials)
+    by_value = {f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS}
+    volatile = {
+        **info.volatile,
+        "latency": _latency(trials),
+        "cost": cost,
+        "cache_hit_rate": _cache_hit_rate(cost),
+    }
     return {
         "schema": 1,
         "config_hash": info.config_hash,
@@ -58,13 +66,13 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "overall_score": facts.overall,
         "by_layer": layers,
         **_repeats(trials, plan),
-        **{f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS},
+        **by_value,
         "failure_tags": _failure_tags(rows),
         "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
-        "aggregate_metrics": _aggregate_metrics(metrics, info, plan.settings.k),
-        "volatile": dict(info.volatile) | {"latency": _latency(trials), "cost": cost,
-                                           "cache_hit_rate": _cache_hit_rate(cost)},
-    }  # fmt: skip
+        "aggregate_metrics": _aggregate_metrics(metrics, info, plan.settings.k)
+        | {"by_tag": _means_by_tag(by_value["by_tag"])},
+        "volatile": volatile,
+    }
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -219,7 +227,13 @@ def _group(rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
         if values:
             metrics[measure.name] = {"mean": mean(values), "n_scored": len(values)}
     outcomes = Counter(row.outcome for row in rows)
-    return {"tests": len(rows), "outcomes": {name: outcomes[name] for name in OUTCOMES}, "metrics": metrics}
+    averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, plan.settings.k)
+    return {
+        "tests": len(rows),
+        "outcomes": {name: outcomes[name] for name in OUTCOMES},
+        "metrics": metrics,
+        **{name: value for name, value in averages.items() if value is not None},
+    }
 
 
 def _failure_tags(rows: Sequence[Row]) -> dict[str, list[str]]:
@@ -249,20 +263,44 @@ def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, 
     """The flat names that other tools read: aliases of what stands under `metrics`, null where it has no value."""
     means = {name: metric["mean"] for name, metric in metrics.items()}
     named = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
-    averages = {f"{legacy}_avg": value for legacy, value in legacy_names(means, k).items() if legacy != "scope_miss"}
     return {
-        **averages,
-        **{f"{name}_avg": means.get(name) for name in ("groundedness", "correctness")},
+        **_averages(means, k),
         **{name: named.get(name) for name in
            ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")},
         "attribution_hit_rate": means.get("attribution_hit"),
         "judge_reliability": None,
-        "indexing_coverage": info.coverage,
+        "indexing_coverage": with_rates(info.coverage),
         "operational_metrics": {
             **{name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")},
             "coverage_by_doc_type": coverage_by_doc_type(info.coverage or {}),
         },
     }  # fmt: skip
+
+
+def _averages(means: Mapping[str, float | None], k: int) -> dict[str, float | None]:
+    """Means by the flat names that other tools read."""
+    named = legacy_names(means, k) | {name: means.get(name) for name in ("groundedness", "correctness")}
+    return {f"{name}_avg": value for name, value in named.items() if name != "scope_miss"}
+
+
+def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of metrics.json with latency and cost among the aggregates too, where other tools look for them.
+
+    Not in metrics.json itself: there all but `volatile` is the same, byte for byte, for equal inputs.
+    """
+    latency, cost = metrics["volatile"].get("latency") or {}, metrics["volatile"].get("cost") or {}
+    aliases = {
+        "latency": {name: latency.get(name) for name in ("p50_ms", "p95_ms", "total_ms")},
+        "cost": {name: cost.get(name) for name in ("judge_total_usd", "judge_total_tokens")},
+    }
+    return {**metrics, "aggregate_metrics": metrics["aggregate_metrics"] | aliases}
+
+
+def _means_by_tag(by_tag: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The flat means of each tag, as other tools look for them among the aggregates."""
+    return {
+        tag: {name: value for name, value in group.items() if name.endswith("_avg")} for tag, group in by_tag.items()
+    }
 
 
 def _latency(rows: Sequence[Row]) -> dict[str, Any]:

@@ -8,14 +8,16 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates import conditions_text
+from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.masking import public_params, public_target
+from pytest_rageval.metrics.index_coverage import reported_versions
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.stored_plan import described_metrics, meanings
@@ -23,7 +25,8 @@ from pytest_rageval.runs.stored_plan import described_metrics, meanings
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "pydantic")
 CANNOT_CHANGE_RESULTS = frozenset(
     {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
-     "store_full_text", "redact", "save_traces", "known_failures", "allow_regressions", "ignore_invariants", "retries",
+     "store_full_text", "redact", "save_traces", "report_json", "known_failures",
+     "allow_regressions", "ignore_invariants", "retries",
      "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "tolerated", "cases",
      "allow_partial", "resume", "shard", "max_cost", "judge_concurrency", "judge_requests_per_minute",
      "judge_tokens_per_minute", "judge_options", "judge_name"}
@@ -64,7 +67,24 @@ def run_config(
         "hardware": hardware(),
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
     }
-    return content | {"config_hash": config_hash_of(content)}
+    content |= observed(settings.versions.model_dump(), {}, None, None)
+    return content | flat_names(content) | {"config_hash": config_hash_of(content)}
+
+
+def flat_names(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Models, prompts and temperature by the flat names that other tools read; null where not known, or nobody judges.
+
+    `judge_prompt_version` names all prompts, each with its version.
+    """
+    judge, versions = config["judge"] or {}, config["observed"]
+    prompts = ", ".join(f"{name} {version}" for name, version in config["rubrics"].items())
+    return {
+        "llm_model": versions.get("llm"),
+        "embedding_model": versions.get("embedding"),
+        "judge_model": judge.get("model"),
+        "judge_prompt_version": (prompts or None) if judge else None,
+        "judge_temperature": judge.get("temperature"),
+    }
 
 
 def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -125,12 +145,32 @@ def hashed_part(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: config[name] for name in ("settings", *ASKED_FOR, "dataset_hash") if name in config}
 
 
+def reported(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Versions that the system reported, with its answers or with what it says of its index."""
+    return {**reported_versions(coverage), **(versions or {})}
+
+
+def stated_otherwise(stated: Mapping[str, Any], by_system: Mapping[str, Any]) -> Iterator[str]:
+    """The versions of which the project says one thing and its system another, a line each."""
+    for name, version in stated.items():
+        other = by_system.get(name)
+        if version is not None and other is not None and other != version:
+            yield f"versions.{name} is stated as {version!r}, the system reports {other!r}, which counts"
+
+
 def observed(
-    versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None, served_judge: str | None
+    stated: Mapping[str, Any],
+    by_system: Mapping[str, Any],
+    coverage: Mapping[str, Any] | None,
+    served_judge: str | None,
 ) -> dict[str, Any]:
-    """Versions that the system reported, for the `observed` part and the two versions that rest on them; and under
-    `judge` the model that the judge's server said it is, which decides nothing about keys and hashes."""
+    """The versions of the system, as it reports them, else as stated, for `observed`; the two that rest on them.
+
+    `served_judge`: the model that the judge's server said it is, which decides nothing about keys and hashes.
+    """
     served = {} if served_judge is None else {"judge": served_judge}
+    known = {name: version for name, version in stated.items() if version is not None}
+    versions = {**by_system, **{name: version for name, version in known.items() if by_system.get(name) is None}}
     if not versions:
         return {"observed": served}
     index = {name: versions[name] for name in ("chunker", "embedding", "index") if name in versions}
@@ -163,14 +203,6 @@ def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
             if commit:
                 return commit
     return f"content:{dataset}"
-
-
-def hardware() -> dict[str, Any]:
-    """CPU count and model, memory in MiB; null where the system does not say."""
-    memory = None
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    return {"cpus": os.cpu_count(), "machine": platform.machine(), "memory_mib": memory, "system": platform.system()}
 
 
 def _git(root: Path, *arguments: str) -> str | None:

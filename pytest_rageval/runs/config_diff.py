@@ -11,7 +11,7 @@ from pytest_rageval.model import Json
 
 REPEATED_SETTINGS = frozenset(
     {"k", "target", "judge", "folder_mode", "rerank_vector_weight", "rerank_lexical_weight", "params", "ontology",
-     "gate", "gates", "enabled"}
+     "gate", "gates", "enabled", "versions"}
 )  # fmt: skip
 """Settings that config.json names a second time, as they were really used."""
 _FIRST = ("target", "k", "asked_k", "folder_mode", "rerank_weights", "params", "judge", "rubrics", "ontology")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.io.suggestions import listed
@@ -12,11 +12,10 @@ from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 
 
-def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, rows: Sequence[Row]) -> Iterator[str]:
-    """The notes, a line each; none about a heuristic judge or none."""
+def judge_notes(config: Mapping[str, Any], systems: Collection[object], rows: Sequence[Row]) -> Iterator[str]:
+    """The notes, a line each; none about a heuristic judge or none. `systems`: the models that gave the answers."""
     judge = config.get("judge") or {}
-    judges = [row.judge for row in rows if row.judge and not row.judge["heuristic"]]
-    models = sorted({judged["model"] for judged in judges})
+    models = sorted({row.judge["model"] for row in rows if row.judge and not row.judge["heuristic"]})
     if judge.get("model") in models:
         if judge.get("pinned") is False:
             yield (
@@ -30,8 +29,7 @@ def judge_notes(config: Mapping[str, Any], versions: Mapping[str, Any] | None, r
     served = served_names(rows)
     if (note := several_served(judge.get("identity") or ", ".join(models), served)) is not None:
         yield note
-    llm = (versions or {}).get("llm")
-    if isinstance(llm, str):
+    for llm in sorted(system for system in systems if isinstance(system, str)):
         yield from _kinship(llm, models, served)
     flagged = sorted({row.key for row in rows if row.judge and row.judge.get("flags")})
     if flagged:

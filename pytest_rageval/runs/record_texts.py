@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,10 @@ class RecordTexts:
         if self.settings.store_full_text or len(text) <= CUT:
             return text
         return text[:CUT] + "…"
+
+    def all(self, texts: Iterable[str] | None) -> list[str] | None:
+        """Each of several texts; None where there are none, or none may be written."""
+        return None if texts is None or self.settings.redact else [self(text) or "" for text in texts]
 
     def detail(self, detail: Mapping[str, Any]) -> dict[str, Any]:
         """What a metric says of its score; where no text may be written, its counts and claims only."""

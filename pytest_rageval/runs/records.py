@@ -45,11 +45,13 @@ def result_record(
         "outcome": result.outcome,
         "reason": text.reason(result),
         "question": text(result.case.question),
+        "reference_answers": text.all(result.case.gold.answers),
         **_answered(answer, obs, text),
+        **_uploaded(answer, text),
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
         "latency": _latency(result, answer),
-        "retrieval_metrics": legacy_names(result.scores, settings.k),
+        "retrieval_metrics": _retrieval_metrics(result.scores, settings.k),
         **_judged(obs, text),
         "abstention": _abstention(obs, result.scores, text),
         "layers": _layers(result.scores, registry),
@@ -92,6 +94,15 @@ def _answered(answer: Answer, obs: Observation | None, text: RecordTexts) -> dic
         ],
         "retrieved_chunks": list(_chunks(answer, obs, text)),
         "folder_selection": _selection(answer, text),
+    }
+
+
+def _uploaded(answer: Answer, text: RecordTexts) -> dict[str, Any]:
+    """What came with an answer beside what an answer is made of: who gave it, when, and what else was said."""
+    return {
+        "model_name": answer.extra.get("model_name"),
+        "timestamp": answer.extra.get("timestamp"),
+        "meta": text.tree(answer.extra.get("meta")),
     }
 
 
@@ -198,9 +209,10 @@ def to_line(record: Mapping[str, Any]) -> str:
 
 
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
-    """Milliseconds. `total_ms` is what asking took as we measured it; phases are the system's own."""
+    """Milliseconds. `total_ms` is what asking took as we measured it, where nothing was called what is reported; phases
+    are the system's own."""
     return {
-        "total_ms": result.timings.ask_ms,
+        "total_ms": result.timings.ask_ms if result.timings.ask_ms is not None else answer.latency.get("total_ms"),
         "queue_ms": result.timings.queue_ms,
         **{phase: answer.latency.get(phase) for phase in PHASES},
         "judge_ms": result.timings.judge_ms,
@@ -210,32 +222,36 @@ def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
 LEGACY = {"recall_any": "recall_at_k", "recall_all": "recall_all_at_k", "precision": "precision_at_k",
           "mrr": "mrr", "scope_miss": "scope_miss", "attribution_hit": "attribution_hit"}  # fmt: skip
 """Flat names that other tools know, for the metrics at the configured cut-off."""
+YES_OR_NO = ("scope_miss", "attribution_hit")
 
 
 def legacy_names(scores: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """The values of `scores` that have a flat legacy name, by that name."""
-    values = {}
-    for name, legacy in LEGACY.items():
-        for measure in (f"{name}@{k}", name):
-            if measure in scores:
-                values[legacy] = scores[measure]
-                break
-    return values
+    """The values of `scores` by their flat legacy names; null where there is none."""
+    return {legacy: scores.get(f"{name}@{k}", scores.get(name)) for name, legacy in LEGACY.items()}
+
+
+def _retrieval_metrics(scores: Mapping[str, float], k: int) -> dict[str, float | bool | None]:
+    """Scores by their legacy names, those that are a yes or a no as such."""
+    values = legacy_names(scores, k)
+    return {name: bool(value) if name in YES_OR_NO and value is not None else value for name, value in values.items()}
 
 
 def _judged(obs: Observation | None, text: RecordTexts) -> dict[str, Any]:
-    """What the judges said of groundedness and correctness, and which judges these were."""
+    """What the judges said of each metric, of groundedness and correctness once more, and which judges these were."""
+    judgements = {
+        metric: _explained(judgement, metric, text)
+        for judgement in (obs.judgements.values() if obs else ())
+        for metric in judgement.scores
+    }
     return {
-        "groundedness": _judgement_of(obs, "groundedness", text),
-        "correctness": _judgement_of(obs, "correctness", text),
+        "groundedness": judgements.get("groundedness"),
+        "correctness": judgements.get("correctness"),
+        "judgements": judgements,
         "judge": _judge(obs),
     }
 
 
-def _judgement_of(obs: Observation | None, metric: str, text: RecordTexts) -> dict[str, Any] | None:
-    judgement = obs.judged(metric) if obs else None
-    if judgement is None:
-        return None
+def _explained(judgement: Judgement, metric: str, text: RecordTexts) -> dict[str, Any]:
     return {
         "score": judgement.scores[metric],
         "reasoning": text(judgement.reasoning),
@@ -263,7 +279,7 @@ def _abstention(obs: Observation | None, scores: Mapping[str, float], text: Reco
     if obs is None or obs.answer.text is None:
         return None
     abstained = abstention(obs)
-    hallucinated = scores.get("hallucinated")
+    hallucinated = scores.get("hallucinated", 0.0 if obs.case.answerable else None)
     return {
         "abstained": abstained.value,
         "hallucinated": None if hallucinated is None else hallucinated > 0,

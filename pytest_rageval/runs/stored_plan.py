@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.config.settings import Settings, tuples_of
-from pytest_rageval.config.tables import Abstention, Gates
+from pytest_rageval.config.tables import Abstention, Gates, Versions
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.described import Described
 from pytest_rageval.metrics.registry import Metric, Registry
@@ -45,6 +45,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     options = {name: value for name, value in written.pop("metric_options").items() if name in shipped}
     gates = written.pop("gates")
     abstention = written.pop("abstention", {"phrases": ()})
+    versions = written.pop("versions", {})
     then = {name: tuples_of(value) for name, value in written.items() if name in Settings.model_fields}
     return current.model_copy(
         update=then
@@ -53,6 +54,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
             "metric_options": options,
             "gates": Gates(case=tuple(gates["case"]), run=tuple(gates["run"])),
             "abstention": Abstention(phrases=tuple(abstention["phrases"])),
+            "versions": Versions(**versions),
             "enabled": tuple(run.config["metrics"]),
         }
     )

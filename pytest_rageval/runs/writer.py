@@ -29,6 +29,8 @@ class Keeper:
         self.rows: dict[tuple[str, int], Row] = {}
         self.versions: Mapping[str, Any] | None = None
         self.reported: set[str] = set()
+        self.model_names: set[str] = set()
+        """Who gave uploaded answers, as their file says."""
         self.warnings: list[str] = []
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
@@ -107,6 +109,8 @@ class Keeper:
             self._coverages.setdefault(json.dumps(coverage, sort_keys=True), (row.key, coverage))
         self.versions = self.versions or versions
         self.reported.update(record.get("reported", ()))
+        if isinstance(name := record.get("model_name"), str):
+            self.model_names.add(name)
         return row
 
     @property

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from statistics import NormalDist, correlation
+from statistics import NormalDist
 from typing import NamedTuple
 
 from pytest_rageval.stats.intervals import LEVEL, Interval, wilson
@@ -183,7 +183,15 @@ def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
     ours, theirs = [our_score for our_score, _ in pairs], [their_score for _, their_score in pairs]
     if len(set(ours)) < 2 or len(set(theirs)) < 2:
         return None
-    return max(-1.0, min(1.0, correlation(_ranks(ours), _ranks(theirs))))
+    return max(-1.0, min(1.0, _correlation(_ranks(ours), _ranks(theirs))))
+
+
+def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Pearson's, of values that are not all equal. That of `statistics` ends in another digit since Python 3.12."""
+    x_mean, y_mean = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
+    products = math.fsum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True))
+    x_squares, y_squares = math.fsum((x - x_mean) ** 2 for x in xs), math.fsum((y - y_mean) ** 2 for y in ys)
+    return products / math.sqrt(x_squares * y_squares)
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

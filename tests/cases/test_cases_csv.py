@@ -14,11 +14,11 @@ HEADER = "id,question,reference,tag,contexts\n"
 
 
 def test_a_row_is_a_case_and_an_empty_cell_is_absent(tmp_path: Path):
-    file = loaded(tmp_path, HEADER + 'q1,Why?,"Because, so.",t,"[""a"", ""b""]"\nq2,How?,,,\n', "a.csv")
+    file = loaded(tmp_path, HEADER + 'q1,Why?,"Because, so.",t,"[""a"", ""b""]"\nq2,How?,So.,,\n', "a.csv")
     assert file.problems == ()
     first, second = file.cases
     assert (first.gold.answers, first.tags, first.contexts) == (("Because, so.",), ("t",), ("a", "b"))
-    assert (second.gold.answers, second.tags, second.contexts) == (None, (), None)
+    assert (second.gold.answers, second.tags, second.contexts) == (("So.",), (), None)
 
 
 def test_every_key_may_be_a_column_text_flag_or_json(tmp_path: Path):

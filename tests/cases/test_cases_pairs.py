@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from case_files import loaded
 
-from pytest_rageval.cases import CaseFile
+from pytest_rageval.cases import CaseFile, find_case_files
 
 QUESTIONS = "id,question,tag\nq1,Why?,t\nq2,How?,\n"
 REFERENCES = "id,reference\nq2,So.\nq1,Because.\n"
@@ -36,10 +37,48 @@ def test_either_file_may_be_jsonl(tmp_path: Path):
 
 
 def test_jsonl_references(tmp_path: Path):
-    references = '{"id": "q1", "reference": "Because."}\n\n{"id": "q2", "reference": ""}\n'
+    references = '{"id": "q1", "reference": "Because."}\n\n{"id": "q2", "reference": "So."}\n'
     file = joined(tmp_path, references=references, kinds=("csv", "jsonl"))
     assert file.problems == ()
-    assert [case.gold.answers for case in file.cases] == [("Because.",), None]
+    assert [case.gold.answers for case in file.cases] == [("Because.",), ("So.",)]
+
+
+@pytest.mark.parametrize(
+    ("references", "kind"),
+    [
+        ("id,reference\nq1,Because.\nq2, \n", "csv"),
+        ('{"id": "q1", "reference": "a"}\n{"id": "q2", "reference": ""}\n', "jsonl"),
+    ],
+)
+def test_a_reference_that_is_blank_is_missing(tmp_path: Path, references: str, kind: str):
+    file = joined(tmp_path, references=references, kinds=("csv", kind))
+    (problem,) = file.problems
+    assert problem.startswith(f"x.references.{kind}:")
+    assert problem.endswith("case 'q2': reference is missing")
+
+
+def test_a_row_of_a_file_of_references_needs_one_unless_it_says_otherwise(tmp_path: Path):
+    file = loaded(tmp_path, "id,question,reference,answerable,tag\na,Why?,So.,,\nb,How?,,,t\nc,Who?,,false,\n", "x.csv")
+    assert [case.id for case in file.cases] == ["a", "c"]
+    (problem,) = file.problems
+    assert problem.startswith("x.csv:3:8: case 'b': reference is missing")
+
+
+@pytest.mark.parametrize("name", ["answers.csv", "references.csv", "answers.jsonl"])
+def test_files_called_questions_and_answers_are_a_pair(tmp_path: Path, name: str):
+    rows = {"q1": "Because.", "q2": "So."}
+    lines = [json.dumps({"id": id, "reference": text}) for id, text in rows.items()]
+    text = "\n".join(lines) if name.endswith("jsonl") else REFERENCES
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    file = loaded(tmp_path, QUESTIONS, "questions.csv")
+    assert (file.problems, [case.gold.answers for case in file.cases]) == ((), [("Because.",), ("So.",)])
+    assert find_case_files(tmp_path, ("*.csv", "*.jsonl")) == [tmp_path / "questions.csv"]
+
+
+def test_answers_of_a_system_beside_questions_are_no_references(tmp_path: Path):
+    (tmp_path / "answers.csv").write_text("id,answer\nq1,42\nq2,43\n", encoding="utf-8")
+    file = loaded(tmp_path, QUESTIONS, "questions.csv")
+    assert (file.problems, [case.gold.answers for case in file.cases]) == ((), [None, None])
 
 
 @pytest.mark.parametrize(

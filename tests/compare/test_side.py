@@ -89,7 +89,7 @@ def test_a_run_without_its_table_of_scores_is_read_from_its_records(reports: Pat
         ("latest~7", "holds 2 runs"),
         ("{reports}/gone.json", "there is no run"),
         ("{reports}/list.json", "holds no JSON object"),
-        ("{reports}/other.json", "not what a run writes: metrics: Field required"),
+        ("{reports}/other.json", "not what a run writes: metrics is missing"),
         ("{reports}/text.json", "is not JSON"),
     ],
 )

@@ -126,9 +126,11 @@ def test_coverage_counts_what_was_left_out_and_why(tmp_path: Path):
         "chunks_embedded": 2,
         "chunks_skipped": 1,
         "chunks_skipped_reasons": {"context_limit_exceeded": 1},
-        "chunk_tokens": {"min": 2, "max": 3, "mean": 2.5, "p95": 3},
-        "coverage_by_doc_type": {"markdown": {"docs_processed": 5, "docs_with_0_chunks": 4, "chunks_embedded": 2}},
-        "chunker": "headings-1",
+        "chunk_token_stats": {"min": 2, "max": 3, "mean": 2.5, "p95": 3},
+        "coverage_by_doc_type": {
+            "markdown": {"processed": 5, "with_0_chunks": 4, "chunks_embedded": 2, "chunks_skipped": 1}
+        },
+        "chunker_version": "headings-1",
         "parameters": {"chunk_max_tokens": 200, "chunk_overlap": 0},
     }
 
@@ -136,7 +138,7 @@ def test_coverage_counts_what_was_left_out_and_why(tmp_path: Path):
 def test_an_empty_corpus_answers_nothing(tmp_path: Path):
     answer = ask("Which heron?", app=create_app(tmp_path))
     assert answer["abstained"] is True
-    assert answer["debug"]["indexing_coverage"]["chunk_tokens"] == {}
+    assert answer["debug"]["indexing_coverage"]["chunk_token_stats"] == {}
 
 
 def test_the_shipped_corpus_has_its_thirty_laboratory_notes_and_the_awkward_kinds():

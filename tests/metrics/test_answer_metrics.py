@@ -50,9 +50,24 @@ def test_hangul_is_compared_by_words_or_by_characters():
     obs = says("서울 사람", "서울 시민")
     assert score("token_f1", obs) == 0.5
     assert score("token_f1", obs, hangul="char") == pytest.approx(2 * 2 / (4 + 4))
+    assert score("token_f1", says("LG", "L.A."), hangul="char") == pytest.approx(2 * 1 / (2 + 2))
     hanging = says("서울에서", "서울")
     assert score("token_f1", hanging) == 1
     assert score("token_f1", hanging, hangul="char") == pytest.approx(2 * 2 / (4 + 2))
+
+
+def test_every_figure_of_the_official_korquad_script_is_met():
+    figures = json.loads((DATA / "answers/korquad.json").read_text(encoding="utf-8"))
+    for gold, answer, f1 in figures:
+        scored = score("token_f1", says(answer, gold, abstained=False), hangul="char")
+        assert scored == pytest.approx(f1, abs=1e-12), (gold, answer)
+    assert len(figures) == 30
+
+
+def test_a_hyphen_parts_words_but_not_for_the_squad_normaliser():
+    obs = says("off-by-one", "Off by one")
+    assert score("token_f1", obs) == score("exact_match", obs) == 1
+    assert score("token_f1", obs, normalizer="squad") == score("exact_match", obs, normalizer="squad") == 0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from observations import REGISTRY
 
-from pytest_rageval.metrics.operations import coverage_by_doc_type, indexing_rates, percentile
+from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, indexing_rates
+from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.model import NotApplicable, RunFacts, Score
 
 COVERAGE = {
@@ -66,8 +67,8 @@ def test_coverage_is_told_by_type_of_document():
             "chunks_skipped_due_to_context_rate": 0.5,
         },
         "pdf": {
-            "docs_processed": 4,
-            "docs_with_0_chunks": 1,
+            "processed": 4,
+            "with_0_chunks": 1,
             "no_chunks_generated_rate": 0.25,
             "chunks_skipped_due_to_context_rate": None,
         },

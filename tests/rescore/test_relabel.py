@@ -32,7 +32,8 @@ def test_labels_that_were_mended_in_place_give_what_a_new_run_gives(project: Sto
     assert command("score", RUN, "--cases", "evalcases").exit_code == 0
     project.pytest(run_id="anew")
     again, anew = project.json("metrics.json"), project.json("metrics.json", "anew")
-    del again["volatile"], anew["volatile"]
+    for metrics in (again, anew):
+        del metrics["volatile"]
     assert again == anew
     for name in ("config_hash", "dataset_hash", "dataset_version"):
         assert project.json("config.json")[name] == project.json("config.json", "anew")[name]
@@ -99,3 +100,25 @@ def test_a_case_that_was_not_answerable_after_all_is_gated_as_such(project: Stor
     assert [gate["metric"] for gate in record["verdict"]["failed_gates"]] == ["abstention_accuracy"]
     line = next(line for line in (project.folder() / "observations.jsonl").read_text("utf-8").splitlines())
     assert json.loads(line)["case"]["answerable"] is False
+
+
+@pytest.mark.parametrize("verb", ["score", "judge", "abstention"])
+def test_every_verb_that_decides_again_takes_labels_and_writes_metrics_elsewhere(project: StoredProject, verb: str):
+    labels = project.cases([MENDED], "new/labels.jsonl")
+    result = command(verb, RUN, "--cases", labels, "--output-metrics", "elsewhere.json")
+    assert result.exit_code == 0, result.output
+    assert project.records()["missed"]["outcome"] == "passed"
+    assert json.loads((project.path / "elsewhere.json").read_text()) == project.json("metrics.json")
+    config = project.json("config.json")
+    assert config["dataset_version"] == f"content:{config['dataset_hash']}"
+
+
+@pytest.mark.parametrize("verb", ["score", "judge", "abstention"])
+def test_every_verb_that_decides_again_can_aggregate_alone(project: StoredProject, verb: str):
+    (project.folder() / "observations.jsonl").unlink()
+    metrics = project.json("metrics.json")
+    (project.folder() / "summary.md").unlink()
+    result = command(verb, RUN, "--aggregate-only", "--output-metrics", "elsewhere.json")
+    assert "no observations" not in result.output
+    assert (project.folder() / "summary.md").exists()
+    assert json.loads((project.path / "elsewhere.json").read_text()) == metrics == project.json("metrics.json")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cli.end_of_run import end
+from pytest_rageval.cli.decided_again import Deciding, deciding, deciding_options
 from pytest_rageval.cli.judge.spot_check import spot_check
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import Opened, names_of, opened, run_argument
@@ -46,10 +46,11 @@ NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
 @click.option("--spot-check", "is_spot_check", is_flag=True, help="Put some answers to a second judge.")
 @click.option("--spot-check-n", type=click.IntRange(1), metavar="N", help="How many (default: 20, or 5 % of the run).")
 @click.option("--second-judge", metavar="SPEC", help="The second judge of a spot check.")
+@deciding_options
 def judge(
     run: str, reports: str | None, baseline: str | None, cache_mode: str | None, max_cost: str | None,
     metrics: str | None, claim_level: bool, is_spot_check: bool, spot_check_n: int | None, second_judge: str | None,
-    **judging: str | None,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Judge the stored answers of RUN (an id, `latest`, `latest~1` or a folder) again, also those whose judging had
     failed, and score the run with the new judgements. Exit code 1: a case or a gate of the run fails.
@@ -60,15 +61,22 @@ def judge(
         raise click.UsageError("--spot-check-n and --second-judge go with --spot-check")
     if is_spot_check and (metrics or claim_level):
         raise click.UsageError("--spot-check compares what was judged; leave --metrics and --claim-level out")
-    overrides = {NAMED[name]: value for name, value in judging.items() if value is not None}
-    options = {"judge_cache": cache_mode, "max_cost": max_cost}
-    at = opened(run, reports=reports, baseline=baseline, **options, **_settings_among(overrides))
+    overrides = {NAMED[name]: options.pop(name) for name in NAMED if options[name] is not None}
+    flags = {"--judge": overrides, "--metrics": metrics, "--claim-level": claim_level, "--spot-check": is_spot_check}
+    shared = deciding(options, changes_scores=[flag for flag, value in flags.items() if value])
+    if is_spot_check and (shared.paths or shared.output_metrics):
+        raise click.UsageError("--spot-check changes no score; leave --cases and --output-metrics out")
+    spending = {"judge_cache": cache_mode, "max_cost": max_cost}
+    at = opened(run, reports=reports, baseline=baseline, **spending, **_settings_among(overrides))
+    if shared.aggregate_only:
+        shared.end_with_aggregates(at)
     check_observed(at.run)
     if is_spot_check:
         _spot_check(at, overrides, second_judge, spot_check_n)
     else:
         names = (*names_of(metrics), *(["claim_support"] if claim_level else []))
-        _judge_again(at, _judging(at, overrides, overrides.get("judge")), names, is_named="judge" in overrides)
+        judging = _judging(at, overrides, overrides.get("judge"))
+        _judge_again(at, judging, names, shared, is_named="judge" in overrides)
 
 
 def _settings_among(overrides: dict[str, str]) -> dict[str, str]:
@@ -83,7 +91,9 @@ def _judging(at: Opened, overrides: dict[str, str], spec: str | None) -> dict[st
     return {"retrieval_only": False, **overrides, **server}
 
 
-def _judge_again(at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], *, is_named: bool) -> None:
+def _judge_again(
+    at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], shared: Deciding, *, is_named: bool
+) -> None:
     plan = plan_again(at.run, at.settings, at.root, metrics=metrics, judging=judging)
     was_retrieval_only = at.run.config["settings"]["retrieval_only"]
     if (was_retrieval_only and not metrics) or (not plan.rubrics and plan.settings.judge != "none"):
@@ -91,19 +101,21 @@ def _judge_again(at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], 
             f"run {at.run.run_id} measures nothing that is judged; name what to judge, as in "
             "--metrics groundedness,correctness"
         )
+    labels = shared.labels(at)
     with _judge_at_hand(plan, at, cases=at.run.finished_metrics["total_tests"]) as judge:
         if not is_named:
             check_judge_of(at.run, judge)
         described = described_judge(judge, plan.settings.judge_temperature)
         check = {} if judge.heuristic else {"judge_check": run_check(at.project, judge, plan)}
-        config = config_again(at.run, plan, judge=described, **check)
+        config = config_again(at.run, plan, judge=described, **check, **(labels.changed if labels else {}))
         with Progress("judged") as watch, _left_as_it_was(at):
             again = Rejudge(at.run, plan, judge, watch)
-            finished = redo(Redo(at.run, plan, config, at.baseline), again.lines)
+            how = Redo(at.run, plan, config, at.baseline, labels=labels.cases if labels else None)
+            finished = redo(how, lambda lines: again.lines(labels.applied(lines) if labels else lines))
     if again.problem is not None:
         what = printable(f"{again.problem.kind}: {again.problem.message}")
         click.secho(f"{again.failed} of {again.judged} answers could not be judged; the first: {what}", fg="yellow")
-    end(finished, plan)
+    shared.end(finished, plan)
 
 
 def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:

@@ -8,12 +8,12 @@ import click
 
 from pytest_rageval.cli.stored_run import Opened
 from pytest_rageval.finish import is_last_run
-from pytest_rageval.io.atomic import write_json, write_text
+from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.columns import aligned
-from pytest_rageval.report.summary_markdown import summary_markdown
+from pytest_rageval.report.run_reports import write_reports
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
@@ -24,7 +24,7 @@ SHOWN = 50
 def spot_check(
     at: Opened, first: Plan, second: Plan, judge: Judge, n: int | None, watch: Callable[[int], None]
 ) -> None:
-    """Check the run's judge against another, say what came, and write it to metrics.json and summary.md."""
+    """Check the run's judge against another, say what came, and write it to metrics.json and the reports."""
     folder = RunFolder(at.run.path)
     folder.claim()
     try:
@@ -52,7 +52,8 @@ def _write(at: Opened, check: SpotCheck, plan: Plan) -> None:
     write_json(at.run.path / "metrics.json", metrics)
     if is_last_run(metrics, at.project.reports):
         write_json(at.project.reports / "metrics.json", metrics)
-    write_text(at.run.path / "summary.md", summary_markdown(metrics, at.run.config, plan.registry))
+    for problem in write_reports(at.run.path, plan, at.run.scores.cases if at.run.scores else {}):
+        click.secho(printable(problem), fg="yellow")
 
 
 def _lines(check: SpotCheck) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -11,7 +12,8 @@ from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.deepeval.deepeval_model import model_for
-from pytest_rageval.judges.model.model_judge import MOST_TOKENS, total
+from pytest_rageval.judges.gathering import total
+from pytest_rageval.judges.model.model_judge import MOST_TOKENS
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.pinning import is_pinned
@@ -152,7 +154,7 @@ class DeepEvalJudge:
             tokens_in=total(exchange.reply.tokens_in for exchange in exchanges),
             tokens_out=total(exchange.reply.tokens_out for exchange in exchanges),
             cost_usd=total(exchange.cost_usd for exchange in exchanges),
-            latency_ms=round(sum(exchange.latency_ms for exchange in exchanges), 3),
+            latency_ms=round(math.fsum(exchange.latency_ms for exchange in exchanges), 3),
         )
 
 

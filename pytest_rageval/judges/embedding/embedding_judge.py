@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -136,7 +137,7 @@ class EmbeddingJudge:
             if self._floor is None:
                 strangers = await self._embedder.vectors(STRANGERS, bill)
                 cosines = [cosine(one, other) for one, other in combinations(strangers.values(), 2)]
-                floor = sum(cosines) / len(cosines)
+                floor = math.fsum(cosines) / len(cosines)
                 if floor > HIGHEST_FLOOR:
                     raise JudgeError(
                         "invalid_response",
@@ -209,7 +210,7 @@ def _passages(texts: Iterable[Json]) -> list[str]:
 
 def _mean(values: Iterable[float]) -> float:
     shares = list(values)
-    return sum(shares) / len(shares)
+    return math.fsum(shares) / len(shares)
 
 
 def _account(rated: Sequence[tuple[str, float]], where: str) -> str:

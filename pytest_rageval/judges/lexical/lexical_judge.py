@@ -121,7 +121,7 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
     shares = [math.fsum(map(weighted, facts)) / len(facts)] if facts else []
     shares += [weighted(best)] if best else []
     coverages = [coverage for fact in facts for coverage in fact] + best
-    return sum(shares) / len(shares), account(coverages, "the answer"), coverages
+    return math.fsum(shares) / len(shares), account(coverages, "the answer"), coverages
 
 
 def _borne_out(text: str, by: Evidence) -> list[Coverage]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+import math
+from collections.abc import Mapping, Sequence
 
 from pytest_rageval.errors import JudgeError, ModelFailure
+from pytest_rageval.judges.gathering import total
 from pytest_rageval.judges.model.prompt import render, repair_prompt
 from pytest_rageval.judges.model.reply import JudgeReply, read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
@@ -16,8 +17,6 @@ from pytest_rageval.llm.json_reply import UnreadableReply
 from pytest_rageval.llm.pinning import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest, Rubric
 from pytest_rageval.text import cut, printable
-
-N = TypeVar("N", int, float)
 
 MOST_TOKENS = 2048
 """Of a reply, unless the options say otherwise; twice as many where the first one was cut off."""
@@ -125,16 +124,10 @@ class ModelJudge:
             tokens_in=total(exchange.reply.tokens_in for exchange in exchanges),
             tokens_out=total(exchange.reply.tokens_out for exchange in exchanges),
             cost_usd=total(exchange.cost_usd for exchange in exchanges),
-            latency_ms=round(sum(exchange.latency_ms for exchange in exchanges), 3),
+            latency_ms=round(math.fsum(exchange.latency_ms for exchange in exchanges), 3),
             flags=(*prompt.flags, *reply.flags),
             extra={**reply.extra, **{name: value for name, value in served.items() if value}},
         )
-
-
-def total(parts: Iterable[N | None]) -> N | None:
-    """The sum; None where a part is not known."""
-    summands = list(parts)
-    return None if None in summands else sum(part for part in summands if part is not None)
 
 
 def _messages(rubric: Rubric, prompt: Prompt) -> list[Message]:

@@ -19,15 +19,16 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply
-from pytest_rageval.http.failures import HttpFailure, excerpt
+from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.http.retries import REPEATABLE_STATUS, try_again
-from pytest_rageval.io.masking import Mask, secrets_of_environment
+from pytest_rageval.io.environment_secrets import secrets_of_environment
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.llm.credentials import JUDGE_TOKEN
 from pytest_rageval.llm.endpoint import Connect
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.providers.openai import OpenAiWire
 from pytest_rageval.llm.server_error import status_in
-from pytest_rageval.text import printable
+from pytest_rageval.text import excerpt, printable
 
 SCHEME = "any-llm"
 _SPEC = re.compile(r"(?P<provider>[\w-]+)/(?P<model>\S+?)(?:@(?P<url>https?://\S*))?")

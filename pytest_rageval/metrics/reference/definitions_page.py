@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from typing import NamedTuple
 
-from pytest_rageval.metrics.answer import best_f1
+from pytest_rageval.metrics.answer import Hangul, best_f1
 from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
-from pytest_rageval.text import Hangul
 
 NAMES = {"no": "{}", "always": "{}@k", "optional": "{}[@k]"}
 """How a metric's name is written, by whether it takes a cut-off."""

@@ -1,0 +1,89 @@
+"""Options and files that `score`, `judge` and `abstention` share: they decide a stored run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import click
+
+from pytest_rageval.cases import find_case_files, load_file
+from pytest_rageval.cli.end_of_run import end
+from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.stored_run import Opened
+from pytest_rageval.finish import Finished
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.plan import Plan
+from pytest_rageval.rescore.relabel import Labels, read_new_labels
+from pytest_rageval.rescore.rescore import Redo, aggregate_again
+from pytest_rageval.rescore.rescore_plan import plan_again
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Deciding(NamedTuple):
+    """What the shared options say: files of new labels, aggregates alone, and where metrics.json is to go as well."""
+
+    paths: tuple[Path, ...]
+    aggregate_only: bool
+    output_metrics: Path | None
+
+    def labels(self, at: Opened) -> Labels | None:
+        """The new labels for the run; None where no files were named. What they leave out is said."""
+        return _labels(at, self.paths) if self.paths else None
+
+    def end_with_aggregates(self, at: Opened) -> NoReturn:
+        """Aggregate the scores and verdicts as they are, and leave."""
+        plan = plan_again(at.run, at.settings, at.root)
+        with Progress("scored") as watch:
+            finished = aggregate_again(Redo(at.run, plan, at.run.config, at.baseline, watch=watch))
+        self.end(finished, plan)
+
+    def end(self, finished: Finished, plan: Plan) -> NoReturn:
+        """Write metrics.json where it is wanted as well, show the run, and leave."""
+        if self.output_metrics is not None:
+            write_json(self.output_metrics, finished.metrics)
+        end(finished, plan)
+
+
+def deciding_options(command: F) -> F:
+    """`--cases`, `--aggregate-only` and `--output-metrics`, as parameters for `deciding`."""
+    for option in (
+        click.option("--output-metrics", type=click.Path(path_type=Path), metavar="FILE",
+                     help="Write metrics.json here too."),
+        click.option("--aggregate-only", is_flag=True, help="Leave scores and verdicts; aggregate and compare anew."),
+        click.option("--cases", "paths", multiple=True, type=click.Path(exists=True, path_type=Path), metavar="PATH",
+                     help="Case file, or folder of them, with new labels for the same questions (repeatable)."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def deciding(options: dict[str, Any], *, changes_scores: Sequence[str] = ()) -> Deciding:
+    """The shared options, taken from those of a command; `changes_scores`: its other options that were given."""
+    shared = Deciding(**{name: options.pop(name) for name in Deciding._fields})
+    others = [*(["--cases"] if shared.paths else []), *changes_scores]
+    if shared.aggregate_only and others:
+        change = "change" if len(others) > 1 else "changes"
+        raise click.UsageError(f"--aggregate-only leaves scores as they are; {' and '.join(others)} {change} them")
+    return shared
+
+
+def _labels(at: Opened, paths: Sequence[Path]) -> Labels:
+    files = list(dict.fromkeys(file.resolve() for path in paths for file in _files_at(path)))
+    if not files:
+        raise click.UsageError(f"--cases: no case files in {', '.join(map(str, paths))}")
+    most = at.settings.max_line_bytes
+    labels = read_new_labels(at.run, [load_file(file, at.root, max_line_bytes=most) for file in files], at.root)
+    if labels.kept:
+        kept = listed(labels.kept)
+        click.secho(f"{len(labels.kept)} cases of the run are not there and keep their labels: {kept}", fg="yellow")
+    if labels.unasked:
+        click.secho(f"{labels.unasked} cases there were not asked in this run and are left out", fg="yellow")
+    return labels
+
+
+def _files_at(path: Path) -> list[Path]:
+    return find_case_files(path, ("*.jsonl", "*.csv")) if path.is_dir() else [path]

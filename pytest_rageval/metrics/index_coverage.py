@@ -1,0 +1,157 @@
+"""Indexing coverage as systems report it: counts under one spelling, rates, versions, and what is not understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pytest_rageval.io.suggestions import did_you_mean, listed
+from pytest_rageval.model import Json
+
+Coverage = Mapping[str, Json]
+
+COUNTS = ("docs_processed", "docs_with_0_chunks", "chunks_attempted", "chunks_embedded", "chunks_skipped")
+OF_A_TYPE = {"docs_processed": "processed", "docs_with_0_chunks": "with_0_chunks"}
+"""Counts that have a shorter name where they are told of one type of document; the long one is read as well."""
+RATES = ("no_chunks_generated_rate", "chunks_skipped_due_to_context_rate")
+VERSIONS = {"chunker": "chunker_version", "index": "index_version"}
+"""Versions of the system that it may report with its coverage, by their names among all versions."""
+_OBJECTS = ("chunks_skipped_reasons", "chunk_token_stats", "coverage_by_doc_type", "docs_with_0_chunks_reasons")
+_KEPT = ("docs_without_chunks", "parameters")
+"""Details that are recorded and never computed with."""
+
+
+def indexing_rates(coverage: Coverage) -> dict[str, float | None]:
+    """The two rates of a coverage; None where their counts are absent, no counts, or contradictory.
+
+    Read are `docs_with_0_chunks` of `docs_processed`, and `chunks_skipped_reasons.context_limit_exceeded` (absent: 0)
+    of `chunks_attempted`; `chunks_skipped` where no reasons are reported, embedded and skipped chunks where those
+    attempted are not. Counts that are reported by type of document alone are added up.
+    """
+    counts = _with_sums(coverage)
+    attempted = counts.get("chunks_attempted")
+    if attempted is None:
+        attempted = _sum([counts.get("chunks_embedded"), counts.get("chunks_skipped")])
+    return {
+        "no_chunks_generated_rate": _rate(counts.get("docs_with_0_chunks"), counts.get("docs_processed")),
+        "chunks_skipped_due_to_context_rate": _rate(_skipped_for_context(counts), attempted),
+    }
+
+
+def coverage_by_doc_type(coverage: Coverage) -> dict[str, dict[str, Json]] | None:
+    """By type of document (markdown, pdf, code): its counts and the two rates; None where not reported."""
+    reported = coverage.get("coverage_by_doc_type")
+    if not isinstance(reported, Mapping):
+        return None
+    return {
+        str(name): {OF_A_TYPE.get(count, count): value for count, value in _counts(counts).items()}
+        | indexing_rates(_long_names(counts))
+        for name, counts in sorted(reported.items())
+        if isinstance(counts, Mapping)
+    }
+
+
+def with_rates(coverage: Coverage | None) -> dict[str, Json] | None:
+    """The coverage as metrics.json shows it: as reported, sums of what is reported by type, and the two rates."""
+    return None if coverage is None else {**_with_sums(coverage), **indexing_rates(coverage)}
+
+
+def reported_versions(coverage: Coverage | None) -> dict[str, Json]:
+    """Versions of chunker and index that stand in the coverage."""
+    reported = {name: (coverage or {}).get(key) for name, key in VERSIONS.items()}
+    return {name: version for name, version in reported.items() if version is not None}
+
+
+def not_understood(coverage: Coverage | None) -> str | None:
+    """A line about keys that nobody knows and values that cannot be counted; None where all was read."""
+    problems = list(_problems(coverage or {}))
+    return f"the system reports of its index what is not understood: {listed(problems, 10)}" if problems else None
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _problems(coverage: Coverage) -> Iterator[str]:
+    known = (*COUNTS, *RATES, *VERSIONS.values(), *_OBJECTS, *_KEPT)
+    yield from _wrong_keys("", coverage, known)
+    yield from _wrong_counts("", coverage, COUNTS)
+    for name in _OBJECTS:
+        if not isinstance(coverage.get(name, {}), Mapping | None):
+            yield f"{name} is no object"
+    reasons = coverage.get("chunks_skipped_reasons")
+    if isinstance(reasons, Mapping):
+        yield from _wrong_counts("chunks_skipped_reasons.", reasons, tuple(reasons))
+    by_type = coverage.get("coverage_by_doc_type")
+    for doc_type, counts in by_type.items() if isinstance(by_type, Mapping) else ():
+        place = f"coverage_by_doc_type.{doc_type}"
+        if not isinstance(counts, Mapping):
+            yield f"{place} is no object"
+            continue
+        names = (*COUNTS, *OF_A_TYPE.values())
+        yield from _wrong_keys(f"{place}.", counts, (*names, *RATES, "chunks_skipped_reasons", "chunk_token_stats"))
+        yield from _wrong_counts(f"{place}.", counts, names)
+
+
+def _wrong_keys(place: str, counts: Coverage, known: tuple[str, ...]) -> Iterator[str]:
+    for name in counts:
+        if name not in known:
+            yield f"{place}{name} is not a known key{did_you_mean(name, known)}"
+
+
+def _wrong_counts(place: str, counts: Coverage, names: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        value = counts.get(name)
+        if value is not None and not _is_count(value):
+            yield f"{place}{name} is no count"
+    read = _long_names(counts)
+    for part, total in (("docs_with_0_chunks", "docs_processed"), ("chunks_skipped", "chunks_attempted")):
+        part_count, total_count = _count(read, part), _count(read, total)
+        if part_count is not None and total_count is not None and part_count > total_count:
+            yield f"{place}{part} is {part_count}, more than {total}, {total_count}"
+
+
+def _is_count(value: Json) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _count(counts: Coverage, name: str) -> int | None:
+    value = counts.get(name)
+    return value if type(value) is int and value >= 0 else None
+
+
+def _long_names(counts: Coverage) -> dict[str, Json]:
+    """The counts of one type of document, by the names that they have for all documents."""
+    short = {long: counts[name] for long, name in OF_A_TYPE.items() if name in counts}
+    return {name: value for name, value in counts.items() if name not in OF_A_TYPE.values()} | short
+
+
+def _counts(counts: Coverage) -> dict[str, Json]:
+    return {name: value for name, value in sorted(_long_names(counts).items()) if type(value) is int}
+
+
+def _with_sums(coverage: Coverage) -> dict[str, Json]:
+    """The coverage, with counts that it holds by type of document only added up."""
+    by_type = coverage.get("coverage_by_doc_type")
+    if not isinstance(by_type, Mapping) or not by_type:
+        return dict(coverage)
+    types = [_long_names(counts) for counts in by_type.values() if isinstance(counts, Mapping)]
+    sums = {name: _sum([_count(counts, name) for counts in types]) for name in COUNTS if coverage.get(name) is None}
+    return {**coverage, **{name: total for name, total in sums.items() if total is not None}}
+
+
+def _skipped_for_context(counts: Coverage) -> Json:
+    reasons = counts.get("chunks_skipped_reasons")
+    if isinstance(reasons, Mapping) and (reasons or counts.get("chunks_skipped") is None):
+        return reasons.get("context_limit_exceeded", 0)
+    return counts.get("chunks_skipped")
+
+
+def _sum(counts: list[Json]) -> int | None:
+    """Of counts that are all there."""
+    known = [count for count in counts if type(count) is int]
+    return sum(known) if known and len(known) == len(counts) else None
+
+
+def _rate(part: Json, total: Json) -> float | None:
+    if type(part) is not int or type(total) is not int or not 0 <= part <= total or total == 0:
+        return None
+    return part / total

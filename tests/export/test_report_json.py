@@ -1,0 +1,75 @@
+"""report.json: what every run leaves for programs, as the command writes it, and bounded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from project import SOME, Project, a_missed_case, lines_with
+
+from pytest_rageval.export import report_json
+
+
+def report(project: Project) -> dict[str, Any]:
+    written: dict[str, Any] = json.loads((project.runs[-1] / "report.json").read_text(encoding="utf-8"))
+    return written
+
+
+def test_every_run_leaves_what_export_writes(project: Project):
+    project.cases([*SOME, a_missed_case("missed")])
+    project.run("-q", "--rageval-run-id", "one")
+    written = (project.runs[-1] / "report.json").read_bytes()
+    whole = report(project)
+    assert whole["configuration"] == json.loads((project.runs[-1] / "config.json").read_text())
+    assert whole["aggregates"] == project.metrics()
+    assert [case["case_key"] for case in whole["cases"]] == sorted(case["case_key"] for case in whole["cases"])
+    assert {case["test_case_id"]: case for case in whole["cases"]} == project.records()
+    assert all("trace" in case for case in whole["cases"])
+    project.rageval("export", "one", "--format", "json")
+    assert (project.runs[-1] / "report.json").read_bytes() == written
+
+
+def test_deciding_again_writes_it_again(project: Project):
+    project.cases(SOME)
+    project.run("-q", "--rageval-run-id", "one")
+    path = project.runs[-1] / "report.json"
+    written = path.read_bytes()
+    path.unlink()
+    project.rageval("score", "one")
+    assert path.read_bytes() == written
+
+
+def test_it_can_be_turned_off(project: Project):
+    project.cases(SOME)
+    project.configure('target = "bot:answer"\nreport_json = false')
+    project.run("-q")
+    assert not (project.runs[-1] / "report.json").exists()
+    assert (project.runs[-1] / "summary.md").exists()
+
+
+def test_of_too_many_cases_it_holds_the_worst_and_says_so(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(report_json, "MOST_CASES", 2)
+    project.cases([*SOME, a_missed_case("missed")])
+    project.run("-q", "--rageval-run-id", "one", "--rageval-repeat", "2")
+    whole = report(project)
+    assert [(case["test_case_id"], case["trial"]) for case in whole["cases"]][:2] == [("boil", 0), ("boil", 1)]
+    assert "missed" in {case["test_case_id"] for case in whole["cases"]}
+    assert len(whole["cases"]) == 4
+    assert whole["cases_left_out"] == 3
+    assert whole["note"] == ("the other 3 have better scores; rageval export one --format json holds all cases")
+    project.rageval("export", "one", "--format", "json", "--output", "all.json")
+    everything = json.loads((project.path / "all.json").read_text())
+    assert (len(everything["cases"]), everything["cases_left_out"]) == (10, 0)
+
+
+def test_where_it_cannot_be_written_the_run_ends_all_the_same(project: Project, monkeypatch: pytest.MonkeyPatch):
+    def full(path: Path, lines: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report_json, "write_lines", full)
+    project.cases(SOME)
+    result = project.run("-q", "--rageval-run-id", "one")
+    assert result.ret == 0
+    assert lines_with(result, "report.json cannot be written: No space left on device; `rageval export one")
