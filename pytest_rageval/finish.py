@@ -17,10 +17,10 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.config import hardware, observed
+from pytest_rageval.runs.disk.score_table import write_scores
+from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.judge_notes import judge_notes
 from pytest_rageval.runs.row import Row, cases_of
-from pytest_rageval.runs.score_table import write_scores
-from pytest_rageval.runs.writer import Keeper
 
 KEPT = ("run_id", "timestamp", "concurrency", "hardware")
 """Of `volatile`, facts of the asking, which deciding again does not change: the rest follows from the records."""

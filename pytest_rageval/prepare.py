@@ -26,12 +26,12 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
 from pytest_rageval.runs.config import run_config
-from pytest_rageval.runs.folder import RunFolder, check_reports, check_run_id
-from pytest_rageval.runs.journal import RunJournal
-from pytest_rageval.runs.reader import open_stored_run
-from pytest_rageval.runs.resume import Unfinished
-from pytest_rageval.runs.run_ref import find_run
-from pytest_rageval.runs.writer import Keeper
+from pytest_rageval.runs.disk.folder import RunFolder, check_reports, check_run_id
+from pytest_rageval.runs.disk.journal import RunJournal
+from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.runs.disk.resume import Unfinished
+from pytest_rageval.runs.disk.run_ref import find_run
+from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.targets import check_target, target_from_spec
 from pytest_rageval.targets.mapped.mapped_target import checked_mapping
 from pytest_rageval.targets.target import Target

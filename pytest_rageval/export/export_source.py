@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.line_index import Key, Place, index
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.resume import journals
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.resume import journals
 
 FIELDS = ("case_key", "test_case_id", "trial", "category", "difficulty", "domain", "tags", "answerable", "outcome",
           "reason", "question", "answer", "failed_gates", "total_ms", "error")  # fmt: skip

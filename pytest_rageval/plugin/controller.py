@@ -25,8 +25,8 @@ from pytest_rageval.plugin.terminal_summary import write_summary
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.summary_markdown import write_summary_file
+from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.estimate import estimate
-from pytest_rageval.runs.writer import Keeper
 
 TEST_ID_CELL = '<td class="col-testId">'
 

@@ -16,8 +16,8 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
-from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.writer import Keeper
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.disk.writer import Keeper
 
 
 def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> None:

@@ -16,7 +16,7 @@ from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.model import NOTHING, Answer, Judgement, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.rescore import Line, Lines, observed_of, trial_of
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.records import observation_record, to_line
 from pytest_rageval.text import printable
 

@@ -21,7 +21,7 @@ from pytest_rageval.export.export_source import FIELDS, ExportSource, look_throu
 from pytest_rageval.export.parquet import write_parquet
 from pytest_rageval.export.sqlite import write_sqlite
 from pytest_rageval.model import GateFailed
-from pytest_rageval.runs.reader import StoredRun, open_stored_run
+from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.record_texts import CUT
 
 LONG = "Water boils at 100 degrees. " * 30

@@ -9,7 +9,7 @@ import pytest
 from project import SOME, a_case, a_missed_case
 from stored_runs import RUN, StoredProject, command, problems
 
-from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.disk.folder import RunFolder
 
 OWN = '''
 import pytest

@@ -29,7 +29,7 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Rubric
 from pytest_rageval.report.calibration.calibration_lines import calibration_lines
-from pytest_rageval.runs.reader import StoredRun, open_stored_run
+from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.calibrate import BETTER, Unlabelled, unlabelled_of
 from pytest_rageval.workbench.calibrate import calibrate as compare

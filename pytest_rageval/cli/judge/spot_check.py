@@ -14,7 +14,7 @@ from pytest_rageval.judges.judge import Judge
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.columns import aligned
 from pytest_rageval.report.summary_markdown import summary_markdown
-from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
 

@@ -16,7 +16,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Redo, aggregate_again, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.reader import StoredRun
 
 
 @click.command()

@@ -6,7 +6,7 @@ import click
 
 from pytest_rageval.config.project import find_project
 from pytest_rageval.report.explain import explanation
-from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.disk.reader import open_stored_run
 from pytest_rageval.runs.stored_plan import plan_of
 
 

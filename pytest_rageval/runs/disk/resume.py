@@ -12,7 +12,7 @@ from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of, record_at
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings
 from pytest_rageval.runs.comparable import other_configuration
-from pytest_rageval.runs.reader import StoredRun, observation_of
+from pytest_rageval.runs.disk.reader import StoredRun, observation_of
 
 REDONE = frozenset({"crash"})
 """Kinds of error that stand for a case which nobody finished."""

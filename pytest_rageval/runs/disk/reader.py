@@ -21,8 +21,8 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import EvalCase, Judgement, Observation, Source, Timings
-from pytest_rageval.runs.run_ref import find_run
-from pytest_rageval.runs.score_table import Scores, read_scores, scores_of_records
+from pytest_rageval.runs.disk.run_ref import find_run
+from pytest_rageval.runs.disk.score_table import Scores, read_scores, scores_of_records
 from pytest_rageval.targets.native_contract import answer_from_response
 
 CONFIG, METRICS, RESULTS, OBSERVATIONS = "config.json", "metrics.json", "results.jsonl", "observations.jsonl"

@@ -12,10 +12,10 @@ from typing import Any
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.model import CaseResult, EvalCase, Problem
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.folder import RunFolder
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.disk.resume import check_same, fold_journals, journals, mend
 from pytest_rageval.runs.records import result_record, to_line
-from pytest_rageval.runs.resume import check_same, fold_journals, journals, mend
 from pytest_rageval.runs.row import Row
 
 
