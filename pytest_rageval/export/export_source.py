@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,9 +11,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.line_index import Key, Place, index
+from pytest_rageval.io.line_index import Key, Place, index, record_in
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
+from pytest_rageval.runs.disk.stored_records import check_observation, check_result
 
 FIELDS = ("case_key", "test_case_id", "trial", "category", "difficulty", "domain", "tags", "answerable", "outcome",
           "reason", "question", "answer", "failed_gates", "total_ms", "error")  # fmt: skip
@@ -69,13 +69,18 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
     """Find the records of a run, also of one that did not finish; SettingsError where there are none."""
     notes: list[str] = []
     scored: set[str] = set()
+
+    def see(record: dict[str, Any]) -> None:
+        check_result(record)
+        scored.update(record["scores"], record["skipped_metrics"])
+
     places = index(
         [run.path / RESULTS, *journals(run.path, RESULTS)],
         notes,
-        read=lambda record: scored.update(record["scores"], record["skipped_metrics"]),
+        see,
     )
     if not places:
-        raise SettingsError(f"run {run.run_id} has no results; there is nothing to export")
+        raise SettingsError(f"run {run.run_id} has no results; there is nothing to export", *notes)
     metrics = run.metrics
     if metrics is None:
         notes.append(f"run {run.run_id} did not finish: no aggregates, and {len(places)} of its results")
@@ -125,13 +130,12 @@ def _observations(run: StoredRun, notes: list[str]) -> dict[Key, Place]:
         raise SettingsError(
             f"run {run.run_id} keeps no observations.jsonl, and so no full texts; leave out --full-text"
         )
-    return index(files, notes)
+    return index(files, notes, check_observation)
 
 
 def _read(file: BinaryIO, place: Place) -> dict[str, Any]:
     file.seek(place.offset)
-    record: dict[str, Any] = json.loads(file.read(place.length))
-    return record
+    return record_in(file.read(place.length), place)
 
 
 def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from pytest_rageval.cases import content_hash
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
-from pytest_rageval.io.line_index import Place, line_at, lines_of
+from pytest_rageval.io.line_index import Place, line_at, whole_records
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
@@ -67,15 +66,14 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Baseli
 def _in_order(runs: Sequence[StoredRun], name: str) -> Iterator[str]:
     """The lines of all runs by place in the case files, key and trial; only their places are in memory together."""
     places = sorted(place for run in runs for place in _placed(run.path / name))
-    for *_, path, offset, length in places:
-        yield line_at(Place(path, offset, length))
+    for *_, place in places:
+        yield line_at(place)
 
 
-def _placed(path: Path) -> Iterator[tuple[str, int, str, int, Path, int, int]]:
-    for place, line in lines_of(path):
-        record = json.loads(line)
+def _placed(path: Path) -> Iterator[tuple[str, int, str, int, Place]]:
+    for place, record in whole_records([path]):
         file, number = record["case"]["source"] if "case" in record else record["source"].values()
-        yield file, number, record["case_key"], record["trial"], *place
+        yield file, number, record["case_key"], record["trial"], place
 
 
 def _gap(runs: Sequence[StoredRun], contents: Mapping[str, str], cases: Iterable[EvalCase]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 from pytest_rageval.engine import Observed, Unobserved
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.bounded_map import at_once
+from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.model import NOTHING, Answer, Judgement, Observation, Problem, Timings, Trial
@@ -58,7 +58,7 @@ class Rejudge:
         if isinstance(observed, Unobserved):
             self.failed += 1
             self.problem = self.problem or observed.problem
-        new: Line = json.loads(to_line(observation_record(trial, observed, self.plan.settings)))
+        new: Line = unsealed(to_line(observation_record(trial, observed, self.plan.settings)).encode())
         is_same = new["error"] == line["error"] and _said(new) == _said(line)
         return line if is_same else {**line, **new}
 

@@ -60,7 +60,7 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
     project = find_project({"reports": reports})
     stored = open_stored_run(project.reports, run, project.baseline_file)
     kept = kept_run(stored)
-    metrics = _metrics(kept)
+    metrics = None if kept.outcomes is None else stored.metrics
     if as_json:
         files = {file.name: file.bytes for file in kept.files}
         _echo_json(_as_json(kept) | {"files": files, "configuration": stored.config, "aggregates": metrics})
@@ -130,14 +130,6 @@ def _baseline(project: Project, *, is_lenient: bool) -> str | None:
             return None
         raise
     return baseline.run_id if baseline else None
-
-
-def _metrics(run: KeptRun) -> dict[str, Any] | None:
-    """metrics.json of a run that ended."""
-    if run.outcomes is None:
-        return None
-    metrics: dict[str, Any] = json.loads((run.path / "metrics.json").read_text(encoding="utf-8"))
-    return metrics
 
 
 # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────

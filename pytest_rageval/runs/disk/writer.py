@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.line_index import line_at, whole_records
 from pytest_rageval.model import CaseResult, EvalCase, Problem
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.disk.resume import check_same, fold_journals, journals, mend
+from pytest_rageval.runs.disk.stored_records import check_result
 from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.runs.row import Row
 
@@ -73,9 +75,9 @@ class Keeper:
     def take_over(self) -> None:
         """Keep results that workers have written and could not send."""
         for path in journals(self.folder.path, "results.jsonl"):
-            with path.open(encoding="utf-8", newline="\n") as file:
-                for line in file:
-                    self._take_over(line)
+            for place, record in whole_records([path], self.warnings, check_result):
+                if (record["case_key"], record["trial"]) not in self.rows:
+                    self.take(line_at(place))
 
     def settle(self) -> None:
         """Once the workers are gone: take over their last lines, and remove their files."""
@@ -90,13 +92,6 @@ class Keeper:
         """Leave no trace of a run in which nothing happened."""
         self.folder.close()
         shutil.rmtree(self.folder.path)
-
-    def _take_over(self, line: str) -> None:
-        if not line.endswith("\n"):
-            return  # the last one, of a process that died while it wrote
-        record = json.loads(line)
-        if (record["case_key"], record["trial"]) not in self.rows:
-            self.take(line.removesuffix("\n"))
 
     def note(self, record: Mapping[str, Any]) -> Row:
         """Take what aggregation needs of a record; nothing is written."""
