@@ -32,6 +32,13 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def _replace(path: Path, parts: Iterable[str]) -> None:
+    try:
+        _replace_named(path, parts)
+    except OSError as error:  # of a file beside it, or of none: a person needs the name of this one
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _replace_named(path: Path, parts: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -40,13 +40,16 @@ def index(paths: Iterable[Path], notes: list[str] | None = None, check: Check | 
 
 
 def whole_records(
-    paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None
+    paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None, *, is_growing: bool = False
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Each record with its place; lines that are none as in `index`."""
+    """Each record with its place; lines that are none as in `index`.
+
+    is_growing  another process may be writing: a last line without an end is nothing to be said
+    """
     for path in paths:
         for place, line in lines_of(path):
             if not line.endswith(b"\n"):  # the last one, of a process that died while it wrote
-                if notes is not None:
+                if notes is not None and not is_growing:
                     notes.append(f"{path.name}:{place.number}: was cut off while it was written, and is left out")
                 continue
             try:

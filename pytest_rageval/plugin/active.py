@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
 from pytest_rageval.plugin.batches import PARTS, Batches
 from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.evaluator import Evaluator
+from pytest_rageval.plugin.interrupts import Interrupts
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
 from pytest_rageval.plugin.marked_tests import marked_cases
 from pytest_rageval.plugin.preflight import check_gate_conditions
@@ -52,6 +53,7 @@ class ActiveSession:
         self.problem: RagevalError | None = None
         self.run: OpenRun | None = None
         self._progress_line: ProgressLine | None = None
+        self.interrupts = Interrupts(self._parting)
         self._files: dict[Path, CaseFile] = {}
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None
@@ -164,7 +166,12 @@ class ActiveSession:
             is_judge_asked=is_judge_asked,
             add_to_config=add_to_config,
         )
+        self.interrupts.install()
         return self._start(self.run)
+
+    def _parting(self) -> str:
+        folder = self.run.writer.folder if self.run is not None and self.run.writer is not None else None
+        return "interrupted" + (f"; pytest --rageval-resume {folder.run_id} finishes the run" if folder else " twice")
 
     def _start(self, run: OpenRun) -> OpenRun:
         self._batches = Batches(run.prefetcher, self.trials)
@@ -190,12 +197,21 @@ class ActiveSession:
         run = self.opened()
         self._batches.plan([item for item in items if not run.is_done(item.case)])
 
+    def stop_asking(self) -> None:
+        """Close what asks and judges: nothing is observed any more; safe to call twice."""
+        if self.run is not None:
+            try:
+                self._adapted.close(self.run.prefetcher.loop)
+            finally:
+                self.run.stop_asking()
+
     def close(self) -> None:
-        if self.run is None:
-            return
-        self._adapted.close(self.run.prefetcher.loop)
-        with suppress(OSError):  # of a full disk: what workers wrote stays for the run that resumes this one
-            self.run.close()
+        """Give files and lock back, whatever happens."""
+        if self.run is not None:
+            try:
+                self.stop_asking()
+            finally:
+                self.run.close()
 
     # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
 

@@ -100,4 +100,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if active := entered(config):
-        active.close()
+        if active.session.is_worker:
+            active.close()
+        else:
+            controller(config).close()

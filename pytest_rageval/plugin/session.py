@@ -5,7 +5,7 @@ Standard library and pytest only: this is made in every test session of every pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,10 @@ class EvalSession:
         """What a person should know at the end of the run."""
         self.collected: list[Path] = []
         """Case files of this session, on the controller of xdist those that its workers will collect."""
+        self.ended: set[str] = set()
+        """Node ids of tests that came to an outcome."""
+        self.ids_of_workers: Sequence[str] = ()
+        """Node ids that the workers of xdist have collected."""
 
     @cached_property
     def globs(self) -> tuple[str, ...]:
@@ -118,4 +122,4 @@ class EvalSession:
         return str(getattr(self.config, "workerinput", {}).get(name, ""))
 
 
-SESSION = pytest.StashKey[EvalSession]()
+SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()

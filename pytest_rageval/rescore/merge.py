@@ -15,7 +15,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.writer import Keeper
 
 
@@ -34,6 +34,8 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
     where: dict[str, str] = {}
     doubled: dict[tuple[str, str], list[str]] = {}
     for run in runs:
+        if run.metrics is None:
+            problems.append(f"{run.run_id} was interrupted; finish it first with --rageval-resume {run.run_id}")
         for record in run.records():
             key = record["case_key"]
             if where.setdefault(key, run.run_id) != run.run_id:
@@ -54,13 +56,16 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Baseli
     """Write the parts as one run, in the order of the case files; they must have been checked."""
     config = {**runs[0].config, "shard": None}
     keeper = Keeper.new(reports, plan, config)
-    keeper.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
-    for line in _in_order(runs, "results.jsonl"):
-        keeper.take(line)
-    for line in _in_order(runs, "observations.jsonl"):
-        keeper.folder.append("observations.jsonl", line)
-    keys = {key for key, _ in keeper.rows}
-    return finish(keeper, plan, Extent(every=keys, expected=keys), baseline, file)
+    try:
+        keeper.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
+        for line in _in_order(runs, RESULTS):
+            keeper.take(line)
+        for line in _in_order(runs, OBSERVATIONS):
+            keeper.folder.append(OBSERVATIONS, line)
+        keys = {key for key, _ in keeper.rows}
+        return finish(keeper, plan, Extent(every=keys, expected=keys), baseline, file)
+    finally:
+        keeper.folder.close()
 
 
 def _in_order(runs: Sequence[StoredRun], name: str) -> Iterator[str]:

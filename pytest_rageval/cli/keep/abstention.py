@@ -9,10 +9,10 @@ import click
 from pytest_rageval.cli.end_of_run import end
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import opened, run_argument
-from pytest_rageval.io.atomic import write_json
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.rescore.rescore import Redo, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
+from pytest_rageval.runs.disk.metrics_file import write_metrics
 
 
 @click.command()
@@ -29,7 +29,7 @@ def abstention(run: str, reports: str | None, baseline: str | None, output_metri
         config = config_again(at.run, plan)
         finished = redo(Redo(at.run, plan, config, at.baseline, stays=_is_of_another_layer, watch=watch))
     if output_metrics is not None:
-        write_json(output_metrics, finished.metrics)
+        write_metrics(output_metrics, finished.metrics)
     end(finished, plan)
 
 

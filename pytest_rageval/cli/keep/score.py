@@ -11,11 +11,11 @@ from pytest_rageval.cases import find_case_files, load_file
 from pytest_rageval.cli.end_of_run import end
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import names_of, opened, run_argument
-from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Redo, aggregate_again, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
+from pytest_rageval.runs.disk.metrics_file import write_metrics
 from pytest_rageval.runs.disk.reader import StoredRun
 
 
@@ -53,7 +53,7 @@ def score(
         how = Redo(at.run, plan, config, at.baseline, labels=labels.cases if labels else None, watch=watch)
         finished = aggregate_again(how) if aggregate_only else redo(how, labels.applied if labels else None)
     if output_metrics is not None:
-        write_json(output_metrics, finished.metrics)
+        write_metrics(output_metrics, finished.metrics)
     end(finished, plan)
 
 
