@@ -28,7 +28,7 @@ from pytest_rageval.plugin.batches import PARTS, Batches
 from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.interrupts import Interrupts
-from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
+from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, own_nodeid
 from pytest_rageval.plugin.marked_tests import marked_cases
 from pytest_rageval.plugin.preflight import check_gate_conditions
 from pytest_rageval.plugin.progress_line import ProgressLine
@@ -123,6 +123,10 @@ class ActiveSession:
             limit = {"max_line_bytes": self.settings.max_line_bytes} if self.is_prepared else {}
             self._files[path] = load_file(path, self.session.root, **limit)
         return self._files[path]
+
+    def is_reported(self, path: Path) -> bool:
+        """Has the controller of xdist said what is wrong with this file?"""
+        return str(path) in self.session.worker_input("rageval_checked").split(os.pathsep)
 
     def all_cases(self) -> list[EvalCase]:
         """The cases that the globs find and of files that were named; files with problems give none."""
@@ -294,7 +298,7 @@ class ActiveSession:
 
         def evaluate(case: EvalCase) -> Evaluation:
             self.check_asking_allowed()
-            trials = self.trials(case, node.nodeid)
+            trials = self.trials(case, own_nodeid(node))
             observed = self.opened().prefetcher.now(trials, target, cached_judge)
             return evaluation(trials, observed, self.prepared.plan)
 

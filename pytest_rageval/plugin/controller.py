@@ -5,6 +5,7 @@ Registered when the session turns out to have cases, on every process but the wo
 
 from __future__ import annotations
 
+import os
 from html import escape
 from typing import Any, NoReturn
 
@@ -17,7 +18,7 @@ from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.extent import extent_of
 from pytest_rageval.plugin.github_report import report_to_github
 from pytest_rageval.plugin.interrupts import kill_workers
-from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name
+from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name, without_group
 from pytest_rageval.plugin.preflight import is_ours, may_override_client, report_problems
 from pytest_rageval.plugin.run_verdict import report_gates, report_verdict
 from pytest_rageval.plugin.summary_line import summarised
@@ -56,12 +57,26 @@ class Controller:
         if self._config.option.setuponly:
             return
         self._active.check_gates()
-        asked = sum(len(self._active.load(path).cases) for path in self._session.collected)
+        if self._config.getoption("dist") == "loadgroup":
+            self._say_what_is_wrong_with_groups()
+        files = [path for path in self._session.collected if not self._session.is_deselected(path)]
+        asked = sum(len(self._active.load(path).cases) for path in files)
+        if not files:
+            return
         is_target_ours = self._active.settings.target is not None or not may_override_client(self._session)
         self._open(asked, is_target_ours=is_target_ours, is_judge_asked=True)
         if self._active.prepared.judge is not None and self._active.run is not None:
             # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.
             self._active.run.prefetcher.loop.run(self._active.prepared.judge.aclose())
+
+    def _say_what_is_wrong_with_groups(self) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None:
+            terminal.write_line(
+                "rageval: --dist loadgroup waits for ever where a worker dies, and fails under some versions of pytest "
+                "(pytest-xdist issue 1386); use --dist load or loadfile",
+                yellow=True,
+            )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
@@ -72,6 +87,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         run = self._active.run
+        node.workerinput["rageval_checked"] = os.pathsep.join(map(str, self._session.collected))
         if run is not None and run.writer is not None:
             node.workerinput["rageval_config_hash"] = run.config_hash
             node.workerinput["rageval_run"] = str(run.writer.folder.path)
@@ -122,7 +138,9 @@ class Controller:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         if not self._expected:
             cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
-            self._expected = {nodeid: cases[nodeid] for nodeid in ids if nodeid in cases}
+            self._expected = {
+                nodeid: cases[plain] for nodeid in ids for plain in without_group(nodeid) if plain in cases
+            }
 
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -54,6 +54,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         ours.collected += ours.files_to_collect()
         if ours.collected:
             controller(session.config).open_for_workers()
+        elif ours.given_options:
+            enter(session.config).raise_problem()
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
