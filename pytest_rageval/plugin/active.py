@@ -26,12 +26,12 @@ from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
 from pytest_rageval.plugin.batches import PARTS, Batches
 from pytest_rageval.plugin.case_verdict import assert_gates
+from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.interrupts import Interrupts
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, own_nodeid
 from pytest_rageval.plugin.marked_tests import marked_cases
 from pytest_rageval.plugin.preflight import check_gate_conditions
-from pytest_rageval.plugin.progress_line import ProgressLine
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, open_run, prepare

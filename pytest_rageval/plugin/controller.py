@@ -15,14 +15,14 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
+from pytest_rageval.plugin.display.github_report import report_to_github
+from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict
+from pytest_rageval.plugin.display.summary_line import summarised
+from pytest_rageval.plugin.display.terminal_summary import write_summary
 from pytest_rageval.plugin.extent import extent_of
-from pytest_rageval.plugin.github_report import report_to_github
 from pytest_rageval.plugin.interrupts import kill_workers
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name, without_group
 from pytest_rageval.plugin.preflight import is_ours, may_override_client, report_problems
-from pytest_rageval.plugin.run_verdict import report_gates, report_verdict
-from pytest_rageval.plugin.summary_line import summarised
-from pytest_rageval.plugin.terminal_summary import write_summary
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.summary_markdown import write_summary_file

@@ -6,6 +6,7 @@ the session at once, and so does every later one: no fixture is waited for.
 
 from __future__ import annotations
 
+import _thread
 import math
 import signal
 import threading
@@ -69,8 +70,17 @@ class Interrupts:
             self._interrupted_at = now
             raise KeyboardInterrupt
         self.is_repeated = True
+        if self._phase == "running":
+            again = threading.Timer(HEEDED_WITHIN, self._insist)
+            again.daemon = True
+            again.start()
         if self._phase == "finished":
             self._leave()
+
+    def _insist(self) -> None:
+        """Signal once more, where the first was swallowed (by a finalizer, say) and the second waited in vain."""
+        if self._phase == "running" and self._replaced:
+            _thread.interrupt_main()
 
     def _leave(self) -> None:
         pytest.exit(self._parting(), returncode=pytest.ExitCode.INTERRUPTED)
