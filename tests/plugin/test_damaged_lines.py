@@ -23,7 +23,8 @@ READERS = (["gate", "latest"], ["explain", "latest", "q1"], ["compare", "latest"
 @pytest.fixture
 def counting(project: Project) -> Project:
     project.write("counting.py", COUNTING_BOT)
-    project.configure('target = "counting:answer"')
+    # One after the other, so that observations stand in the order of the cases.
+    project.configure('target = "counting:answer"\nconcurrency = 1')
     project.cases([a_case(f"q{n}", f"boiling {n}") for n in range(6)])
     project.run().assert_outcomes(passed=6)
     return project
