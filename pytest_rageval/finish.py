@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,17 @@ from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.config import flat_names, observed, reported, stated_otherwise
+from pytest_rageval.runs.disk.metrics_file import write_metrics
+from pytest_rageval.runs.disk.reader import CONFIG, METRICS
+from pytest_rageval.runs.disk.score_table import write_scores
+from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.judge_notes import judge_notes, served_change, served_names
 from pytest_rageval.runs.row import Row, cases_of
-from pytest_rageval.runs.score_table import write_scores
-from pytest_rageval.runs.writer import Keeper
 from pytest_rageval.text import counted
 
+RUN_THROUGH = (0, 1)
+"""Exit codes of pytest with which all selected tests were run."""
+INTERRUPTED = "baseline not updated: the session was interrupted; run it to its end"
 KEPT = ("run_id", "timestamp", "concurrency", "hardware")
 """Of `volatile`, facts of the asking, which deciding again does not change: the rest follows from the records."""
 
@@ -39,7 +45,8 @@ class Finished:
     folder: Path
     problems: Mapping[str, str]
     notes: tuple[str, ...]
-    is_cut_short: bool = False
+    is_unfinished: bool = False
+    """Were cases selected that have no record? Then the run can be resumed."""
 
     @property
     def cases(self) -> dict[str, Row]:
@@ -54,38 +61,55 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Which cases there are (`every`), which were selected (`expected`), and whether the run was ended early.
+    """How far a run was to go. How far it went, and so whether it is partial, follows from the keys of its records.
 
-    `earlier`: the metrics.json of a stored run that is finished again; when and where it was asked stays so.
-    `exit_status`: of pytest before the gates of the run, for the verdict must not be better than it.
+    every           keys of all cases that there are
+    expected        keys of those selected
+    unreached       how many tests of the project's own, which may evaluate cases, were selected and did not end
+    selection       how they were selected, by option
+    is_ended_early  did somebody or something end it (Ctrl-C, -x)? Then missing records are no fault of ours
+    earlier         the metrics.json of a stored run that is finished again; when and where it was asked stays so
+    exit_status     of pytest before the gates of the run, for the verdict must not be better than it
     """
 
     every: Set[str]
     expected: Set[str]
-    is_cut_short: bool = False
+    unreached: int = 0
+    selection: Mapping[str, str] = field(default_factory=dict)
+    is_ended_early: bool = False
     earlier: Mapping[str, Any] | None = None
     exit_status: int = 0
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Did a signal end the session, or an error of its own?"""
+        return self.exit_status not in RUN_THROUGH
+
 
 def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None, baseline_file: Path) -> Finished:
-    """Turn what was kept into the run's verdict, and write it. Same rows, same bytes, but for the key `volatile`."""
+    """Turn what was kept into the run's verdict, and write it. Same rows, same bytes, but for the key `volatile`.
+
+    metrics.json is the mark of the end: what else belongs to the run stands before it does.
+    """
     finished = conclude(keeper, plan, extent, baseline)
     if plan.settings.update_baseline:
-        finished = _with_verdict(_with_baseline(finished, plan, baseline_file), plan, extent)
-    write_json(keeper.folder.path / "config.json", finished.config)
+        finished = _with_verdict(_with_baseline(finished, plan, extent, baseline_file), plan, extent)
+    write_json(keeper.folder.path / CONFIG, finished.config)
     write_scores(keeper.folder.path, finished.rows)
-    for folder in _folders(keeper, extent):
-        write_json(folder / "metrics.json", finished.metrics)
     keeper.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
-    keeper.folder.close()
+    for folder in _folders(keeper, extent):
+        write_metrics(folder / METRICS, finished.metrics)
     return finished
 
 
 def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None) -> Finished:
     """The run's verdict; nothing is written."""
     rows = cases_of(keeper.rows.values())
-    info = _info(keeper, plan, extent, rows)
+    recorded = _recorded(keeper, plan)
+    info = _info(keeper, plan, extent, rows, recorded)
     metrics = aggregate(keeper.rows.values(), plan, info)
+    if info.is_partial:
+        metrics["selection"] = _selection(extent, recorded)
     stated = keeper.config["settings"].get("versions") or {}
     config = {
         **keeper.config,
@@ -103,15 +127,16 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     metrics["gates"] += comparison.gates if comparison else ()
     if extent.earlier is not None:
         _keep_reliability(metrics, extent.earlier)
-    problems = dict(_problems(plan, extent, rows, comparison, is_partial=info.is_partial))
+    lost = sorted(extent.expected - recorded)
+    problems = dict(_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
     notes = (
         *([served] if served else ()),
         *stated_otherwise(stated, reported(keeper.versions, keeper.coverage)),
         *_notes(keeper, config, plan, comparison),
     )
-    is_cut_short = extent.is_cut_short and not extent.earlier
-    finished = Finished(metrics, config, tuple(rows), keeper.folder.path, problems, notes, is_cut_short)
+    is_unfinished = bool(lost or extent.unreached)
+    finished = Finished(metrics, config, tuple(rows), keeper.folder.path, problems, notes, is_unfinished)
     return _with_verdict(finished, plan, extent)
 
 
@@ -126,6 +151,25 @@ def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
         is_waived=settings.allow_regressions or settings.update_baseline,
     )  # fmt: skip
     return replace(finished, metrics={**metrics, "verdict": run_verdict(facts).content(finished.problems)})
+
+
+def _recorded(keeper: Keeper, plan: Plan) -> frozenset[str]:
+    """Keys of the cases with a record of every trial; an error of one trial is that of the case."""
+    trials = Counter(key for key, _ in keeper.rows)
+    errors = {row.key for row in keeper.rows.values() if row.outcome == "error"}
+    return frozenset(key for key, number in trials.items() if number >= plan.settings.repeat or key in errors)
+
+
+def _selection(extent: Extent, recorded: Set[str]) -> dict[str, Any]:
+    """Of how many cases a partial run has records, and how these were selected."""
+    if extent.earlier is not None:
+        return {**extent.earlier.get("selection", {}), "recorded": len(recorded)}
+    return {
+        "cases": len(extent.every | extent.expected),
+        "selected": len(extent.expected),
+        "recorded": len(recorded),
+        "by": dict(extent.selection),
+    }
 
 
 def _folders(keeper: Keeper, extent: Extent) -> Iterator[Path]:
@@ -156,24 +200,30 @@ def _unreached(metrics: Mapping[str, Any]) -> int:
     return max(0, expected - int(metrics["total_tests"]))
 
 
-def _with_baseline(finished: Finished, plan: Plan, file: Path) -> Finished:
+def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path) -> Finished:
     """Write the run as the new baseline, or add the problem that prevents it."""
-    refusal = _refusal(plan, finished.metrics, finished.problems)
+    if extent.is_interrupted:  # where problems are not shown
+        return replace(finished, notes=(*finished.notes, INTERRUPTED))
+    refusal = _refusal(plan, finished.metrics)
     if refusal is not None:
         return replace(finished, problems={**finished.problems, "update-baseline": refusal})
     write_baseline(file, finished.metrics, finished.rows, finished.config)
     return replace(finished, notes=(*finished.notes, _accepted(file, finished.metrics)))
 
 
-def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row]) -> RunInfo:
-    recorded = {row.key for row in rows}
+def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Set[str]) -> RunInfo:
     earlier = extent.earlier
     has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
     return RunInfo(
         config_hash=keeper.config["config_hash"],
         dataset_version=keeper.config["dataset_version"],
-        expected=len(extent.expected | recorded) + (_unreached(earlier) if earlier else 0),
-        is_partial=extent.is_cut_short or has_skipped_answers or not extent.every <= recorded | extent.expected,
+        expected=len(extent.expected | {row.key for row in rows}) + (_unreached(earlier) if earlier else 0),
+        is_partial=bool(
+            extent.unreached
+            or has_skipped_answers
+            or not extent.every | extent.expected <= recorded
+            or (earlier and earlier["partial"])
+        ),
         coverage=keeper.coverage,
         volatile={name: earlier["volatile"].get(name) for name in KEPT} if earlier else _volatile(keeper, plan),
     )
@@ -189,11 +239,16 @@ def _volatile(keeper: Keeper, plan: Plan) -> dict[str, Any]:
 
 
 def _problems(
-    plan: Plan, extent: Extent, rows: Sequence[Row], comparison: Comparison | None, *, is_partial: bool
+    plan: Plan,
+    extent: Extent,
+    rows: Sequence[Row],
+    comparison: Comparison | None,
+    lost: Sequence[str],
+    *,
+    is_partial: bool,
 ) -> Iterator[tuple[str, str]]:
     """What fails the run beside gates, by a name."""
-    lost = sorted(extent.expected - {row.key for row in rows})
-    if lost and not extent.is_cut_short:
+    if lost and not extent.is_ended_early:
         yield "completeness", f"{counted(len(lost), 'case')} collected without a result: {listed(lost)}"
     if not is_partial:
         yield from _unmeasured(plan, rows)
@@ -240,9 +295,9 @@ def _notes(keeper: Keeper, config: Mapping[str, Any], plan: Plan, comparison: Co
     yield from keeper.warnings
 
 
-def _refusal(plan: Plan, metrics: Mapping[str, Any], problems: Mapping[str, str]) -> str | None:
+def _refusal(plan: Plan, metrics: Mapping[str, Any]) -> str | None:
     """Why this run cannot become the baseline. A part of the cases never can, errors can be forced."""
-    if metrics["partial"] or "completeness" in problems:
+    if metrics["partial"]:
         return "baseline not updated: the run is partial: some cases have no result; run them all"
     errors = metrics["outcomes"]["error"]
     if not errors or plan.settings.force:

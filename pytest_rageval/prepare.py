@@ -7,6 +7,7 @@ folder, its files and the loop that asks. Neither knows pytest: the plugin and t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,12 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
 from pytest_rageval.runs.config import run_config
-from pytest_rageval.runs.folder import RunFolder, check_reports, check_run_id
-from pytest_rageval.runs.journal import RunJournal
-from pytest_rageval.runs.reader import open_stored_run
-from pytest_rageval.runs.resume import Unfinished
-from pytest_rageval.runs.run_ref import find_run
-from pytest_rageval.runs.writer import Keeper
+from pytest_rageval.runs.disk.folder import RunFolder, check_reports, check_run_id
+from pytest_rageval.runs.disk.journal import RunJournal
+from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.runs.disk.resume import Unfinished
+from pytest_rageval.runs.disk.run_ref import find_run
+from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.targets import check_target, target_from_spec
 from pytest_rageval.targets.connection import Connection
 from pytest_rageval.targets.mapped.mapped_target import checked_mapping
@@ -146,12 +147,18 @@ class OpenRun:
         """Has the run that is resumed a result of this case?"""
         return self.unfinished is not None and self.unfinished.is_done(case.key)
 
-    def close(self) -> None:
-        """End the loop and give the files back; safe to call twice."""
+    def stop_asking(self) -> None:
+        """End the loop: nothing is observed any more; safe to call twice."""
         self.prefetcher.loop.close()
-        self.journal.close()
-        if self.writer is not None and self.writer.rows:
-            self.writer.settle()
+
+    def close(self) -> None:
+        """Give files and lock back, whatever happens; safe to call twice."""
+        try:
+            self.stop_asking()
+        finally:
+            self.journal.close()
+            if self.writer is not None:
+                self.writer.folder.close()
 
 
 def open_run(
@@ -171,15 +178,21 @@ def open_run(
     add_to_config   may add to what config.json holds
     """
     loop = BackgroundLoop(prepared.settings.longest_call)
-    try:
+    with ExitStack() as opened:
+        opened.callback(loop.close)
         if is_judge_asked:
             check_judge(prepared, loop)
         config = _config(prepared, cases, files, judges, add_to_config)
-        writer = _writer(prepared, config)
+        try:
+            writer = _writer(prepared, config)
+        except OSError as error:
+            raise SettingsError(
+                f"reports: {error.filename} cannot be written: {error.strerror}; make room, or set another folder with "
+                "reports"
+            ) from None
+        opened.callback(writer.folder.close)
         unfinished = Unfinished(writer.folder.path) if prepared.settings.resume is not None else None
-    except BaseException:
-        loop.close()
-        raise
+        opened.pop_all()  # all went well: from now on the run closes them
     journal = RunJournal(writer.folder, prepared.settings, None, unfinished)
     return OpenRun(str(config["config_hash"]), writer, journal, unfinished, Prefetcher(prepared.plan, journal, loop))
 

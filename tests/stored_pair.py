@@ -16,8 +16,8 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.config import dataset_hash_of
+from pytest_rageval.runs.disk.score_table import write_scores
 from pytest_rageval.runs.row import Row, cases_of
-from pytest_rageval.runs.score_table import write_scores
 
 PLAN = a_plan("recall_any", "mrr")
 

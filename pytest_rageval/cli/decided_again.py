@@ -13,12 +13,12 @@ from pytest_rageval.cli.end_of_run import end
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import Opened
 from pytest_rageval.finish import Finished
-from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Redo, aggregate_again
 from pytest_rageval.rescore.rescore_plan import plan_again
+from pytest_rageval.runs.disk.metrics_file import write_metrics
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -44,7 +44,7 @@ class Deciding(NamedTuple):
     def end(self, finished: Finished, plan: Plan) -> NoReturn:
         """Write metrics.json where it is wanted as well, show the run, and leave."""
         if self.output_metrics is not None:
-            write_json(self.output_metrics, finished.metrics)
+            write_metrics(self.output_metrics, finished.metrics)
         end(finished, plan)
 
 

@@ -11,7 +11,7 @@ import click
 from pytest_rageval.compare.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.runs.reader import StoredRun, open_stored_run
+from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
 
 F = TypeVar("F", bound=Callable[..., object])
 

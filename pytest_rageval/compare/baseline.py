@@ -12,7 +12,7 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.io.json_text import json_text
-from pytest_rageval.runs.reader import checked_metrics, in_present_form
+from pytest_rageval.runs.disk.reader import checked_metrics, in_present_form
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 

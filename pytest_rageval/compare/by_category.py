@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_rageval.runs.score_table import Column, Scores
+from pytest_rageval.runs.disk.score_table import Column, Scores
 
 Places = list[tuple[int, int]]
 """Where cases stand in the columns before and after."""

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.line_index import record_in
+from pytest_rageval.io.sealed_lines import DamagedLineError
 
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 10
@@ -29,22 +30,17 @@ def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
     named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in keys}
     trials: dict[str, dict[int, Record]] = {}
     with path.open("rb", buffering=BUFFER) as file:
-        for line in file:
+        for number, line in enumerate(file, start=1):
             beginning = _KEY.match(line)
             if beginning and beginning[1] in named and line.endswith(b"\n"):
-                record = _record(line, path)
+                record = record_in(line, f"{path}:{number}", _check)
                 trials.setdefault(record["case_key"], {})[record["trial"]] = record
     return {key: representative_trial(records) for key, records in trials.items()}
 
 
-def _record(line: bytes, path: Path) -> Record:
-    try:
-        record = json.loads(line)
-        if record.keys() >= _READ and type(record["trial"]) is int:
-            return dict(record)
-    except (ValueError, RecursionError):
-        pass  # said below, as of what has no such fields
-    raise SettingsError(f"{path}: not a record: {line[:80].decode('utf-8', 'replace')}…; was the file changed?")
+def _check(record: Record) -> None:
+    if missing := _READ - record.keys():
+        raise DamagedLineError(f"is not a record: it has no {', '.join(sorted(missing))}")
 
 
 def representative_trial(trials: Mapping[int, Record]) -> Record:

@@ -23,7 +23,7 @@ from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.comparable import Comparable, Mismatch, comparable_of, mismatches
 from pytest_rageval.runs.config_diff import config_changes
-from pytest_rageval.runs.score_table import Scores
+from pytest_rageval.runs.disk.score_table import Scores
 
 SCHEMA = 1
 DETAILED = 100

@@ -12,9 +12,9 @@ from pytest_rageval.compare.verdicts import compare_cases
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import comparable_of, mismatches
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.disk.run_ref import in_time
 from pytest_rageval.runs.row import CaseScores, Row
-from pytest_rageval.runs.run_ref import in_time
 
 Cases = Mapping[str, Row | CaseScores]
 """Outcome and scores of each case of a run, by key."""

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.line_index import Key, Place, index
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.resume import journals
+from pytest_rageval.io.line_index import Key, Place, index, record_in
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.resume import journals
+from pytest_rageval.runs.disk.stored_records import check_observation, check_result
 
 FIELDS = ("case_key", "test_case_id", "trial", "category", "difficulty", "domain", "tags", "answerable", "outcome",
           "reason", "question", "answer", "reference_answers", "model_name", "timestamp", "meta", "failed_gates",
@@ -85,7 +86,8 @@ def look_through(run: StoredRun, *, full_text: bool = False, only: Set[str] | No
     judged: set[str] = set()
     seen: set[str] = set()
 
-    def note(record: Mapping[str, Any]) -> None:
+    def see(record: dict[str, Any]) -> None:
+        check_result(record)
         seen.add(record["case_key"])
         scored.update(record["scores"], record["skipped_metrics"])
         judged.update(record.get("judgements") or ())
@@ -93,11 +95,11 @@ def look_through(run: StoredRun, *, full_text: bool = False, only: Set[str] | No
     places = index(
         [run.path / RESULTS, *journals(run.path, RESULTS)],
         notes,
-        read=note,
+        see,
         keeps=None if only is None else lambda key: key[0] in only,
     )
     if not places:
-        raise SettingsError(f"run {run.run_id} has no results; there is nothing to export")
+        raise SettingsError(f"run {run.run_id} has no results; there is nothing to export", *notes)
     metrics = run.metrics
     if metrics is None:
         notes.append(f"run {run.run_id} did not finish: no aggregates, and {len(places)} of its results")
@@ -162,13 +164,12 @@ def _observations(run: StoredRun, notes: list[str]) -> dict[Key, Place]:
         raise SettingsError(
             f"run {run.run_id} keeps no observations.jsonl, and so no full texts; leave out --full-text"
         )
-    return index(files, notes)
+    return index(files, notes, check_observation)
 
 
 def _read(file: BinaryIO, place: Place) -> dict[str, Any]:
     file.seek(place.offset)
-    record: dict[str, Any] = json.loads(file.read(place.length))
-    return record
+    return record_in(file.read(place.length), place)
 
 
 def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from pytest_rageval.export.csv_and_json import json_lines
 from pytest_rageval.export.export_source import look_through
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.runs.aggregate import normalised
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.row import CaseScores, Row
 
 REPORT = "report.json"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -11,6 +10,10 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+
+LARGEST = 1 << 28
+"""Bytes of a JSON file that is read."""
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -29,6 +32,13 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def _replace(path: Path, parts: Iterable[str]) -> None:
+    try:
+        _replace_named(path, parts)
+    except OSError as error:  # of a file beside it, or of none: a person needs the name of this one
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _replace_named(path: Path, parts: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -44,15 +54,17 @@ def _replace(path: Path, parts: Iterable[str]) -> None:
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """A JSON file of ours; SettingsError where it is missing, cannot be read or is something else."""
+    """A JSON file of ours, read strictly; SettingsError where it is missing, cannot be read or is something else."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > LARGEST:
+            raise SettingsError(f"{what}: {path} is larger than {LARGEST:,} bytes; it is no file of ours")
+        value = parse(path.read_bytes())
     except FileNotFoundError:
         raise SettingsError(f"{what}: {path} does not exist") from None
     except OSError as error:
         raise SettingsError(f"{what}: {path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{what}: {path} is not JSON: {error}") from None
+    except StrictJsonError as error:
+        raise SettingsError(f"{what}: {path} is not JSON as we write it: {error}") from None
     if not isinstance(value, dict):
         raise SettingsError(f"{what}: {path} holds no JSON object")
     return value

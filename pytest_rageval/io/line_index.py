@@ -2,63 +2,95 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.sealed_lines import LONGEST, DamagedLineError, unsealed
 
 Key = tuple[str, int]
 """Case key and trial."""
+Check = Callable[[dict[str, Any]], object]
+"""Sees each record; one with which something is wrong is a DamagedLineError."""
 
 
 class Place(NamedTuple):
-    """Where a line stands: offset and length in bytes."""
+    """Where a line stands: offset and length in bytes, and its number."""
 
     path: Path
     offset: int
     length: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.number}"
 
 
 def index(
     paths: Iterable[Path],
     notes: list[str] | None = None,
-    read: Callable[[dict[str, Any]], object] | None = None,
+    check: Check | None = None,
     keeps: Callable[[Key], bool] | None = None,
 ) -> dict[Key, Place]:
-    """Where the last line of each case and trial stands; lines that are no records are left out, and said in `notes`.
+    """Where the last line of each case and trial stands; a last line that was cut off is left out.
 
-    `read` sees each record; one in which it misses something is no record. `keeps`: which of them are wanted.
+    With `notes` damaged lines are left out too, and said there; without, the first is a SettingsError. `keeps`: which
+    places are wanted.
     """
     places: dict[Key, Place] = {}
-    for path in paths:
-        for place, line in lines_of(path):
-            try:
-                record = json.loads(line)
-                key = record["case_key"], record["trial"]
-                if read is not None:
-                    read(record)
-            except (ValueError, KeyError, TypeError, RecursionError):
-                if notes is not None:
-                    what = "is no record" if line.endswith(b"\n") else "was cut off"
-                    notes.append(f"{path.name}: a line of {place.length} bytes {what} and is left out")
-                continue
-            if keeps is None or keeps(key):
-                places[key] = place
+    for place, record in whole_records(paths, notes, check):
+        key = record["case_key"], record["trial"]
+        if keeps is None or keeps(key):
+            places[key] = place
     return places
 
 
+def whole_records(
+    paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None, *, is_growing: bool = False
+) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Each record with its place; lines that are none as in `index`.
+
+    is_growing  another process may be writing: a last line without an end is nothing to be said
+    """
+    for path in paths:
+        for place, line in lines_of(path):
+            if not line.endswith(b"\n"):  # the last one, of a process that died while it wrote
+                if notes is not None and not is_growing:
+                    notes.append(f"{path.name}:{place.number}: was cut off while it was written, and is left out")
+                continue
+            try:
+                record = _record(line, check)
+            except DamagedLineError as damage:
+                if notes is None:
+                    raise _damaged(place, damage) from None
+                notes.append(f"{path.name}:{place.number}: {damage}; it is left out")
+            else:
+                yield place, record
+
+
 def lines_of(path: Path) -> Iterator[tuple[Place, bytes]]:
-    """Each line with its place; none where there is no file."""
-    if not path.exists():
+    """Each line with its place; none where there is no file. Of a line beyond all measure only its beginning."""
+    offset = number = 0
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(LONGEST + 1):
+                number += 1
+                place = Place(path, offset, len(line), number)
+                offset += len(line)
+                if len(line) > LONGEST:
+                    beginning, line = line[:LONGEST] + b"\n", line[-1:]
+                    while line and not line.endswith(b"\n"):
+                        line = file.readline(LONGEST)
+                        offset += len(line)
+                    yield place, beginning
+                else:
+                    yield place, line
+    except FileNotFoundError:
         return
-    offset = 0
-    with path.open("rb") as file:
-        for line in file:
-            yield Place(path, offset, len(line)), line
-            offset += len(line)
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def line_at(place: Place) -> str:
@@ -69,13 +101,32 @@ def line_at(place: Place) -> str:
 
 
 def record_at(place: Place) -> dict[str, Any]:
-    """The record that stands there; SettingsError, naming the file, where the line is damaged."""
+    """The record that stands there; SettingsError, naming file and line, where it is damaged."""
+    with place.path.open("rb") as file:
+        file.seek(place.offset)
+        line = file.read(place.length)
+    return record_in(line, place)
+
+
+def record_in(line: bytes, place: object, check: Check | None = None) -> dict[str, Any]:
+    """The record of a line; SettingsError, naming its place, where it is damaged."""
     try:
-        record: dict[str, Any] = json.loads(line_at(place))
-    except (ValueError, RecursionError) as error:
-        remedy = "was the file changed?"
-        raise SettingsError(f"{place.path}: the line at byte {place.offset} is not JSON: {error}; {remedy}") from None
+        return _record(line, check)
+    except DamagedLineError as damage:
+        raise _damaged(place, damage) from None
+
+
+def _record(line: bytes, check: Check | None) -> dict[str, Any]:
+    record = unsealed(line)
+    if not isinstance(record.get("case_key"), str) or not isinstance(record.get("trial"), int):
+        raise DamagedLineError("is not a record: it names no case and trial")
+    if check is not None:
+        check(record)
     return record
+
+
+def _damaged(place: object, damage: DamagedLineError) -> SettingsError:
+    return SettingsError(f"{place}: {damage}; was the file changed? --rageval-resume asks again what is damaged")
 
 
 def ends_well(path: Path) -> bool:

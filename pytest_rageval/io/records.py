@@ -63,6 +63,7 @@ class RecordReader(Generic[T]):
     elsewhere      names worth suggesting for one beside the record's own
     parts          core schemas that read all values of a type in place of pydantic's own
     keeps_unknown  types with a field `extra` keep there what they do not know
+    skips_unknown  keys that nobody knows are passed over
     """
 
     def __init__(
@@ -73,11 +74,12 @@ class RecordReader(Generic[T]):
         parts: Mapping[Any, CoreSchema] = NOTHING,
         *,
         keeps_unknown: bool = False,
+        skips_unknown: bool = False,
     ) -> None:
         self._of = of
         self._remedy = remedy
         self._elsewhere = elsewhere
-        self._strictness = _Strictness(parts, keeps_unknown)
+        self._strictness = _Strictness(parts, keeps_unknown, skips_unknown)
 
     def read(self, value: Json, context: Any = None) -> T:
         """The value that a record becomes; Unsound says all that is wrong with it, in the order of the record.
@@ -186,6 +188,7 @@ class _Strictness:
 
     parts: Mapping[Any, CoreSchema]
     keeps_unknown: bool
+    skips_unknown: bool = False
     drops_nulls: bool = False
 
     def applied(self, schema: Any) -> Any:
@@ -208,7 +211,7 @@ class _Strictness:
         if self.keeps_unknown and kind == "dataclass-args" and EXTRA in keys:
             return _others_in_extra(schema, keys - {EXTRA})
         if kind in ("typed-dict", "dataclass-args") and schema.get("extra_behavior") != "allow":
-            schema["extra_behavior"] = "forbid"
+            schema["extra_behavior"] = "ignore" if self.skips_unknown else "forbid"
         if keys and (self.drops_nulls or self.keeps_unknown or _would_keep_nulls(schema)):
             return _null_is_absent(schema, keys)
         return schema

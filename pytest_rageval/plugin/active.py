@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Collection, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,15 @@ from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
 from pytest_rageval.plugin.batches import PARTS, Batches
 from pytest_rageval.plugin.case_verdict import assert_gates
+from pytest_rageval.plugin.display.progress_line import ProgressLine
+from pytest_rageval.plugin.display.report_masking import mask_report
 from pytest_rageval.plugin.evaluator import Evaluator
-from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords
+from pytest_rageval.plugin.interrupts import Interrupts
+from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
 from pytest_rageval.plugin.marked_tests import marked_cases
 from pytest_rageval.plugin.preflight import check_gate_conditions, judges_of_tests
-from pytest_rageval.plugin.progress_line import ProgressLine
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.plugin.shown.report_masking import mask_report
 from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, open_run, prepare
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
@@ -54,6 +55,7 @@ class ActiveSession:
         self.problem: RagevalError | None = None
         self.run: OpenRun | None = None
         self._progress_line: ProgressLine | None = None
+        self.interrupts = Interrupts(self._parting)
         self._files: dict[Path, CaseFile] = {}
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None
@@ -124,6 +126,10 @@ class ActiveSession:
             self._files[path] = load_file(path, self.session.root, **limit)
         return self._files[path]
 
+    def is_reported(self, path: Path) -> bool:
+        """Has the controller of xdist said what is wrong with this file?"""
+        return str(path) in self.session.worker_input("rageval_checked").split(os.pathsep)
+
     def all_cases(self) -> list[EvalCase]:
         """The cases that the globs find and of files that were named; files with problems give none."""
         return [case for path in self.session.all_files for case in self.load(path).cases]
@@ -175,7 +181,12 @@ class ActiveSession:
             judges=judges,
             add_to_config=add_to_config,
         )
+        self.interrupts.install()
         return self._start(self.run)
+
+    def _parting(self) -> str:
+        folder = self.run.writer.folder if self.run is not None and self.run.writer is not None else None
+        return "interrupted" + (f"; pytest --rageval-resume {folder.run_id} finishes the run" if folder else " twice")
 
     def _start(self, run: OpenRun) -> OpenRun:
         self._batches = Batches(run.prefetcher, self.trials)
@@ -201,12 +212,21 @@ class ActiveSession:
         run = self.opened()
         self._batches.plan([item for item in items if not run.is_done(item.case)])
 
+    def stop_asking(self) -> None:
+        """Close what asks and judges: nothing is observed any more; safe to call twice."""
+        if self.run is not None:
+            try:
+                self._adapted.close(self.run.prefetcher.loop)
+            finally:
+                self.run.stop_asking()
+
     def close(self) -> None:
-        if self.run is None:
-            return
-        self._adapted.close(self.run.prefetcher.loop)
-        with suppress(OSError):  # of a full disk: what workers wrote stays for the run that resumes this one
-            self.run.close()
+        """Give files and lock back, whatever happens."""
+        if self.run is not None:
+            try:
+                self.stop_asking()
+            finally:
+                self.run.close()
 
     # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
 
@@ -290,7 +310,7 @@ class ActiveSession:
 
         def evaluate(case: EvalCase) -> Evaluation:
             self.check_asking_allowed()
-            trials = self.trials(case, node.nodeid)
+            trials = self.trials(case, own_nodeid(node))
             observed = self.opened(node).prefetcher.now(trials, target, cached_judge)
             return evaluation(trials, observed, self.prepared.plan)
 

@@ -38,10 +38,10 @@ class AdaptedFixtures:
 
     def close(self, loop: BackgroundLoop) -> None:
         """Close the targets that were made here around a function or a client; all others have owners."""
-        for (client, *_), target, _judge in self._pairs.values():
+        while self._pairs:
+            _, ((client, *_), target, _judge) = self._pairs.popitem()
             if target is not client and not loop.is_blocked:
                 loop.run(target.aclose())
-        self._pairs.clear()
 
     def _target(self, client: object) -> Target:
         settings = self._plan.settings

@@ -5,28 +5,30 @@ Registered when the session turns out to have cases, on every process but the wo
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable
+import os
 from html import escape
 from typing import Any, NoReturn
 
 import pytest
 
+from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
-from pytest_rageval.plugin.github_report import report_to_github
-from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name
+from pytest_rageval.plugin.display.github_report import report_to_github
+from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict
+from pytest_rageval.plugin.display.summary_line import summarised
+from pytest_rageval.plugin.display.terminal_summary import write_summary
+from pytest_rageval.plugin.extent import extent_of
+from pytest_rageval.plugin.interrupts import kill_workers
+from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name, without_group
 from pytest_rageval.plugin.preflight import is_ours, judges_of_files, may_override_client, report_problems
-from pytest_rageval.plugin.run_verdict import report_gates, report_verdict
-from pytest_rageval.plugin.terminal.summary_line import summarised
-from pytest_rageval.plugin.terminal.terminal_summary import write_summary
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.run_reports import write_reports
+from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.estimate import estimate
-from pytest_rageval.runs.writer import Keeper
+from pytest_rageval.text import printable
 
 TEST_ID_CELL = '<td class="col-testId">'
 
@@ -45,7 +47,9 @@ class Controller:
         self._finished: Finished | None = None
         self._is_broken = False
         """Could a result not be written?"""
-        self._restore: Callable[[], None] = lambda: None
+        self._extent = Extent(frozenset(), frozenset())
+        self._aggregated = 0
+        """Of how many records the metrics are that were written."""
 
     # ── before ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -55,12 +59,26 @@ class Controller:
         if self._config.option.setuponly:
             return
         self._active.check_gates()
-        asked = sum(len(self._active.load(path).cases) for path in self._session.collected)
+        if self._config.getoption("dist") == "loadgroup":
+            self._say_what_is_wrong_with_groups()
+        files = [path for path in self._session.collected if not self._session.is_deselected(path)]
+        asked = sum(len(self._active.load(path).cases) for path in files)
+        if not files:
+            return
         is_target_ours = self._active.settings.target is not None or not may_override_client(self._session)
         self._open(asked, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self._session))
         if self._active.prepared.judge is not None and self._active.run is not None:
             # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.
             self._active.run.prefetcher.loop.run(self._active.prepared.judge.aclose())
+
+    def _say_what_is_wrong_with_groups(self) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None:
+            terminal.write_line(
+                "rageval: --dist loadgroup waits for ever where a worker dies, and fails under some versions of pytest "
+                "(pytest-xdist issue 1386); use --dist load or loadfile",
+                yellow=True,
+            )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
@@ -71,6 +89,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         run = self._active.run
+        node.workerinput["rageval_checked"] = os.pathsep.join(map(str, self._session.collected))
         if run is not None and run.writer is not None:
             node.workerinput["rageval_config_hash"] = run.config_hash
             node.workerinput["rageval_run"] = str(run.writer.folder.path)
@@ -106,7 +125,6 @@ class Controller:
             if prepared.settings.dry_run:
                 return
             self._active.open(is_judge_asked=is_judge_asked, judges=judges_of_files(self._session))
-        self._restore = end_as_by_ctrl_c()
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked else None
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if line is not None and terminal is not None:
@@ -122,7 +140,9 @@ class Controller:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         if not self._expected:
             cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
-            self._expected = {nodeid: cases[nodeid] for nodeid in ids if nodeid in cases}
+            self._expected = {
+                nodeid: cases[plain] for nodeid in ids for plain in without_group(nodeid) if plain in cases
+            }
 
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,7 +183,10 @@ class Controller:
         case = self._expected.get(crashitem)
         if case is not None:
             report.when = "setup"
-            self._writer.crashed(case, str(report.longrepr))
+            try:
+                self._writer.crashed(case, str(report.longrepr))
+            except OSError as error:
+                self._cannot_write(error)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
@@ -178,21 +201,68 @@ class Controller:
     # ── after ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        self._active.interrupts.begin_finishing()
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Aggregate, compare and gate, before JUnit, pytest-html and the last-failed cache are written."""
-        self._restore()
         if self._active.run is None:
             return
+        self._active.interrupts.begin_finishing()
         self._active.run.prefetcher.loop.cancel()
-        if self._is_broken or not self._has_results(exitstatus):
+        if not self._is_broken:
+            try:
+                self._extent = extent_of(session, exitstatus, self._active, self._expected)
+                if self._has_results(exitstatus):
+                    self._finish(session, exitstatus)
+            except (OSError, RagevalError) as error:
+                self._cannot_finish(error)
+                session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        self._active.interrupts.end_finishing()
+
+    def close(self) -> None:
+        """Once the workers are gone: what they still wrote counts as well; then the run is closed."""
+        self._active.interrupts.begin_closing()
+        try:
+            if self._active.run is not None and not self._is_broken:
+                self._active.stop_asking()
+                self._take_late_results()
+        except (OSError, RagevalError) as error:
+            self._cannot_finish(error)
+        finally:
+            self._active.close()
+            self._active.interrupts.restore()
+
+    def _take_late_results(self) -> None:
+        """Results that were written after the run was aggregated: metrics are of exactly what is on disk."""
+        writer = self._writer
+        if not writer.folder.path.is_dir():  # nothing happened
             return
-        prepared = self._active.prepared
-        extent = self._extent(session, exitstatus)
-        self._finished = finish(self._writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
-        self._session.notes += write_reports(self._finished.folder, prepared.plan, self._finished.cases)
+        # xdist has waited for its workers, unless a second signal left its session before.
+        are_workers_gone = not self._active.interrupts.is_repeated or kill_workers(self._config)
+        writer.take_over()
+        writer.reconcile()
+        if len(writer.rows) > self._aggregated:
+            self._write()
+        if are_workers_gone:
+            writer.settle()
+
+    def _finish(self, session: pytest.Session, exitstatus: int) -> None:
+        self._write()
+        assert self._finished is not None
         report_verdict(session, self._finished)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            report_gates(session, list(gate_tests(self._finished, prepared.plan)))
+            report_gates(session, list(gate_tests(self._finished, self._active.prepared.plan)))
+
+    def _write(self) -> None:
+        """Write what the records come to."""
+        prepared = self._active.prepared
+        self._finished = finish(
+            self._writer, prepared.plan, self._extent, prepared.baseline, prepared.project.baseline_file
+        )
+        self._aggregated = len(self._writer.rows)
+        self._session.notes += write_reports(self._finished.folder, prepared.plan, self._finished.cases)
 
     @property
     def _writer(self) -> Keeper:
@@ -204,6 +274,7 @@ class Controller:
     def _has_results(self, exitstatus: int) -> bool:
         """Is there anything to finish? A run in which no case was reached leaves no folder."""
         self._writer.take_over()
+        self._writer.reconcile()
         is_lost = bool(self._expected) and exitstatus == pytest.ExitCode.OK
         if self._writer.rows or is_lost:
             return True
@@ -211,30 +282,23 @@ class Controller:
             self._writer.discard()
         return False
 
-    def _extent(self, session: pytest.Session, exitstatus: int) -> Extent:
-        has_run_through = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        is_ended_early = bool(session.shouldstop or session.shouldfail) or not has_run_through
-        return Extent(
-            every={case.key for case in self._active.all_cases()},
-            expected={case.key for case in self._expected.values()},
-            is_cut_short=is_ended_early,
-            exit_status=int(exitstatus),
+    def _cannot_finish(self, error: OSError | RagevalError) -> None:
+        """Say in one line what could not be written: the records stay, and the run can be finished from them."""
+        self._is_broken = True
+        self._finished = None
+        folder = self._writer.folder
+        what = (
+            f"{error.filename or folder.path} cannot be written: {error.strerror}"
+            if isinstance(error, OSError)
+            else "; ".join(error.problems)
         )
+        message = f"rageval: {what}; mend that, and finish the run with --rageval-resume {folder.run_id}"
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None:
+            terminal.line("")  # behind what is shown of progress
+            terminal.write_line(printable(self._active.mask.text(message)), red=True)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._finished is not None:
             write_summary(terminalreporter, self._finished, self._session.notes, self._session.root)
             report_to_github(terminalreporter, self._finished, self._config)
-
-
-def end_as_by_ctrl_c() -> Callable[[], None]:
-    """Take SIGTERM for Ctrl-C, so that what is finished is kept; what comes back undoes it."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return lambda: None  # a program that has its own way with the signal keeps it
-
-    def restore() -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return restore

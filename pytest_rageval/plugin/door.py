@@ -23,7 +23,7 @@ def enter(config: pytest.Config) -> ActiveSession:
         from pytest_rageval.plugin.active import ActiveSession
         from pytest_rageval.plugin.controller import Controller
         from pytest_rageval.plugin.dead_end import DeadEnd
-        from pytest_rageval.plugin.shown.report_masking import ReportMasking
+        from pytest_rageval.plugin.display.report_masking import ReportMasking
 
         session = config.stash[SESSION]
         active = config.stash[ACTIVE] = ActiveSession(session)
@@ -47,13 +47,22 @@ def entered(config: pytest.Config) -> ActiveSession | None:
 
 
 class Arrivals:
-    """Enters where a worker's report brings the first record: only tests of the user's own have cases, and there."""
+    """Enters where a worker's report brings the first record: only tests of the user's own have cases, and there.
+
+    Until then it counts what arrives, for who wants to know later whether all did.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._config.stash[SESSION].ids_of_workers = ids
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" or not report.passed:
+            self._config.stash[SESSION].ended.add(report.nodeid)
         # Once it is registered, the controller takes the records before this is called.
         if "rageval" in report.__dict__:
             controller(self._config).pytest_runtest_logreport(report)

@@ -58,6 +58,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         ours.collected += ours.files_to_collect()
         if ours.collected:
             controller(session.config).open_for_workers()
+        elif ours.given_options:
+            enter(session.config).raise_problem()
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -111,4 +113,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if active := entered(config):
-        active.close()
+        if active.session.is_worker:
+            active.close()
+        else:
+            controller(config).close()

@@ -27,6 +27,9 @@ class CaseRunner(Protocol):
     def load(self, path: Path) -> CaseFile:
         """A case file, read once however often it is asked for."""
 
+    def is_reported(self, path: Path) -> bool:
+        """Has another process said what is wrong with this file?"""
+
     def check_asking_allowed(self) -> None:
         """Skip the test in a dry run."""
 
@@ -48,6 +51,8 @@ class EvalFile(pytest.Module):
 
     def collect(self) -> Iterator[EvalItem]:
         file = self.runner.load(self.path)
+        if file.problems and self.runner.is_reported(self.path):
+            return
         if file.problems:
             raise self.CollectError("\n".join(file.problems))
         if not self.runner.is_prepared:
@@ -142,6 +147,21 @@ def fixture_definition(item: pytest.Item, name: str) -> Any:
     info = fixture_resolution(item).get("fixtureinfo") if isinstance(item, pytest.Function) else None
     definitions = getattr(info, "name2fixturedefs", {}).get(name)
     return definitions[-1] if definitions else None
+
+
+def without_group(nodeid: str) -> Iterator[str]:
+    """A node id, and what it may have been before xdist wrote a group behind it under `--dist loadgroup`."""
+    yield nodeid
+    yield from (nodeid[: mark.start()] for mark in re.finditer("@", nodeid))
+
+
+def own_nodeid(item: pytest.Item) -> str:
+    """An item's node id as it is without xdist: part of the keys of cases that tests of the user's own evaluate."""
+    if not item.config.getoption("loadgroup", False):
+        return item.nodeid
+    marks = item.iter_markers("xdist_group")
+    groups = {str(mark.args[0] if mark.args else mark.kwargs.get("name", "default")) for mark in marks}
+    return item.nodeid.removesuffix(f"@{'_'.join(sorted(groups))}")
 
 
 def item_case(item: pytest.Item) -> EvalCase | None:

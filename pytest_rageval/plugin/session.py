@@ -5,7 +5,8 @@ Standard library and pytest only: this is made in every test session of every pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,10 @@ class EvalSession:
         """What a person should know at the end of the run."""
         self.collected: list[Path] = []
         """Case files of this session, on the controller of xdist those that its workers will collect."""
+        self.ended: set[str] = set()
+        """Node ids of tests that came to an outcome."""
+        self.ids_of_workers: Sequence[str] = ()
+        """Node ids that the workers of xdist have collected."""
 
     @cached_property
     def globs(self) -> tuple[str, ...]:
@@ -55,9 +60,9 @@ class EvalSession:
 
     @property
     def named_places(self) -> list[Path]:
-        """Files and folders named on the command line."""
+        """Files and folders named on the command line, links not followed: pytest does not follow them either."""
         folder = self.config.invocation_params.dir
-        return [(folder / argument.split("::")[0]).resolve() for argument in self.config.args]
+        return [Path(os.path.abspath(folder / argument.split("::")[0])) for argument in self.config.args]
 
     @cached_property
     def found_files(self) -> tuple[Path, ...]:
@@ -84,8 +89,23 @@ class EvalSession:
         places = self.named_places
         named = [path for path in places if path.is_file() and self.owns(path)]
         folders = [path for path in places if path.is_dir()]
-        below = [path for path in self.found_files if any(path.is_relative_to(folder) for folder in folders)]
+        below = [
+            path
+            for path in self.found_files
+            if any(path.is_relative_to(folder) and not self._is_ignored(path, folder) for folder in folders)
+        ]
         return list(dict.fromkeys([*named, *below]))
+
+    def _is_ignored(self, path: Path, folder: Path) -> bool:
+        """Does pytest leave out this file, or a folder between it and the one that was named?"""
+        between = [path, *(parent for parent in path.parents if parent != folder and parent.is_relative_to(folder))]
+        ignores = self.config.hook.pytest_ignore_collect
+        return any(ignores(collection_path=place, config=self.config) for place in reversed(between))
+
+    def is_deselected(self, path: Path) -> bool:
+        """Does `--deselect` leave out all of this file?"""
+        prefixes = tuple(self.config.getoption("deselect") or ())
+        return bool(prefixes) and path.relative_to(self.root).as_posix().startswith(prefixes)
 
     def projects(self) -> list[Path]:
         """Folders with a configuration table over what this session was started for, in that order."""
@@ -156,4 +176,4 @@ class EvalSession:
         return str(getattr(self.config, "workerinput", {}).get(name, ""))
 
 
-SESSION = pytest.StashKey[EvalSession]()
+SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()

@@ -9,7 +9,7 @@ from pytest_rageval.export.report_json import write_report_json
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.summary_markdown import summary_markdown
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.reader import StoredRun
 
 
 def write_reports(folder: Path, plan: Plan, cases: Cases) -> tuple[str, ...]:

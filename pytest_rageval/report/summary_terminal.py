@@ -13,7 +13,7 @@ from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.report.columns import aligned, blocks, shortened
 from pytest_rageval.runs.aggregate import mean, normalised
-from pytest_rageval.runs.reader import run_level_names
+from pytest_rageval.runs.disk.reader import run_level_names
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,14 +10,14 @@ from pytest_rageval.cases import content_hash
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
-from pytest_rageval.io.line_index import Place, line_at, lines_of
+from pytest_rageval.io.line_index import Place, line_at, whole_records
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
-from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.writer import Keeper
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.text import counted
 
 
@@ -41,6 +40,8 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
     where: dict[str, str] = {}
     doubled: dict[tuple[str, str], list[str]] = {}
     for run in runs:
+        if run.metrics is None:
+            problems.append(f"{run.run_id} was interrupted; finish it first with --rageval-resume {run.run_id}")
         for record in run.records():
             key = record["case_key"]
             if where.setdefault(key, run.run_id) != run.run_id:
@@ -61,27 +62,29 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Baseli
     """Write the parts as one run, in the order of the case files; they must have been checked."""
     config = {**runs[0].config, "shard": None}
     keeper = Keeper.new(reports, plan, config)
-    keeper.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
-    for line in _in_order(runs, "results.jsonl"):
-        keeper.take(line)
-    for line in _in_order(runs, "observations.jsonl"):
-        keeper.folder.append("observations.jsonl", line)
-    keys = {key for key, _ in keeper.rows}
-    return finish(keeper, plan, Extent(every=keys, expected=keys), baseline, file)
+    try:
+        keeper.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
+        for line in _in_order(runs, RESULTS):
+            keeper.take(line)
+        for line in _in_order(runs, OBSERVATIONS):
+            keeper.folder.append(OBSERVATIONS, line)
+        keys = {key for key, _ in keeper.rows}
+        return finish(keeper, plan, Extent(every=keys, expected=keys), baseline, file)
+    finally:
+        keeper.folder.close()
 
 
 def _in_order(runs: Sequence[StoredRun], name: str) -> Iterator[str]:
     """The lines of all runs by place in the case files, key and trial; only their places are in memory together."""
     places = sorted(place for run in runs for place in _placed(run.path / name))
-    for *_, path, offset, length in places:
-        yield line_at(Place(path, offset, length))
+    for *_, place in places:
+        yield line_at(place)
 
 
-def _placed(path: Path) -> Iterator[tuple[str, int, str, int, Path, int, int]]:
-    for place, line in lines_of(path):
-        record = json.loads(line)
+def _placed(path: Path) -> Iterator[tuple[str, int, str, int, Place]]:
+    for place, record in whole_records([path]):
         file, number = record["case"]["source"] if "case" in record else record["source"].values()
-        yield file, number, record["case_key"], record["trial"], *place
+        yield file, number, record["case_key"], record["trial"], place
 
 
 def _gap(runs: Sequence[StoredRun], contents: Mapping[str, str], cases: Iterable[EvalCase]) -> str:

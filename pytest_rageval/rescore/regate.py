@@ -19,11 +19,11 @@ from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Gold, Ju
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.rescore.recorded_measures import recorded_run_measures
 from pytest_rageval.rescore.rescore import again
-from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.folder import RunFolder
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
-from pytest_rageval.runs.writer import Keeper
 
 Record = Mapping[str, Any]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pytest_rageval.engine import Observed, Unobserved
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.bounded_map import at_once
+from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.model import NOTHING, Answer, Judgement, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.rescore import Line, Lines, observed_of, trial_of
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.records import observation_record, to_line
 from pytest_rageval.text import printable
 
@@ -57,7 +57,7 @@ class Rejudge:
         if isinstance(observed, Unobserved):
             self.failed += 1
             self.problem = self.problem or observed.problem
-        new: Line = json.loads(to_line(observation_record(trial, observed, self.plan.settings)))
+        new: Line = unsealed(to_line(observation_record(trial, observed, self.plan.settings)).encode())
         # Where the judgements came from counts too: what is taken from the cache now is not paid for again.
         is_same = new["error"] == line["error"] and new["judgements"] == line["judgements"]
         return line if is_same else {**line, **new}

@@ -21,10 +21,10 @@ from pytest_rageval.rescore.recorded_measures import (
     recorded_measures,
     recorded_run_measures,
 )
-from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun, observation_of, recorded_case
+from pytest_rageval.runs.disk.folder import RunFolder
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun, observation_of, recorded_case
+from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.records import case_fields, result_record, to_line
-from pytest_rageval.runs.writer import Keeper
 from pytest_rageval.targets.native_contract import answer_from_response
 
 NOT_OBSERVED = frozenset({"crash", "setup", "record"})
@@ -101,7 +101,7 @@ def _finished(how: Redo, keep: Callable[[Keeper], None]) -> Finished:
 def again(keeper: Keeper, earlier: Mapping[str, Any]) -> Extent:
     """The extent of a run that has its records already: no more, and no less partial than it was."""
     keys = {key for key, _ in keeper.rows}
-    return Extent(keys, keys, is_cut_short=earlier["partial"], earlier=earlier)
+    return Extent(keys, keys, earlier=earlier)
 
 
 def check_observed(run: StoredRun) -> None:

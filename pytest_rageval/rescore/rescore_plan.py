@@ -10,7 +10,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.config import config_hash_of
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.record_texts import CUT
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
 

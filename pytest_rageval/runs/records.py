@@ -12,6 +12,7 @@ from pytest_rageval.cases import case_to_mapping, content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
+from pytest_rageval.io.sealed_lines import sealed
 from pytest_rageval.judges.judge import served_model
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
@@ -19,7 +20,8 @@ from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observ
 from pytest_rageval.runs.record_texts import RecordTexts
 from pytest_rageval.targets.native_contract import answer_to_response
 
-SCHEMA = 1
+SCHEMA = 2
+"""Of the lines of results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
 PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
 
 
@@ -198,14 +200,12 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
 
 
 def to_line(record: Mapping[str, Any]) -> str:
-    """The record as strict JSON on one line; a value that has no such form is a ValueError or TypeError.
+    """The record as strict JSON on one line, with its checksum; what has no such form is a ValueError or TypeError.
 
     Encoded once here, on the side that made it: what gets out of this function can neither break the channel
     between processes nor a file.
     """
-    line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    line.encode("utf-8")
-    return line
+    return sealed(json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:

@@ -300,5 +300,5 @@ def test_a_damaged_record_of_a_flipped_case_is_said_in_one_line(tmp_path: Path, 
     store(tmp_path, "a", some([1]), records={})
     folder = store(tmp_path, "b", some([0]), records={})
     (folder / "results.jsonl").write_text(f'{{"schema":1,"case_key":"a.jsonl::q0",{rest}\n', encoding="utf-8")
-    with pytest.raises(SettingsError, match="not a record"):
+    with pytest.raises(SettingsError, match=r"results\.jsonl:1: is "):
         compared(tmp_path, "a", "b")

@@ -18,7 +18,7 @@ from pytest_rageval.metrics.registry import Registry, metric
 from pytest_rageval.model import RunFacts
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.report.summary_terminal import summary
-from pytest_rageval.runs.reader import in_present_form
+from pytest_rageval.runs.disk.reader import in_present_form
 
 ROWS = [a_row(f"a.jsonl::q{number}", mrr=1.0) for number in range(3)]
 

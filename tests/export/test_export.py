@@ -14,14 +14,16 @@ from typing import Any
 
 import pytest
 from kept_runs import a_result, a_run, an_error
+from resealed import change_lines
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.csv_and_json import csv_lines, json_lines
 from pytest_rageval.export.export_source import FIELDS, ExportSource, look_through, replacing
 from pytest_rageval.export.parquet import write_parquet
 from pytest_rageval.export.sqlite import write_sqlite
+from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.model import GateFailed
-from pytest_rageval.runs.reader import StoredRun, open_stored_run
+from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.record_texts import CUT
 
 LONG = "Water boils at 100 degrees. " * 30
@@ -73,7 +75,7 @@ def test_a_line_that_was_cut_off_is_left_out_and_said(some: Path):
     found = source(some)
     assert len(found) == 2
     assert len(found.notes) == 1
-    assert "was cut off and is left out" in found.notes[0]
+    assert found.notes[0] == "results.jsonl:3: was cut off while it was written, and is left out"
 
 
 def test_a_run_that_did_not_finish_is_exported_with_what_its_workers_wrote(tmp_path: Path):
@@ -126,7 +128,7 @@ def test_csv_has_a_row_a_record_and_a_column_a_metric(some: Path):
 
 def test_a_metric_that_is_called_like_a_column_has_a_column_of_its_own(tmp_path: Path):
     path = a_run(tmp_path, "a")
-    (path / "results.jsonl").write_text((path / "results.jsonl").read_text().replace('"mrr":0.5', '"error":0.25'))
+    change_lines(path / "results.jsonl", lambda line: line.replace('"mrr":0.5', '"error":0.25'))
     (row,) = table(source(path))
     assert (row["error"], row["metric.error"]) == ("", "0.25")
 
@@ -144,13 +146,12 @@ def test_json_holds_configuration_aggregates_and_every_record_as_it_is(some: Pat
     assert whole["run_id"] == "a"
     assert whole["configuration"] == json.loads((some / "config.json").read_text())
     assert whole["aggregates"] == json.loads((some / "metrics.json").read_text())
-    lines = [json.loads(line) for line in (some / "results.jsonl").read_text().splitlines()]
+    lines = [unsealed(line) for line in (some / "results.jsonl").read_bytes().splitlines()]
     assert whole["cases"] == sorted(lines, key=lambda record: record["case_key"])
 
 
 def test_json_is_strict(some: Path):
-    text = (some / "results.jsonl").read_text().replace('"mrr":0.5', '"mrr":NaN')
-    (some / "results.jsonl").write_text(text)
+    change_lines(some / "results.jsonl", lambda line: line.replace('"mrr":0.5', '"mrr":NaN'))
     with pytest.raises(ValueError, match="JSON"):
         list(json_lines(source(some)))
 

@@ -47,3 +47,28 @@ def test_ctrl_c_keeps_finished_cases_and_leaves_at_once(project: Project, how: l
 def _lines(project: Project) -> list[str]:
     path = project.runs[-1] / "results.jsonl"
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.3])
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_a_second_ctrl_c_leaves_a_partial_run_whose_metrics_are_of_its_records(
+    project: Project, how: list[str], gap: float
+):
+    project.write("slow.py", SLOW)
+    project.configure('target = "slow:answer"')
+    project.cases([a_case(f"q{n}", "boiling" if n < 40 else "boiling slow") for n in range(60)])
+    process = project.start(*how, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wait_for(lambda: project.runs and len(_lines(project)) >= 10)
+    process.send_signal(signal.SIGINT)
+    time.sleep(gap)
+    process.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    output, _ = process.communicate(timeout=20)
+    assert time.monotonic() - started < 6, "2 s on a machine that has nothing else to do"
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
+    assert b"Traceback" not in output
+    metrics = project.metrics()
+    assert next(iter(metrics)) == "partial"
+    assert metrics["partial"] is True
+    assert metrics["total_tests"] == len(project.records()) == metrics["selection"]["recorded"]
+    assert not list(project.runs[-1].glob("*-gw*"))

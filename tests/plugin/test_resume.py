@@ -110,7 +110,7 @@ def test_a_torn_last_line_is_dropped_and_said(counting: Project):
     before = counting.stable_metrics()
     result = counting.run("--rageval-resume", counting.runs[-1].name)
     result.assert_outcomes(passed=16, failed=1, errors=1)
-    result.stdout.fnmatch_lines(["*results.jsonl: a line of * bytes was cut off and is left out*"])
+    result.stdout.fnmatch_lines(["*results.jsonl:18: was cut off while it was written, and is left out*"])
     assert counting.stable_metrics() == before
     assert len(counting.records()) == 18
 

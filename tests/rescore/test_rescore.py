@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from project import SOME, a_case, a_missed_case
+from resealed import change_lines
 from stored_runs import RUN, StoredProject, command, problems
 
-from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.disk.folder import RunFolder
 
 OWN = '''
 import pytest
@@ -117,10 +118,14 @@ def test_scoring_an_unchanged_run_again_changes_no_byte(project: StoredProject, 
 def test_scores_that_were_changed_by_hand_come_back(project: StoredProject):
     before = project.files()
     path = project.folder() / "results.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    changed = [line.replace('"mrr":1.0', '"mrr":0.5').replace('"outcome":"passed"', '"outcome":"failed"')
-               if '"test_case_id":"freeze"' in line else line for line in lines]  # fmt: skip
-    path.write_text("".join(line + "\n" for line in changed), encoding="utf-8")
+    changed = {'"mrr":1.0': '"mrr":0.5', '"outcome":"passed"': '"outcome":"failed"'}
+
+    def change(line: str) -> str:
+        for old, new in changed.items() if '"test_case_id":"freeze"' in line else ():
+            line = line.replace(old, new)
+        return line
+
+    change_lines(path, change)
     assert path.read_bytes() not in before.values()
     command("score", RUN)
     assert project.files() == before
@@ -128,8 +133,7 @@ def test_scores_that_were_changed_by_hand_come_back(project: StoredProject):
 
 def test_scores_of_metrics_of_the_projects_own_stay_as_recorded(project: StoredProject):
     path = project.folder() / "results.jsonl"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace('"shortness":1.0', '"shortness":0.25'), encoding="utf-8")
+    change_lines(path, lambda line: line.replace('"shortness":1.0', '"shortness":0.25'))
     command("score", RUN)
     assert project.records()["freeze"]["scores"]["shortness"] == 0.25
     assert project.records()["freeze"]["layers"]["L5"]["shortness"] == 0.25

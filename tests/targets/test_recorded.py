@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
+from pytest_rageval.io.sealed_lines import sealed
 from pytest_rageval.model import Answer, AskRequest, Chunk
 from pytest_rageval.targets.native_contract import answer_to_response
 from pytest_rageval.targets.recorded_target import RecordedTarget
@@ -21,7 +22,12 @@ def a_run(folder: Path, *lines: object, end: str = "\n") -> Path:
 
 
 def recorded(key: str, answer: Answer | None, trial: int = 0) -> dict[str, object]:
-    return {"case_key": key, "trial": trial, "answer": None if answer is None else answer_to_response(answer)}
+    return {
+        "schema": 1,
+        "case_key": key,
+        "trial": trial,
+        "answer": None if answer is None else answer_to_response(answer),
+    }
 
 
 def ask(target: RecordedTarget, key: str, trial: int = 0) -> Answer:
@@ -68,7 +74,13 @@ def test_a_torn_last_line_is_dropped_and_said(tmp_path: Path):
 
 def test_a_damaged_file_is_said_line_by_line(tmp_path: Path):
     run = a_run(
-        tmp_path, "{oops", {"trial": 0}, {"case_key": "a", "answer": {"answer": 7}}, {"case_key": "a", "trial": "x"}
+        tmp_path,
+        "{oops",
+        {"schema": 1, "trial": 0},
+        {"schema": 1, "case_key": "a", "answer": {"answer": 7}},
+        {"schema": 1, "case_key": "a", "trial": "x"},
+        {"schema": 2, "case_key": "a", "trial": 0},
+        sealed('{"a":1}').replace("1", "2"),
     )
     with pytest.raises(CaseError) as caught:
         RecordedTarget(run)
@@ -76,8 +88,10 @@ def test_a_damaged_file_is_said_line_by_line(tmp_path: Path):
     assert list(caught.value.problems) == [
         f"{place}:1:2: not valid JSON: expecting property name enclosed in double quotes",
         f"{place}:2:1: has no case_key",
-        f"{place}:3:40: answer.answer is 7 (a number), expected a string",
-        f"{place}:4:28: trial is 'x' (a string), expected a whole number",
+        f"{place}:3:53: answer.answer is 7 (a number), expected a string",
+        f"{place}:4:41: trial is 'x' (a string), expected a whole number",
+        f"{place}:5:1: has lost its checksum",
+        f"{place}:6:1: does not match its checksum",
     ]
 
 

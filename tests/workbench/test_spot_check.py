@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from judge_server import JudgeServer
 from project import SOME, a_case
+from resealed import change_lines
 from stored_runs import RUN, StoredProject, command, problems
 
 from pytest_rageval.workbench.spot_check import JudgementPair
@@ -162,9 +163,9 @@ def test_without_a_second_opinion_or_a_first_one_there_is_nothing_to_check(proje
         ["--spot-check", "--second-judge", "stub:1", "--claim-level"],
     ):
         assert command("judge", RUN, *wrong).exit_code == 2
-    text = (project.folder() / "observations.jsonl").read_text(encoding="utf-8")
-    lines = [json.loads(line) | {"judgements": {}} for line in text.splitlines()]
-    (project.folder() / "observations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    change_lines(
+        project.folder() / "observations.jsonl", lambda line: json.dumps(json.loads(line) | {"judgements": {}})
+    )
     assert problems(command("judge", RUN, "--spot-check", "--second-judge", "stub:1")) == [
         f"run {RUN} has no judgements to check; `rageval judge {RUN}` makes some"
     ]

@@ -8,13 +8,13 @@ import click
 
 from pytest_rageval.cli.stored_run import Opened
 from pytest_rageval.finish import is_last_run
-from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.columns import aligned
 from pytest_rageval.report.run_reports import write_reports
-from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.disk.folder import RunFolder
+from pytest_rageval.runs.disk.metrics_file import write_metrics
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
 
@@ -49,9 +49,9 @@ def spot_check(
 def _write(at: Opened, check: SpotCheck, plan: Plan) -> None:
     metrics = dict(at.run.finished_metrics) | {"judge_reliability": check.as_mapping()}
     metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": check.in_short()}
-    write_json(at.run.path / "metrics.json", metrics)
+    write_metrics(at.run.path / "metrics.json", metrics)
     if is_last_run(metrics, at.project.reports):
-        write_json(at.project.reports / "metrics.json", metrics)
+        write_metrics(at.project.reports / "metrics.json", metrics)
     for problem in write_reports(at.run.path, plan, at.run.scores.cases if at.run.scores else {}):
         click.secho(printable(problem), fg="yellow")
 

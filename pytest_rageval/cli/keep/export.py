@@ -21,7 +21,7 @@ from pytest_rageval.export.sqlite import write_sqlite
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Key
 from pytest_rageval.report.columns import shortened
-from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.disk.reader import open_stored_run
 from pytest_rageval.text import printable
 
 TEXTS = {"csv": csv_lines, "json": json_lines}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,8 +15,8 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.numbers import NO_VALUE, denominator, file_size, score_text
 from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
-from pytest_rageval.runs.prune import KeptRun, kept_run, kept_runs, may_go, remove
-from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.disk.prune import KeptRun, kept_run, kept_runs, may_go, remove
+from pytest_rageval.runs.disk.reader import open_stored_run
 from pytest_rageval.text import printable
 
 _REPORTS = click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
@@ -61,7 +60,7 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
     project = find_project({"reports": reports})
     stored = open_stored_run(project.reports, run, project.baseline_file)
     kept = kept_run(stored)
-    metrics = _metrics(kept)
+    metrics = None if kept.outcomes is None else stored.metrics
     if as_json:
         files = {file.name: file.bytes for file in kept.files}
         _echo_json(_as_json(kept) | {"files": files, "configuration": stored.config, "aggregates": metrics})
@@ -131,14 +130,6 @@ def _baseline(project: Project, *, is_lenient: bool) -> str | None:
             return None
         raise
     return baseline.run_id if baseline else None
-
-
-def _metrics(run: KeptRun) -> dict[str, Any] | None:
-    """metrics.json of a run that ended."""
-    if run.outcomes is None:
-        return None
-    metrics: dict[str, Any] = json.loads((run.path / "metrics.json").read_text(encoding="utf-8"))
-    return metrics
 
 
 # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from pytest_rageval.report.ci.annotations import notice
 from pytest_rageval.report.ci.failing_cases import failing_cases
 from pytest_rageval.report.ci.pull_request import NoPullRequestError, pull_request_of, renew_comment
 from pytest_rageval.report.ci.run_markdown import LONGEST_COMMENT, run_markdown
-from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.disk.reader import open_stored_run
 from pytest_rageval.text import printable
 
 

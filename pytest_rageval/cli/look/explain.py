@@ -6,7 +6,7 @@ import click
 
 from pytest_rageval.config.project import find_project
 from pytest_rageval.report.explain import explanation
-from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.disk.reader import open_stored_run
 from pytest_rageval.runs.stored_plan import plan_of
 
 
@@ -21,5 +21,11 @@ def explain(run: str, case: str, reports: str | None) -> None:
     stored = open_stored_run(project.reports, run, project.baseline_file)
     record = stored.find(case)
     plan = plan_of(stored, project.settings, project.root)
+    if stored.state == "interrupted":
+        cases = len({key for key, _ in stored.record_places()})
+        click.echo(
+            f"run {stored.run_id} was interrupted: it has results of {cases} cases; --rageval-resume finishes it",
+            err=True,
+        )
     for line in explanation(record, stored.observation(record["case_key"]), plan):
         click.echo(line)

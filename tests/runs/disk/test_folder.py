@@ -11,7 +11,7 @@ import pytest
 from pytest_rageval.compare.baseline import read_baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.runs.folder import RunFolder, check_reports
+from pytest_rageval.runs.disk.folder import RunFolder, check_reports
 
 
 def test_two_runs_in_one_second_have_folders_of_their_own(tmp_path: Path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,15 +15,16 @@ from pytest_rageval.cases import case_from_mapping
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
 from pytest_rageval.io.flaws import flaws_of
-from pytest_rageval.io.line_index import Key, Place, index, record_at
+from pytest_rageval.io.line_index import Key, Place, index, record_at, whole_records
 from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.messages import shown_value, spelled
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import EvalCase, Judgement, Observation, Source, Timings
-from pytest_rageval.runs.run_ref import find_run
-from pytest_rageval.runs.score_table import Scores, read_scores, scores_of_records
+from pytest_rageval.runs.disk.run_ref import find_run
+from pytest_rageval.runs.disk.score_table import Scores, read_scores, scores_of_records
+from pytest_rageval.runs.disk.stored_records import check_observation, check_result
 from pytest_rageval.targets.native_contract import answer_from_response
 
 CONFIG, METRICS, RESULTS, OBSERVATIONS = "config.json", "metrics.json", "results.jsonl", "observations.jsonl"
@@ -131,11 +131,11 @@ class StoredRun:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Lines of results.jsonl; a last line that was cut off is left out."""
-        yield from _lines(self.path / RESULTS)
+        yield from (record for _, record in whole_records([self.path / RESULTS], check=check_result))
 
     def record_places(self) -> dict[Key, Place]:
         """Where the last record of each case and trial stands."""
-        return index([self.path / RESULTS])
+        return index([self.path / RESULTS], check=check_result)
 
     def cases(self) -> Iterator[list[dict[str, Any]]]:
         """The last record of each trial, by case, in the order in which the cases were recorded first."""
@@ -162,12 +162,13 @@ class StoredRun:
 
     def observation_places(self) -> dict[Key, Place]:
         """Where the last observation of each case and trial stands; empty where the run keeps none."""
-        return index([self.path / OBSERVATIONS])
+        return index([self.path / OBSERVATIONS], check=check_observation)
 
     def observation(self, key: str) -> Observation | None:
         """A case's observation; None where it was an error, or the run keeps none."""
-        lines = [line for line in _lines(self.path / OBSERVATIONS) if line["case_key"] == key]
-        return observation_of(lines[-1], self.config) if lines and lines[-1]["answer"] is not None else None
+        places = [place for (case_key, _), place in self.observation_places().items() if case_key == key]
+        record = record_at(places[-1]) if places else None
+        return observation_of(record, self.config) if record and record["answer"] is not None else None
 
 
 def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observation | None:
@@ -204,29 +205,6 @@ def _judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
 def open_stored_run(reports: Path, reference: str, baseline: Path | None = None) -> StoredRun:
     """The run that a name means; see `run_ref.find_run`."""
     return StoredRun(find_run(reports, reference, baseline))
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a file of records; none where there is no file, and not a last one that was cut off."""
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.endswith(b"\n"):
-                    yield _line(line, f"{path}:{number}")
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _line(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{where}: not JSON: {error}; was the file changed?") from None
-    if not isinstance(record, dict) or "case_key" not in record:
-        raise SettingsError(f"{where}: not a record: it names no case; was the file changed?")
-    return record
 
 
 # ── metrics.json of any age ───────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,8 @@ from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of, record_at
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings
 from pytest_rageval.runs.comparable import other_configuration
-from pytest_rageval.runs.reader import StoredRun, observation_of
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun, observation_of
+from pytest_rageval.runs.disk.stored_records import check_observation, check_result
 
 REDONE = frozenset({"crash"})
 """Kinds of error that stand for a case which nobody finished."""
@@ -81,10 +82,8 @@ def mend(folder: Path) -> list[str]:
     """
     config = StoredRun(folder).config
     notes: list[str] = []
-    for name in ("results.jsonl", "observations.jsonl"):
-        fold_journals(
-            folder, name, notes, trials=int(config["settings"].get("repeat", 1)) if name == "results.jsonl" else None
-        )
+    for name in (RESULTS, OBSERVATIONS):
+        fold_journals(folder, name, notes, trials=int(config["settings"].get("repeat", 1)) if name == RESULTS else None)
     return notes
 
 
@@ -94,7 +93,8 @@ def fold_journals(folder: Path, name: str, notes: list[str], trials: int | None 
     With `trials` only cases count that have so many, and that did not end with their process.
     """
     own, others = folder / name, journals(folder, name)
-    places = index([own, *others], notes)
+    check = check_result if name == RESULTS else check_observation
+    places = index([own, *others], notes, check)
     kept = list(places) if trials is None else _complete(places, trials)
     if others or len(kept) < sum(1 for _ in lines_of(own)) or not ends_well(own):
         write_lines(own, (line_at(places[key]) for key in kept))

@@ -16,7 +16,7 @@ from pytest_rageval.cli.keep.score import score
 from pytest_rageval.cli.look.compare import compare
 from pytest_rageval.cli.look.explain import explain
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.run_ref import find_run
+from pytest_rageval.runs.disk.run_ref import find_run
 
 FIRST, SECOND = "20260301_120000", "20260302_120000"
 VERBS: dict[str, tuple[Any, ...]] = {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
+from resealed import change_lines
 from two_runs import a_row
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.score_table import SCORES, read_scores, scores_of, write_scores
+from pytest_rageval.runs.disk.score_table import SCORES, read_scores, scores_of, write_scores
 
 ROWS = [
     a_row("a.jsonl::둘", mrr=0.5, recall_any_at_5=1.0),
@@ -50,7 +53,6 @@ def test_where_there_is_no_table_none_is_read(tmp_path: Path):
     [
         lambda text: "",
         lambda text: text[: len(text) // 2],
-        lambda text: text.replace("0.5", "NaN"),
         lambda text: text.replace("0.5", '"0.5"'),
         lambda text: text.replace('"timeout"', "7"),
         lambda text: text.replace('"passed"', '"fine"'),
@@ -63,8 +65,35 @@ def test_a_damaged_table_is_refused_with_what_to_do(tmp_path: Path, damage):
     write_scores(tmp_path, ROWS)
     text = (tmp_path / SCORES).read_text(encoding="utf-8")
     (tmp_path / SCORES).write_text(damage(text), encoding="utf-8")
+    remedy = "was it changed? remove it, and results.jsonl is read instead"
+    with pytest.raises(SettingsError, match=f"scores.jsonl.*{re.escape(remedy)}"):
+        read_scores(tmp_path)
+
+
+def test_a_damaged_column_is_named_by_its_line(tmp_path: Path):
+    write_scores(tmp_path, ROWS)
+    text = (tmp_path / SCORES).read_text(encoding="utf-8")
+    (tmp_path / SCORES).write_text(text.replace('"passed"', '"failed"', 1), encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"scores\.jsonl:4: does not match its checksum"):
+        read_scores(tmp_path)
+
+
+@pytest.mark.parametrize(("old", "new"), [("0.5", '"0.5"'), ('"timeout"', "7"), ('"passed"', '"fine"'),
+                                          ('"cases":3', '"cases":4'), ('"outcome"', '"came"')])  # fmt: skip
+def test_columns_that_no_run_writes_are_refused_whatever_their_checksums(tmp_path: Path, old: str, new: str):
+    write_scores(tmp_path, ROWS)
+    change_lines(tmp_path / SCORES, lambda line: line.replace(old, new))
     with pytest.raises(SettingsError, match="not a table of scores; was it changed"):
         read_scores(tmp_path)
+
+
+def test_a_table_of_the_older_schema_is_read(tmp_path: Path):
+    write_scores(tmp_path, ROWS)
+    scores = read_scores(tmp_path)
+    head, *columns = [json.loads(line) for line in (tmp_path / SCORES).read_text(encoding="utf-8").splitlines()]
+    older = [{"schema": 1, "cases": head["cases"]}, *([column["column"], column["values"]] for column in columns)]
+    (tmp_path / SCORES).write_text("".join(json.dumps(line) + "\n" for line in older), encoding="utf-8")
+    assert read_scores(tmp_path) == scores
 
 
 def test_columns_of_metrics_renamed_keep_their_scores():

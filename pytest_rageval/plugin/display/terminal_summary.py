@@ -22,7 +22,7 @@ def write_summary(terminal: pytest.TerminalReporter, finished: Finished, notes: 
         terminal.write_line(printable(line.text), **({} if line.style == "plain" else {line.style: True}))
     for note in (*finished.notes, *notes):
         terminal.write_line(printable(note), yellow=True)
-    if finished.is_cut_short:
+    if finished.is_unfinished:
         terminal.write_line(f"interrupted; pytest --rageval-resume {finished.folder.name} finishes it", yellow=True)
     folder = finished.folder
     shown = folder.relative_to(root) if folder.is_relative_to(root) else folder

@@ -2,12 +2,13 @@
 
 `scores.jsonl` holds a column a line, each in the order of the case keys; below the cases' own columns the metrics:
 
-    {"schema": 1, "cases": 2}
-    ["case_key", ["evalcases/a.jsonl::q1", "evalcases/a.jsonl::q2"]]
+    {"schema": 2, "cases": 2, "checksum": …}
+    {"schema": 2, "column": "case_key", "values": ["evalcases/a.jsonl::q1", "evalcases/a.jsonl::q2"], "checksum": …}
     …
-    ["recall_any@5", [1.0, null]]
+    {"schema": 2, "column": "recall_any@5", "values": [1.0, null], "checksum": …}
 
-A score is null where the case has none. Like a baseline, the file holds no texts.
+A score is null where the case has none. Like a baseline, the file holds no texts. In schema 1 a column was an array of
+its name and its values, and no line had a checksum.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_lines
-from pytest_rageval.io.line_index import lines_of
+from pytest_rageval.io.line_index import lines_of, whole_records
+from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, unsealed
+from pytest_rageval.runs.disk.stored_records import check_result
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 SCORES = "scores.jsonl"
-SCHEMA = 1
+SCHEMA = 2
 COLUMNS = ("case_key", "content_hash", "outcome", "category", "error")
 """The columns before the metrics; `error` is the kind of error, or null."""
+REMEDY = "remove it, and results.jsonl is read instead"
 _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
 
@@ -76,30 +80,48 @@ def _lines(cases: list[Row]) -> Iterator[str]:
         [row.error_kind for row in cases],
     )
     for name, facts in zip(COLUMNS, columns, strict=True):
-        yield _json([name, facts])
+        yield _column(name, facts)
     for name in sorted({name for row in cases for name in row.scores}):
-        yield _json([name, [row.scores.get(name) for row in cases]])
+        yield _column(name, [row.scores.get(name) for row in cases])
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def _column(name: str, values: Sequence[Any]) -> str:
+    return _json({"schema": SCHEMA, "column": name, "values": values})
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return sealed(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 def read_scores(folder: Path) -> Scores | None:
     """The table of a run; None where there is none, SettingsError where the file is something else."""
     path = folder / SCORES
+    place: object = path
+    columns: dict[str, list[Any]] = {}
+    count = 0
     try:
-        with path.open(encoding="utf-8", newline="\n") as file:
-            head = json.loads(next(file))
-            columns = dict(json.loads(line, parse_constant=_no_number) for line in file)
-        return _scores(columns, head["cases"])
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, TypeError, KeyError, RecursionError, StopIteration):
-        remedy = "remove it, and results.jsonl is read instead"
-        raise SettingsError(f"{path}: not a table of scores; was it changed? {remedy}") from None
+        for place, line in lines_of(path):
+            if place.number == 1:
+                count = unsealed(line)["cases"]
+            else:
+                name, values = _read_column(line)
+                columns[name] = values
+        if not columns and not path.exists():
+            return None
+        return _scores(columns, count)
+    except DamagedLineError as damage:
+        raise SettingsError(f"{place}: {damage}; was it changed? {REMEDY}") from None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise SettingsError(f"{path}: not a table of scores; was it changed? {REMEDY}") from None
+
+
+def _read_column(line: bytes) -> tuple[str, list[Any]]:
+    if line.startswith(b"["):  # of schema 1
+        name, values = json.loads(line, parse_constant=_no_number)
+    else:
+        column = unsealed(line)
+        name, values = column["column"], column["values"]
+    return name, values
 
 
 def _no_number(written: str) -> None:
@@ -139,11 +161,7 @@ def _by_case(columns: Mapping[str, list[float | None]], cases: int) -> Iterator[
 
 def scores_of_records(path: Path) -> Scores:
     """The table from results.jsonl, for a run that has none; a last line that was cut off is left out."""
-    rows = (
-        _row(line, f"{place.path}:{number}")
-        for number, (place, line) in enumerate(lines_of(path), start=1)
-        if line.endswith(b"\n")
-    )
+    rows = (Row.of(record) for _, record in whole_records([path], check=check_result))
     return scores_of(cases_of(rows))
 
 
@@ -154,10 +172,3 @@ def scores_of(cases: Iterable[Row]) -> Scores:
         {row.key: CaseScores(row.content_hash, row.outcome, row.scores, row.error_kind) for row in cases},
         {row.key: row.groups["category"][0] for row in cases},
     )
-
-
-def _row(line: bytes, where: str) -> Row:
-    try:
-        return Row.of(json.loads(line))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SettingsError(f"{where}: not a record: {type(error).__name__}: {error}; was the file changed?") from None

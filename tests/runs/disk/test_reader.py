@@ -9,7 +9,7 @@ import pytest
 from kept_runs import a_result, a_run
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.reader import StoredRun
 
 PARTS: dict[str, tuple[str, Callable[[StoredRun], object]]] = {
     "configuration": ("config.json", lambda run: run.config),

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed, Unobserved
 from pytest_rageval.model import Problem, Trial
-from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.disk.folder import RunFolder
+from pytest_rageval.runs.disk.resume import Unfinished
 from pytest_rageval.runs.records import observation_record, to_line
-from pytest_rageval.runs.resume import Unfinished
 
 RESULTS, OBSERVATIONS = "results.jsonl", "observations.jsonl"
 

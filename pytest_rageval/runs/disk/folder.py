@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.lock import LockHeld, take_lock
 from pytest_rageval.text import printable
 
@@ -60,10 +61,14 @@ class RunFolder:
                 continue
             except OSError as error:
                 raise SettingsError(f"reports: {path} cannot be made: {error.strerror}") from None
-        ignore = reports / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text(GITIGNORE, encoding="utf-8")
         return cls(path)
+
+    def begin(self) -> None:
+        """Claim the folder, and see to it that what is large stays out of git."""
+        self.claim()
+        ignore = self.reports / ".gitignore"
+        if not ignore.exists():
+            write_text(ignore, GITIGNORE)
 
     def claim(self) -> None:
         """Keep other processes from finishing this run while this one writes it; SettingsError where one does.
@@ -85,12 +90,22 @@ class RunFolder:
         return self.path.name
 
     def append(self, name: str, line: str) -> None:
-        """Add one line to a file of the run; it is with the operating system when this returns."""
-        if name not in self._files:
-            self._files[name] = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        """Add one line to a file of the run; it is with the operating system when this returns.
+
+        An OSError names the file, in which then no half of the line is left.
+        """
         data = memoryview((line + "\n").encode("utf-8"))
-        while data:
-            data = data[os.write(self._files[name], data) :]
+        written = 0
+        try:
+            if name not in self._files:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                self._files[name] = os.open(self.path / name, flags, 0o666)
+            while written < len(data):
+                written += os.write(self._files[name], data[written:])
+        except OSError as error:
+            if written:
+                os.ftruncate(self._files[name], os.fstat(self._files[name]).st_size - written)
+            raise OSError(error.errno, error.strerror, str(self.path / name)) from None
 
     def log(self, message: str) -> None:
         """Add a line with the time to run.log; line breaks and what steers terminals are shown, not written."""

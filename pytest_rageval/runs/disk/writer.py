@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.line_index import ends_well, line_at, whole_records
 from pytest_rageval.model import CaseResult, EvalCase, Problem
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.disk.folder import RunFolder
+from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.resume import check_same, fold_journals, journals, mend
+from pytest_rageval.runs.disk.stored_records import check_result
 from pytest_rageval.runs.records import result_record, to_line
-from pytest_rageval.runs.resume import check_same, fold_journals, journals, mend
 from pytest_rageval.runs.row import Row
 
 
@@ -33,14 +35,20 @@ class Keeper:
         """Who gave uploaded answers, as their file says."""
         self.warnings: list[str] = []
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._noted_bytes = 0
+        """Length of results.jsonl as far as the rows know it."""
 
     @classmethod
     def new(cls, reports: Path, plan: Plan, config: Mapping[str, Any]) -> Keeper:
         """A run that begins."""
         begun = datetime.now(UTC).isoformat(timespec="microseconds")
         keeper = cls(RunFolder.new(reports, plan.settings.run_id), plan, {**config, "begun": begun})
-        keeper.folder.claim()
-        write_json(keeper.folder.path / "config.json", keeper.config)
+        try:
+            keeper.folder.begin()
+            write_json(keeper.folder.path / CONFIG, keeper.config)
+        except BaseException:
+            keeper.discard()
+            raise
         return keeper
 
     @classmethod
@@ -49,56 +57,72 @@ class Keeper:
         check_same(run, config)
         keeper = cls(RunFolder(run.path), plan, run.config)
         keeper.folder.claim()
-        keeper.warnings += mend(run.path)
-        for record in run.records():
-            keeper.note(record)
-        keeper.warnings.append(f"resumed {run.run_id}: {len(keeper.rows)} results were there already")
-        keeper.folder.log(keeper.warnings[-1])
+        try:
+            keeper.warnings += mend(run.path)
+            (run.path / METRICS).unlink(missing_ok=True)  # the mark of its end: whatever happens now, it has not ended
+            keeper.reconcile()
+            keeper.warnings.append(f"resumed {run.run_id}: {len(keeper.rows)} results were there already")
+            keeper.folder.log(keeper.warnings[-1])
+        except BaseException:
+            keeper.folder.close()
+            raise
         return keeper
 
     def take(self, payload: str) -> None:
         """Keep what a report brought: lines of results.jsonl."""
         for line in payload.split("\n"):
-            self.folder.append("results.jsonl", line)
+            self.folder.append(RESULTS, line)
             row = self.note(json.loads(line))
+            self._noted_bytes += len(line.encode()) + 1
             if row.outcome == "error":
                 self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
 
     def crashed(self, case: EvalCase, message: str) -> None:
         """Keep a record for a case whose process died; one that had finished before keeps its own."""
-        if (case.key, 0) in self.rows:
+        keys = [(case.key, number) for number in range(self.plan.settings.repeat)]
+        if not self.rows.keys() >= {*keys}:
+            self.take_over(case.key)
+        if self.rows.keys() >= {*keys}:
             return
         result = CaseResult(case, "error", error=Problem("crash", message))
         record = result_record(result, self.plan.settings, self.plan.registry, self.config["config_hash"])
         self.take(to_line(record))
 
-    def take_over(self) -> None:
-        """Keep results that workers have written and could not send."""
-        for path in journals(self.folder.path, "results.jsonl"):
-            with path.open(encoding="utf-8", newline="\n") as file:
-                for line in file:
-                    self._take_over(line)
+    def take_over(self, case_key: str | None = None) -> None:
+        """Keep results that workers have written and could not send, of one case or of all."""
+        for path in journals(self.folder.path, RESULTS):
+            notes: list[str] = []
+            for place, record in whole_records([path], notes, check_result, is_growing=True):
+                key = record["case_key"], record["trial"]
+                if key not in self.rows and case_key in (None, record["case_key"]):
+                    self.take(line_at(place))
+            self.warnings += [note for note in notes if note not in self.warnings]
+
+    def reconcile(self) -> None:
+        """Make the rows those of the records on disk: an interrupt may have come between the writing and the noting."""
+        path = self.folder.path / RESULTS
+        size = path.stat().st_size if path.exists() else 0
+        if size == self._noted_bytes:
+            return
+        if not ends_well(path):
+            self.folder.append(RESULTS, "")  # ends the torn line, which is then left out
+        self.rows.clear()
+        self._coverages.clear()
+        for _, record in whole_records([path], self.warnings, check_result):
+            self.note(record)
+        self._noted_bytes = path.stat().st_size
 
     def settle(self) -> None:
-        """Once the workers are gone: take over their last lines, and remove their files."""
-        self.take_over()
-        for path in journals(self.folder.path, "results.jsonl"):
+        """Once the workers are gone, and their results taken over: remove their files."""
+        for path in journals(self.folder.path, RESULTS):
             path.unlink()
-        if journals(self.folder.path, "observations.jsonl"):
-            fold_journals(self.folder.path, "observations.jsonl", self.warnings)
-        self.folder.close()
+        if journals(self.folder.path, OBSERVATIONS):
+            fold_journals(self.folder.path, OBSERVATIONS, self.warnings)
 
     def discard(self) -> None:
         """Leave no trace of a run in which nothing happened."""
         self.folder.close()
         shutil.rmtree(self.folder.path)
-
-    def _take_over(self, line: str) -> None:
-        if not line.endswith("\n"):
-            return  # the last one, of a process that died while it wrote
-        record = json.loads(line)
-        if (record["case_key"], record["trial"]) not in self.rows:
-            self.take(line.removesuffix("\n"))
 
     def note(self, record: Mapping[str, Any]) -> Row:
         """Take what aggregation needs of a record; nothing is written."""

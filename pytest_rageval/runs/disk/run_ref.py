@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from pathlib import Path
 
@@ -44,8 +43,8 @@ def _begun(folder: Path) -> float:
     """When a run was begun, in seconds; of one that does not say so, when its configuration was written."""
     path = folder / "config.json"
     try:
-        return datetime.fromisoformat(json.loads(path.read_bytes())["begun"]).timestamp()
-    except (OSError, ValueError, TypeError, KeyError):
+        return datetime.fromisoformat(read_json(path, "run")["begun"]).timestamp()
+    except (SettingsError, ValueError, TypeError, KeyError):
         return path.stat().st_mtime
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_rageval.finish import Finished
-from pytest_rageval.plugin.terminal.summary_line import summarised
+from pytest_rageval.plugin.display.summary_line import summarised
 from pytest_rageval.report.gate_tests import GateTest
 from pytest_rageval.text import printable
 

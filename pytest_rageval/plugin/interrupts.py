@@ -1,0 +1,101 @@
+"""Signals that end a run in order: Ctrl-C, SIGTERM and SIGHUP alike, and the second one while the first is heeded.
+
+The first is a KeyboardInterrupt. One that comes while the run's files are finished waits until they are; it then leaves
+the session at once, and so does every later one: no fixture is waited for.
+"""
+
+from __future__ import annotations
+
+import _thread
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+HEEDED_WITHIN = 1.0
+"""Seconds within which pytest begins to end the session; where code of the user's swallowed the first, one more may."""
+
+PATIENCE = 0.3
+"""Seconds in which workers may end by themselves at a second signal."""
+
+
+class Interrupts:
+    """The signals of one session, on the process that controls it."""
+
+    def __init__(self, parting: Callable[[], str]) -> None:
+        """`parting`: the line with which a session is left at the second signal."""
+        self._parting = parting
+        self._replaced: dict[int, Any] = {}
+        self._phase: Literal["running", "finishing", "finished", "closing"] = "running"
+        self.is_repeated = False
+        self._interrupted_at = -math.inf
+
+    def install(self) -> None:
+        """Take the signals over, where nobody else has; a program that has its own way with one keeps it."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (getattr(signal, name) for name in SIGNALS if hasattr(signal, name)):
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                self._replaced[number] = signal.signal(number, self._handle)
+
+    def restore(self) -> None:
+        """Give the signals back."""
+        for number, handler in self._replaced.items():
+            signal.signal(number, handler)
+        self._replaced.clear()
+
+    def begin_finishing(self) -> None:
+        """From here on a signal waits."""
+        if self._phase == "running":
+            self._phase = "finishing"
+
+    def end_finishing(self) -> None:
+        """The files are finished: a signal that waited leaves the session now."""
+        self._phase = "finished"
+        if self.is_repeated:
+            self._leave()
+
+    def begin_closing(self) -> None:
+        """From here on nothing is waited for that a signal could shorten."""
+        self._phase = "closing"
+
+    def _handle(self, _number: int, _frame: object) -> None:
+        now = time.monotonic()
+        if self._phase == "running" and now - self._interrupted_at > HEEDED_WITHIN:
+            self._interrupted_at = now
+            raise KeyboardInterrupt
+        self.is_repeated = True
+        if self._phase == "running":
+            again = threading.Timer(HEEDED_WITHIN, self._insist)
+            again.daemon = True
+            again.start()
+        if self._phase == "finished":
+            self._leave()
+
+    def _insist(self) -> None:
+        """Signal once more, where the first was swallowed (by a finalizer, say) and the second waited in vain."""
+        if self._phase == "running" and self._replaced:
+            _thread.interrupt_main()
+
+    def _leave(self) -> None:
+        pytest.exit(self._parting(), returncode=pytest.ExitCode.INTERRUPTED)
+
+
+def kill_workers(config: pytest.Config) -> bool:
+    """End the workers of xdist, by force after a moment; True if there are none any more.
+
+    xdist itself gives them ten seconds, more than who presses Ctrl-C twice will wait.
+    """
+    controller = config.pluginmanager.get_plugin("dsession")
+    if controller is None:
+        return True
+    group = getattr(getattr(controller, "nodemanager", None), "group", None)
+    if group is None:
+        return False
+    group.terminate(timeout=PATIENCE)
+    return True

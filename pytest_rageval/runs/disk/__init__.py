@@ -1,0 +1,1 @@
+"""One run on disk: its folder and files, written, read, resumed and removed."""
