@@ -48,6 +48,7 @@ class Finished:
 class Extent:
     """Which cases there are (`every`), which were selected (`expected`), and whether the run was ended early.
 
+    `has_unread_files`: there are files whose cases nobody knows; then nothing can be said to be all of them.
     `earlier`: the metrics.json of a stored run that is finished again; when and where it was asked stays so.
     `exit_status`: of pytest before the gates of the run, for the verdict must not be better than it.
     """
@@ -55,6 +56,7 @@ class Extent:
     every: Set[str]
     expected: Set[str]
     is_cut_short: bool = False
+    has_unread_files: bool = False
     earlier: Mapping[str, Any] | None = None
     exit_status: int = 0
 
@@ -153,7 +155,10 @@ def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row]) -> Ru
         config_hash=keeper.config["config_hash"],
         dataset_version=keeper.config["dataset_version"],
         expected=len(extent.expected | recorded) + (_unreached(earlier) if earlier else 0),
-        is_partial=extent.is_cut_short or has_skipped_answers or not extent.every <= recorded | extent.expected,
+        is_partial=extent.is_cut_short
+        or extent.has_unread_files
+        or has_skipped_answers
+        or not extent.every <= recorded | extent.expected,
         coverage=keeper.coverage,
         volatile={name: earlier["volatile"].get(name) for name in KEPT} if earlier else _volatile(keeper, plan),
     )

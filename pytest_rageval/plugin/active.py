@@ -25,6 +25,7 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
 from pytest_rageval.plugin.batches import PARTS, Batches
+from pytest_rageval.plugin.case_hook import with_case_hook
 from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
@@ -116,10 +117,11 @@ class ActiveSession:
         return EvalFile.from_parent(parent, path=path, runner=self)
 
     def load(self, path: Path) -> CaseFile:
-        """A case file, read once however often it is asked for."""
+        """A case file as the project's hook leaves it, read once however often it is asked for."""
         if path not in self._files:
             limit = {"max_line_bytes": self.settings.max_line_bytes} if self.is_prepared else {}
-            self._files[path] = load_file(path, self.session.root, **limit)
+            file = load_file(path, self.session.root, **limit)
+            self._files[path] = with_case_hook(file, self.session.of_pytest)
         return self._files[path]
 
     def all_cases(self) -> list[EvalCase]:
@@ -133,8 +135,7 @@ class ActiveSession:
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Run a test of the user's own for each case of the file that its mark names."""
-        change = metafunc.config.hook.pytest_rageval_case
-        cases = [change(case=case) or case for case in marked_cases(metafunc, self.load)]
+        cases = marked_cases(metafunc, self.load)
         metafunc.parametrize("eval_case", cases, ids=[case.id for case in cases])
 
     def take_shard(self, items: list[pytest.Item]) -> None:

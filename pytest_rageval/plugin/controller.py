@@ -205,6 +205,7 @@ class Controller:
             expected={case.key for case in self._expected.values()},
             is_cut_short=is_ended_early,
             exit_status=int(exitstatus),
+            has_unread_files=any(self._active.load(path).problems for path in self._session.all_files),
         )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

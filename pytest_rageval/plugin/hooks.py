@@ -50,6 +50,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     Last, so that the terminal is ready; xdist's own is later still, as it was registered later.
     """
     ours = session.config.stash[SESSION]
+    ours.of_pytest = session
     if session.config.pluginmanager.hasplugin("dsession"):
         ours.collected += ours.files_to_collect()
         if ours.collected:
