@@ -180,6 +180,9 @@ def _problems(
     lost = sorted(extent.expected - {row.key for row in rows})
     if lost and not extent.is_cut_short:
         yield "completeness", f"{len(lost)} cases were collected and have no result: {listed(lost)}"
+    if rows and all(row.outcome == "skipped" for row in rows):
+        reasons = listed(sorted({row.message for row in rows if row.message}))
+        yield "examined", f"no case was examined, all {len(rows)} were skipped: {reasons or 'no reason is known'}"
     if not is_partial:
         yield from _unmeasured(plan, rows)
     settings = plan.settings

@@ -46,7 +46,9 @@ MUTANTS = {
     "conditions of a gate are not asked": Mutant(
         *GATES, "if value is None or not applies(gate, obs):", "if value is None:"
     ),
-    "a formula gates beside a model": Mutant(*GATES, " and (better is None or better.heuristic)", ""),
+    "a formula gates beside a model": Mutant(
+        *GATES, "return not any(looks_at(other, trial) for other in gate.yields_to)", "return True"
+    ),
     "what is not applicable counts as an error": Mutant(
         *AGGREGATE, " and measure.name not in row.not_applicable\n", "\n"
     ),

@@ -90,7 +90,8 @@ def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
         f"{metrics['total_tests']} cases: {outcomes['passed']} passed{_share(metrics)}, {outcomes['failed']} failed, "
         f"{outcomes['error']} errors, {outcomes['xfailed']} known failures, {outcomes['skipped']} skipped. "
         f"Overall score {score_text(metrics['overall_score'])}. "
-        f"{metrics['without_gate']} cases were examined by no gate."
+        f"{metrics['without_gate']} cases were examined by no gate; "
+        f"{metrics.get('gold_without_gate', 0)} passed though no gate looked at the gold."
     )
     yield ""
     if repeats := metrics.get("repeats"):

@@ -57,7 +57,7 @@ def result_record(
         "trace": text.trace(answer),
         "judge_input": _judge_input(obs, settings.k, text) if obs and obs.judgements else None,
         "cost": _cost(obs),
-        "verdict": _verdict(result, overall),
+        "verdict": verdict_record(result, overall),
         "error": _error(result.error, text),
         "skipped_metrics": dict(result.skipped_metrics),
         "flags": list(obs.matching.flags) if obs else [],
@@ -123,13 +123,24 @@ def _reported(answer: Answer) -> Iterator[str]:
         yield from (f"trace.{name}" for name in parts if getattr(answer.trace, name) is not None)
 
 
-def _verdict(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
+def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
+    """What the gates say of a case, and whether this trial alone held them."""
     return {
         "passed": not overall.failed_gates and overall.error is None,
         "gates_held": overall.passed_gates,
         "failed_gates": [asdict(gate) for gate in overall.failed_gates],
+        "gold_examined": _gold_examined(overall),
+        "unexamined": list(overall.unexamined),
+        "unobserved": list(result.unobserved),
         "trial_passed": not result.failed_gates and result.error is None,
     }
+
+
+def _gold_examined(overall: CaseResult) -> bool | None:
+    """Has a gate looked at gold of the case? None where it has none, or nothing came to be looked at."""
+    case = overall.case
+    has_gold = not (case.gold.is_empty and case.answerable)
+    return overall.is_gold_examined if has_gold and overall.observation is not None else None
 
 
 def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:

@@ -62,7 +62,7 @@ def answer_of(result: Any, where: str) -> Answer:
             raise TargetError("invalid_response", f"{where}: the Answer holds wrong types: {error}") from None
         return answer_from_response(response, where)
     message = f"{where}: returned {type(result).__name__} {shown_value(result)}, expected str, dict or Answer"
-    raise TargetError("invalid_response", message)
+    raise TargetError("no_answer" if result is None else "invalid_response", message)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
