@@ -15,6 +15,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching import observe
+from pytest_rageval.metrics.registry import GENERATED
 from pytest_rageval.model import (
     NOTHING,
     Answer,
@@ -188,7 +189,7 @@ def _lacks_answer(obs: Observation, plan: Plan) -> bool:
     if obs.answer.text is not None or obs.answer.abstained or not obs.case.answerable:
         return False
     gold = obs.case.gold
-    is_looked_at = any(measure.metric.layer in ("L5", "abstention") for measure in plan.measures)
+    is_looked_at = any(measure.metric.layer in GENERATED for measure in plan.measures)
     return is_looked_at and any(text.strip() for text in (*(gold.answers or ()), *(gold.key_facts or ())))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.metrics.registry import Measure, Metric, Registry
+from pytest_rageval.metrics.registry import GENERATED, Measure, Metric, Registry
 from pytest_rageval.model import EvalCase, GateFailed, GoldKind, Observation
 
 if TYPE_CHECKING:
@@ -286,7 +286,10 @@ def _misses(gate: Gate, trial: GatedTrial) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RegressionGate:
-    """How far a metric may get worse, on its own scale. `significant`: noise beyond that does not fail it."""
+    """How far a metric may get worse, on its own scale. `significant`: noise beyond that does not fail it.
+
+    A default one of what the system writes anew at each asking asks for significance too, where it could be had.
+    """
 
     measure: Measure
     tolerance: float
@@ -301,11 +304,20 @@ class RegressionGate:
     def word(self) -> str:
         return "drop" if self.measure.metric.better == "higher" else "rise"
 
+    @property
+    def is_wary_of_noise(self) -> bool:
+        return self.is_default and self.measure.metric.layer in GENERATED
+
     def __str__(self) -> str:
         return f"{self.name} {self.word} <= {self.tolerance:g}{' if significant' if self.significant else ''}"
 
 
-DEFAULT_REGRESSIONS = ("recall_any@k drop 0.05", "scope_miss rise 0.10", "groundedness drop 0.5")
+DEFAULT_REGRESSIONS = (
+    "recall_any@k drop 0.05",
+    "scope_miss rise 0.10",
+    "groundedness drop 0.5",
+    "correctness drop 0.5",
+)
 _REGRESSION = re.compile(r"([a-z][a-z0-9_]*(?:@\w+)?)\s+(drop|rise)\s+(\d+\.?\d*|\.\d+)\s*(%)?")
 
 

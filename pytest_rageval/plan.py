@@ -26,9 +26,9 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
-from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
+from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
 
-RETRIEVAL_LAYERS = frozenset({"L1", "L2", "L3", "L4", "operations"})
+RETRIEVAL_LAYERS = LAYERS.keys() - GENERATED
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,11 +50,13 @@ def is_warning(gate: Mapping[str, Any]) -> bool:
 
 def _verdict(gate: Mapping[str, Any]) -> str:
     """The verdict; where noise decides, with the switch that says whether it fails."""
-    if gate["passed"] is False and gate["verdict"] != "regressed":
-        return "may be noise, fails (significant = false)"
-    if gate["significant"] and gate["verdict"] == "beyond tolerance, may be noise" and is_warning(gate):
-        return "may be noise, holds (significant = true)"
-    return str(gate["verdict"])
+    if gate["verdict"] != "beyond tolerance, may be noise" or not is_warning(gate):
+        return str(gate["verdict"])
+    ends = "fails" if gate["passed"] is False else "holds"
+    if gate.get("decided_by") == "one-sided p":
+        alone = f"one-sided p {_p(gate['p_one_sided'])} by itself"
+        return f"regressed, {ends} ({alone})" if ends == "fails" else f"may be noise, {ends} ({alone})"
+    return f"may be noise, {ends} (significant = {str(bool(gate['significant'])).lower()})"
 
 
 def _p(value: float) -> str:

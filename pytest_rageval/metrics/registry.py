@@ -26,6 +26,8 @@ LAYERS: Mapping[str, str] = {
     "abstention": "abstention",
     "operations": "operations",
 }
+GENERATED = frozenset({"L5", "abstention"})
+"""Layers of what is written anew at each asking: an answer, and whether there is one."""
 Scored = float | Score | NotApplicable
 """What a metric function may return."""
 

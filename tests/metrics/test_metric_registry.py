@@ -75,6 +75,7 @@ def test_default_gates_are_readable_and_name_their_own_metric():
         "type_consistency_rate": "L4_type_inconsistency",
         "token_f1": "L5_wrong_answer",
         "groundedness": "L5_grounding_fail",
+        "correctness": "L5_wrong_answer",
         "relevance": "L5_relevance_fail",
         "faithfulness": "L5_faithfulness_fail",
         "reference_match": "L5_reference_fail",
