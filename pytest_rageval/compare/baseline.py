@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,17 @@ class Baseline:
     def run_id(self) -> str | None:
         run_id: str | None = self.metrics.get("volatile", {}).get("run_id")
         return run_id
+
+    def renamed(self, names: Mapping[str, str]) -> Baseline:
+        """The baseline with other names of metrics, by the present ones."""
+        if not names:
+            return self
+        metrics = {names.get(name, name): metric for name, metric in self.metrics["metrics"].items()}
+        cases = {
+            key: replace(case, scores={names.get(name, name): value for name, value in case.scores.items()})
+            for key, case in self.cases.items()
+        }
+        return replace(self, metrics={**self.metrics, "metrics": metrics}, cases=cases)
 
 
 def project_baseline(project: Project) -> Baseline | None:

@@ -19,7 +19,7 @@ def gate_line(gate: Mapping[str, Any]) -> str:
 
     `mrr 0.9 → 0.7, tolerated drop 0.1: regressed · 95 % -0.26 to -0.14, p 0.0003, n 120, detectable 0.08`.
     """
-    name = gate["metric"]
+    name = gate.get("label", gate["metric"])
     if gate["op"] not in ("drop", "rise"):
         value = "has no value in this run" if gate["value"] is None else f"is {short(gate['value'])}"
         return f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"

@@ -103,38 +103,33 @@ def _described(side: Side) -> dict[str, Any]:
 
 def _moved(before: Side, after: Side, current: Settings) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The compared part of the content, and the gates that fail."""
-    names = cut_offs(before, after)
-    before_metrics = {names.get(name, name): metric for name, metric in before.metrics["metrics"].items()}
-    after_metrics = after.metrics["metrics"]
+    before_metrics, after_metrics = before.metrics["metrics"], after.metrics["metrics"]
     if before.scores is None or after.scores is None:
         # Without cases there is nothing to pair: every metric is compared as those of a whole run are.
         was = now = Scores({}, {}, {})
         before_metrics, after_metrics = _unpaired(before_metrics), _unpaired(after_metrics)
     else:
-        was, now = before.scores.renamed(names), after.scores
+        was, now = before.scores, after.scores
     comparison = compare_cases(
         {**after.metrics, "metrics": after_metrics},
         now.cases,
-        Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, was.cases),
+        Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, was.cases, before.config),
         plan_for(after, current),
     )
+    was = was.renamed(comparison.renamed)
     described = before.metrics["metrics"] | after.metrics["metrics"]
-    labels = {new: f"{old} → @{new.partition('@')[2]}" for old, new in names.items()}
     is_waived = current.allow_regressions or after.metrics["partial"]
     failed = [f"{gate['metric']} {gate['op']}" for gate in comparison.gates if gate["passed"] is False]
     return {
-        "metrics": {
-            name: _metric(labels.get(name, name), described[name], change)
-            for name, change in comparison.content["metrics"].items()
-        },
+        "metrics": {name: _metric(described[name], change) for name, change in comparison.content["metrics"].items()},
         "gates": list(comparison.gates),
         "by_category": by_category(was, now),
         **_cases(comparison, before, after, was, now, described),
     }, tuple(failed) if not is_waived else ()
 
 
-def _metric(label: str, described: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    return {"label": label, **{key: described[key] for key in ("layer", "scale", "better")}, **change}
+def _metric(described: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{key: described[key] for key in ("layer", "scale", "better")}, **change}
 
 
 def _unpaired(metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,30 +160,6 @@ def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
                 run_level=described["run_level"],
             )
         )  # fmt: skip
-
-
-def cut_offs(before: Side, after: Side) -> dict[str, str]:
-    """Names before → names after of metrics that differ in their cut-off only: `recall_any@5` → `recall_any@10`.
-
-    What has the same name on both sides pairs with itself. Of several cut-offs of one metric the configured ones pair.
-    """
-    was, now = before.metrics["metrics"].keys(), after.metrics["metrics"].keys()
-    lost, gained = _by_metric(was - now, before), _by_metric(now - was, after)
-    return {lost[metric]: gained[metric] for metric in sorted(lost.keys() & gained.keys())}
-
-
-def _by_metric(names: Iterable[str], side: Side) -> dict[str, str]:
-    """By metric its only cut-off, or that which is the configured one."""
-    names_by_metric: dict[str, list[str]] = {}
-    for name in names:
-        metric, at, _ = name.partition("@")
-        if at:
-            names_by_metric.setdefault(metric, []).append(name)
-    k = side.config["k"] if side.config else None
-    chosen = {
-        metric: ([f"{metric}@{k}"] if f"{metric}@{k}" in names else names) for metric, names in names_by_metric.items()
-    }
-    return {metric: names[0] for metric, names in chosen.items() if len(names) == 1}
 
 
 def _cases(

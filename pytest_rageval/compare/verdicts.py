@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.changes import ROUNDING, Change, paired, paired_change, run_change, with_adjusted_p
+from pytest_rageval.compare.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.gates import RegressionGate
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import Mismatch, comparable_of, mismatches
@@ -35,12 +36,13 @@ cannot be compared. What may be noise or is within tolerance is called the same 
 class Comparison:
     """What stands in metrics.json, and the outcome of each regression gate.
 
-    `problems`: why the two cannot be compared as they are.
+    `problems`: why the two cannot be compared as they are. `renamed`: metrics before by the names that they have after.
     """
 
     content: Mapping[str, Any]
     gates: tuple[Mapping[str, Any], ...]
     problems: tuple[Mismatch, ...]
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 def compare(
@@ -69,8 +71,14 @@ def compare_cases(
 ) -> Comparison:
     """Compare the cases of a run by key with those of the baseline. With `problems` no gate says anything, unless the
     plan's settings ignore them."""
+    names_before, names_after = baseline.metrics["metrics"].keys(), metrics["metrics"].keys()
+    k_before = baseline.config.get("k") if baseline.config else None
+    renamed = paired_cut_offs(names_before, names_after, k_before, plan.settings.k)
+    regressions = [at_shared_cut_off(gate, names_before & names_after, k_before) for gate in plan.regressions]
+    baseline = baseline.renamed(renamed)
+    labels = {after: cut_off_label(before, after) for before, after in renamed.items()}
     shared = sorted(now.keys() & baseline.cases.keys())
-    gates = {gate.name: gate for gate in plan.regressions}
+    gates = {gate.name: gate for gate in regressions}
     described = {**baseline.metrics["metrics"], **metrics["metrics"]}
     changes = _changes(metrics, now, shared, baseline)
     verdicts = {
@@ -83,15 +91,20 @@ def compare_cases(
         content={
             "baseline_run_id": baseline.run_id,
             "problems": [str(problem) for problem in problems],
-            "metrics": {name: change.as_mapping() | {"verdict": verdicts[name]} for name, change in changes.items()},
+            "metrics": {
+                name: change.as_mapping() | {"verdict": verdicts[name], "label": labels.get(name, name)}
+                for name, change in changes.items()
+            },
             **_cases(now, shared, baseline),
         },
         gates=tuple(
             _gate(gate, changes.get(gate.name, Change()), "incomparable" if is_stopped else verdicts.get(gate.name))
-            for gate in plan.regressions
+            | {"label": labels.get(gate.name, gate.name)}
+            for gate in regressions
             if _is_listed(gate, verdicts.get(gate.name), is_heuristic=is_heuristic)
         ),
         problems=tuple(problems),
+        renamed=renamed,
     )
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from two_runs import a_baseline, a_plan, a_row, compared, metrics_of, some_rows
 
+from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.compare.verdicts import compare
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.report.gate_lines import gate_line
 
 NOISE = "beyond tolerance, may be noise"
 

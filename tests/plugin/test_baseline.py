@@ -214,3 +214,18 @@ def test_a_run_that_was_cut_short_by_an_exit_never_becomes_the_baseline(project:
     assert project.run("--rageval-update-baseline", *force).ret == 7
     assert not (project.path / "reports" / "baseline.json").exists()
     assert project.metrics()["partial"] is True
+
+
+def test_another_k_is_no_escape_from_a_default_gate(project: Project):
+    project.cases([a_case(f"boil-{number}", f"Boiling, {number}?") for number in range(4)])
+    project.configure('target = "bot:answer"\nknown_failures = "report"')
+    assert project.run("--rageval-update-baseline").ret == 0
+    project.write("bot.py", "def answer(question):\n    return {'answer': 'x', 'retrieved_chunks': []}\n")
+    result = project.run("--rageval-k", "10", "--rageval-ignore-invariants")
+    assert result.ret == 1
+    assert lines_with(result, "recall_any@5 → @10 1 → 0, tolerated drop 0.05")
+    assert lines_with(result, "FAILED rageval-gates::recall_any@10 drop")
+    # A cut-off that both have comes first, and is not renamed.
+    both = ["--rageval-metrics", "recall_any@5,recall_any@10"]
+    result = project.run("--rageval-k", "10", "--rageval-ignore-invariants", *both)
+    assert lines_with(result, "FAILED rageval-gates::recall_any@5 drop - recall_any@5 1 → 0")
