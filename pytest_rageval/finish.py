@@ -16,6 +16,7 @@ from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
+from pytest_rageval.runs.comparable import relabelled_note
 from pytest_rageval.runs.config import hardware, observed
 from pytest_rageval.runs.judge_notes import judge_notes
 from pytest_rageval.runs.row import Row, cases_of
@@ -221,6 +222,8 @@ def _notes(keeper: Keeper, plan: Plan, comparison: Comparison | None) -> Iterato
         yield "the system changed what it says of its index during the run: was it re-indexed?"
     if comparison and comparison.problems and plan.settings.ignore_invariants:
         yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
+    if comparison and comparison.content["relabelled"]:
+        yield relabelled_note(comparison.content["relabelled"])
     yield from judge_notes(keeper.config, keeper.versions, list(keeper.rows.values()))
     yield from keeper.warnings
 

@@ -20,7 +20,15 @@ from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.runs.comparable import Comparable, Mismatch, comparable_of, mismatches
+from pytest_rageval.runs.comparable import (
+    Comparable,
+    Mismatch,
+    case_hashes,
+    comparable_of,
+    mismatches,
+    relabelled,
+    relabelled_note,
+)
 from pytest_rageval.runs.config_diff import config_changes
 from pytest_rageval.runs.score_table import Scores
 from pytest_rageval.runs.stored_plan import without_code
@@ -51,6 +59,7 @@ class Paired:
 def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: bool = False) -> Paired:
     """Compare two runs. The regression gates are those of the project's settings as they are now."""
     facts = _comparable(before), _comparable(after)
+    labels = relabelled(*facts)
     broken = tuple(mismatches(*facts))
     is_compared = not broken or ignore_invariants
     changes = config_changes(before.config, after.config) if before.config and after.config else []
@@ -66,7 +75,8 @@ def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: boo
         "configuration": [change._asdict() for change in changes],
         "versions": {part: asdict(version) for part, version in parts.items()},
         "changed": {"said": changed, "warning": is_warning},
-        "notes": [side.note for side in (before, after) if side.note],
+        "relabelled": labels,
+        "notes": [side.note for side in (before, after) if side.note] + [relabelled_note(labels)] * bool(labels),
     }
     if is_compared:
         moved, failed = _moved(before, after, current)
@@ -76,7 +86,7 @@ def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: boo
 
 
 def _comparable(side: Side) -> Comparable:
-    contents = {key: case.content_hash for key, case in side.scores.cases.items()} if side.scores else None
+    contents = case_hashes(side.scores.cases) if side.scores else None
     return comparable_of(side.metrics, side.config, contents)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_rageval.compare.baseline import Baseline
@@ -11,7 +11,7 @@ from pytest_rageval.compare.changes import ROUNDING, Change, paired, paired_chan
 from pytest_rageval.compare.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.gates import RegressionGate
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.comparable import Mismatch, comparable_of, mismatches
+from pytest_rageval.runs.comparable import Mismatch, case_hashes, comparable_of, mismatches, relabelled
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 from pytest_rageval.stats.sign_flip import LEVEL
 
@@ -57,9 +57,10 @@ def compare(
     `config` is None where nobody knows it any more.
     """
     cases = {row.key: row for row in cases_of(rows)}
-    was, now = ({key: case.content_hash for key, case in side.items()} for side in (baseline.cases, cases))
-    problems = mismatches(comparable_of(baseline.metrics, baseline.config, was), comparable_of(metrics, config, now))
-    return compare_cases(metrics, cases, baseline, plan, problems)
+    before = comparable_of(baseline.metrics, baseline.config, case_hashes(baseline.cases))
+    after = comparable_of(metrics, config, case_hashes(cases))
+    comparison = compare_cases(metrics, cases, baseline, plan, mismatches(before, after))
+    return replace(comparison, content={**comparison.content, "relabelled": relabelled(before, after)})
 
 
 def compare_cases(

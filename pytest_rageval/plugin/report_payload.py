@@ -160,10 +160,8 @@ def _fail(report: pytest.TestReport, message: str) -> None:
 
 
 def _as_lines(evaluation: Evaluation, prepared: Prepared, config_hash: str) -> list[str]:
-    settings, registry = prepared.settings, prepared.plan.registry
     return [
-        to_line(result_record(result, settings, registry, config_hash, evaluation.overall))
-        for result in evaluation.trials
+        to_line(result_record(result, prepared.plan, config_hash, evaluation.overall)) for result in evaluation.trials
     ]
 
 

@@ -15,6 +15,8 @@ from pytest_rageval.io.masking import public_params
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation, Problem, Trial
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.comparable import decision_hash
 from pytest_rageval.runs.record_texts import RecordTexts
 from pytest_rageval.targets.native_contract import answer_to_response
 
@@ -23,23 +25,20 @@ PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
 
 
 def result_record(
-    result: CaseResult,
-    settings: Settings,
-    registry: Registry,
-    config_hash: str,
-    overall: CaseResult | None = None,
+    result: CaseResult, plan: Plan, config_hash: str, overall: CaseResult | None = None
 ) -> dict[str, Any]:
     """One line of results.jsonl; see docs/runs.md for every field.
 
     `overall`: what all trials of the case come to, which is what the verdict is about; None for a single trial.
     """
     overall = overall or result
+    settings = plan.settings
     obs, text = result.observation, RecordTexts(settings)
     answer = obs.answer if obs else result.answer or Answer()
     return {
         "schema": SCHEMA,
         "case_key": result.key,
-        **case_fields(result.case),
+        **case_fields(result.case, plan),
         "gold": obs.matching.kind if obs else None,
         "outcome": result.outcome,
         "reason": text.reason(result),
@@ -51,7 +50,7 @@ def result_record(
         "retrieval_metrics": legacy_names(result.scores, settings.k),
         **_judged(obs, text),
         "abstention": _abstention(obs, result.scores, text),
-        "layers": _layers(result.scores, registry),
+        "layers": _layers(result.scores, plan.registry),
         "scores": dict(result.scores),
         "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
         "trace": text.trace(answer),
@@ -149,11 +148,12 @@ def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
     return {"kind": problem.kind, "message": text.message(problem.message), "raw": text(problem.raw)}
 
 
-def case_fields(case: EvalCase) -> dict[str, Any]:
+def case_fields(case: EvalCase, plan: Plan) -> dict[str, Any]:
     """What the record says of the case itself: enough for every breakdown without its file."""
     return {
         "test_case_id": case.id,
         "content_hash": content_hash(case),
+        "decision_hash": decision_hash(case, plan),
         "answerable": case.answerable,
         "category": case.category,
         "difficulty": case.difficulty,

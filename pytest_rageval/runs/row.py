@@ -39,6 +39,8 @@ class Row:
     latency: Mapping[str, float | None]
     cost: Mapping[str, Any]
     judge: Mapping[str, Any] | None
+    decision_hash: str | None = None
+    """Of what is asked, what is right and which gates decide; None in records of before there was one."""
     has_ungated_gold: bool = False
     """Is the case labelled with gold of which no gate looked at anything?"""
 
@@ -75,6 +77,7 @@ class Row:
             latency=record["latency"],
             cost=record["cost"],
             judge=record["judge"],
+            decision_hash=record.get("decision_hash"),
             has_ungated_gold=record["verdict"].get("gold_examined") is False,
         )
 
@@ -89,6 +92,8 @@ class CaseScores:
     error_kind: str | None = None
     failed_metrics: frozenset[str] | None = None
     """Metrics whose gates failed, without cut-offs; None where a baseline was written without them."""
+    decision_hash: str | None = None
+    """None where a baseline or a table was written without it."""
 
     @property
     def is_bad(self) -> bool:

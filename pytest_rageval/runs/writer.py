@@ -67,7 +67,7 @@ class Keeper:
         if (case.key, 0) in self.rows:
             return
         result = CaseResult(case, "error", error=Problem("crash", message))
-        record = result_record(result, self.plan.settings, self.plan.registry, self.config["config_hash"])
+        record = result_record(result, self.plan, self.config["config_hash"])
         self.take(to_line(record))
 
     def take_over(self) -> None:
