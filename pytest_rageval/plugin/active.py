@@ -25,11 +25,11 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
 from pytest_rageval.plugin.batches import PARTS, Batches
-from pytest_rageval.plugin.case_hook import with_case_hook
+from pytest_rageval.plugin.case_files.case_hook import with_case_hook
+from pytest_rageval.plugin.case_files.marked_tests import marked_cases
 from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
-from pytest_rageval.plugin.marked_tests import marked_cases
 from pytest_rageval.plugin.preflight import check_gate_conditions
 from pytest_rageval.plugin.progress_line import ProgressLine
 from pytest_rageval.plugin.report_payload import attach
