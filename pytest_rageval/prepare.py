@@ -155,19 +155,21 @@ def open_run(
     files: Iterable[Path],
     *,
     is_judge_asked: bool = True,
+    target: str | None = None,
     add_to_config: Callable[[dict[str, Any]], object] = lambda _: None,
 ) -> OpenRun:
     """Begin a run, or go on with the one that is resumed; SettingsError where that cannot be.
 
     cases, files    all that there are, whatever was selected
     is_judge_asked  is it the configured judge that judges? Then its server must be there
+    target          what cases are put to, where that is not the configured target
     add_to_config   may add to what config.json holds
     """
     loop = BackgroundLoop(prepared.settings.longest_call)
     try:
         if is_judge_asked:
             check_judge(prepared, loop)
-        config = _config(prepared, cases, files, add_to_config)
+        config = _config(prepared, cases, files, target or prepared.settings.target, add_to_config)
         writer = _writer(prepared, config)
         unfinished = Unfinished(writer.folder.path) if prepared.settings.resume is not None else None
     except BaseException:
@@ -207,14 +209,15 @@ def _config(
     prepared: Prepared,
     cases: Iterable[EvalCase],
     files: Iterable[Path],
+    target: str | None,
     add_to_config: Callable[[dict[str, Any]], object],
 ) -> Mapping[str, Any]:
     """The content of config.json."""
     settings, judge = prepared.settings, prepared.judge
     is_judged = judge is not None and not settings.retrieval_only
     described = described_judge(judge, settings.judge_temperature) if judge is not None and is_judged else None
-    target = settings.target or "rag_client fixture"
-    content = run_config(prepared.plan, cases, files, prepared.project.root, target, described)
+    used_target = target or "rag_client fixture"
+    content = run_config(prepared.plan, cases, files, prepared.project.root, used_target, described)
     add_to_config(content)
     config: Mapping[str, Any] = prepared.mask.value(content)
     return config

@@ -30,7 +30,7 @@ from pytest_rageval.plugin.case_files.marked_tests import marked_cases
 from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case
-from pytest_rageval.plugin.preflight import check_gate_conditions
+from pytest_rageval.plugin.preflight import check_gate_conditions, used_target
 from pytest_rageval.plugin.progress_line import ProgressLine
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
@@ -163,6 +163,7 @@ class ActiveSession:
             self.all_cases(),
             self.session.all_files,
             is_judge_asked=is_judge_asked,
+            target=used_target(self.session, self.settings.target),
             add_to_config=add_to_config,
         )
         return self._start(self.run)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, NoReturn
 
@@ -18,7 +18,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.github_report import report_to_github
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name
-from pytest_rageval.plugin.preflight import is_ours, may_override_client, report_problems
+from pytest_rageval.plugin.preflight import is_ours, overridden_in, report_problems
 from pytest_rageval.plugin.run_verdict import report_gates, report_verdict
 from pytest_rageval.plugin.summary_line import summarised
 from pytest_rageval.plugin.terminal_summary import write_summary
@@ -26,6 +26,7 @@ from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.summary_markdown import write_summary_file
 from pytest_rageval.runs.estimate import estimate
+from pytest_rageval.runs.shards import Shard
 from pytest_rageval.runs.writer import Keeper
 
 TEST_ID_CELL = '<td class="col-testId">'
@@ -53,9 +54,15 @@ class Controller:
         if self._config.option.setuponly:
             return
         self._active.check_gates()
-        asked = sum(len(self._active.load(path).cases) for path in self._session.collected)
-        is_target_ours = self._active.settings.target is not None or not may_override_client(self._session)
-        self._open(asked, is_target_ours=is_target_ours, is_judge_asked=True)
+        files = self._session.collected
+        shard = Shard.parse(self._active.settings.shard) if self._active.settings.shard else None
+        cases = [case for path in files for case in self._active.load(path).cases]
+        selected = [case for case in cases if shard is None or shard.takes(case.key)]
+        uses_ours = {
+            name: any(overridden_in(self._session, name, path) is None for path in files)
+            for name in ("rag_client", "rag_judge")
+        }
+        self._open(selected, is_target_ours=uses_ours["rag_client"], is_judge_asked=uses_ours["rag_judge"])
         if self._active.prepared.judge is not None and self._active.run is not None:
             # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.
             self._active.run.prefetcher.loop.run(self._active.prepared.judge.aclose())
@@ -88,14 +95,15 @@ class Controller:
             return
         clients_are_ours = (is_ours(fixture_definition(item, "rag_client")) for item in items)
         judges_are_ours = (is_ours(fixture_definition(item, "rag_judge")) for item in items)
-        self._open(len(items), is_target_ours=any(clients_are_ours), is_judge_asked=any(judges_are_ours))
+        cases = [item.case for item in items]
+        self._open(cases, is_target_ours=any(clients_are_ours), is_judge_asked=any(judges_are_ours))
         if self._active.run is not None:
             self._active.plan_batches(items)
 
-    def _open(self, asked: int, *, is_target_ours: bool, is_judge_asked: bool) -> None:
+    def _open(self, cases: Sequence[EvalCase], *, is_target_ours: bool, is_judge_asked: bool) -> None:
         """Before the first question: can the target answer, can the judge be asked, can a result be kept?
 
-        What a user can mend ends the session with exit code 4 and a line for each problem. `asked`: how many cases.
+        What a user can mend ends the session with exit code 4 and a line for each problem.
         """
         prepared = self._active.prepared
         with self._active.usage_errors():
@@ -103,9 +111,10 @@ class Controller:
                 self._check_target()
             if prepared.settings.dry_run:
                 return
-            self._active.open(is_judge_asked=is_judge_asked)
+            run = self._active.open(is_judge_asked=is_judge_asked)
         self._restore = end_as_by_ctrl_c()
-        line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked else None
+        asked = sum(not run.is_done(case) for case in cases)
+        line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if line is not None and terminal is not None:
             terminal.write_line(line)

@@ -20,6 +20,8 @@ from pytest_rageval.prepare import OpenRun, Prepared
 from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.text import printable
 
+PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
+"""On an item: what JUnit XML was told of its last attempt."""
 OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})
 """Fixtures through which a test may meet credentials of the run."""
 
@@ -121,9 +123,11 @@ def _lines(
         evaluation = _broken(evaluation, Problem("hook", message))
     overall = evaluation.overall
     # On the item as well: JUnit takes them from the report of the teardown.
-    properties = list(_properties(overall))
-    item.user_properties += properties
-    report.user_properties += properties
+    properties, earlier = list(_properties(overall)), item.stash.get(PROPERTIES, [])
+    for kept in (item.user_properties, report.user_properties):
+        # Of an attempt that was repeated (pytest-rerunfailures) nothing stays.
+        kept[:] = [pair for pair in kept if not any(pair is old for old in earlier)] + properties
+    item.stash[PROPERTIES] = properties
     try:
         return _as_lines(evaluation, prepared, config_hash)
     except (ValueError, TypeError, RecursionError) as error:
