@@ -62,7 +62,10 @@ def ending(result: CaseResult, settings: Settings, baseline: Baseline | None) ->
         reason = known_failure(result, settings, baseline)
         return Ending("xfailed", printable(f"{reason}: {failed}")) if reason else Ending("failed", printable(failed))
     if reason := unmeasured(result, baseline):
-        return Ending("failed", printable(reason))
+        is_reported = settings.known_failures == "report"
+        return (
+            Ending("xfailed", printable(f"{REPORT}: {reason}")) if is_reported else Ending("failed", printable(reason))
+        )
     if result.outcome == "skipped":
         return Ending("skipped", printable(f"Skipped: {result.reason or NOTHING_SCORED}"))
     return Ending("passed")

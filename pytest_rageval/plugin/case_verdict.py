@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.outcomes import NOTHING_SCORED, known_failure, unmeasured
+from pytest_rageval.compare.outcomes import NOTHING_SCORED, REPORT, known_failure, unmeasured
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import CaseResult
@@ -21,6 +21,8 @@ def assert_gates(result: CaseResult, settings: Settings, baseline: Baseline | No
             pytest.xfail(f"{reason}: " + "; ".join(map(str, result.failed_gates)))
         raise GateFailure(failure_text(result))
     if reason := unmeasured(result, baseline):
+        if settings.known_failures == "report":
+            pytest.xfail(f"{REPORT}: {reason}")
         raise GateFailure(failure_text(result, reason))
     if result.outcome == "skipped":
         pytest.skip(result.reason or NOTHING_SCORED)
