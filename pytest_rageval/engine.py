@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_rageval.errors import JudgeError, TargetError
-from pytest_rageval.gates import check
+from pytest_rageval.gates import GatedTrial, gate_verdict
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching import observe
+from pytest_rageval.metrics.registry import GENERATED
 from pytest_rageval.model import (
     NOTHING,
     Answer,
@@ -24,7 +25,6 @@ from pytest_rageval.model import (
     Judgement,
     NotApplicable,
     Observation,
-    Outcome,
     Problem,
     Score,
     Timings,
@@ -145,10 +145,12 @@ def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
 
 
 def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
-    """Score an observation by every measure and gate it. Pure."""
+    """Score an observation by every measure and gate it, as the only trial of its case. Pure."""
     if isinstance(observed, Unobserved):
         return CaseResult(case, "error", error=observed.problem, timings=observed.timings, answer=observed.answer)
-    scores, details, skipped, broken = {}, {}, {}, []
+    if _lacks_answer(observed, plan):
+        return CaseResult(case, "error", observation=observed, error=NO_ANSWER, timings=observed.timings)
+    scores, details, skipped, unobserved, broken = {}, {}, {}, [], []
     for measure in plan.measures:
         try:
             scored = measure.score(observed)
@@ -160,29 +162,77 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
             continue
         if isinstance(scored, NotApplicable):
             skipped[measure.name] = scored.reason
+            unobserved += [measure.name] * scored.is_unobserved
         elif isinstance(scored, Score):
             scores[measure.name] = scored.value
             if scored.detail:
                 details[measure.name] = scored.detail
         else:
             scores[measure.name] = scored
-    held, failed = check(plan.case_gates, observed, scores)
-    problem = Problem("metric", "; ".join(broken)) if broken else None
-    outcome: Outcome = "error" if broken else "failed" if failed else "passed" if scores else "skipped"
-    return CaseResult(
+    result = CaseResult(
         case,
-        outcome,
+        "error" if broken else "passed",
         observation=observed,
         scores=scores,
         details=details,
         skipped_metrics=skipped,
-        passed_gates=held,
-        failed_gates=failed,
-        error=problem,
-        reason="nothing in it could be scored: " + "; ".join(sorted(set(skipped.values()))) if not scores else None,
+        unobserved=tuple(unobserved),
+        error=Problem("metric", "; ".join(broken)) if broken else None,
         timings=observed.timings,
         trial=observed.trial,
     )
+    return _gated(result, [result], plan)
+
+
+NO_ANSWER = Problem(
+    "no_answer",
+    "the system gave no answer, and the case has a gold answer; a system that declines says so (`abstained`), and "
+    "--rageval-retrieval-only measures retrieval alone",
+)
+
+
+def _lacks_answer(obs: Observation, plan: Plan) -> bool:
+    """Is there no answer where one is wanted and looked at? A blank one is an answer that abstains."""
+    if obs.answer.text is not None or obs.answer.abstained or not obs.case.answerable:
+        return False
+    gold = obs.case.gold
+    is_looked_at = any(measure.metric.layer in GENERATED for measure in plan.measures)
+    return is_looked_at and any(text.strip() for text in (*(gold.answers or ()), *(gold.key_facts or ())))
+
+
+def _gated(result: CaseResult, trials: Sequence[CaseResult], plan: Plan) -> CaseResult:
+    """The result of a case, or of one trial, with what the gates say of its trials. An error stays one."""
+    gated = gate_verdict(
+        plan.case_gates,
+        [GatedTrial(trial.observation, trial.scores, trial.unobserved) for trial in trials if trial.observation],
+    )
+    outcome, reason = result.outcome, None
+    if result.error is None:
+        outcome = "failed" if gated.failed else "passed" if result.scores and not gated.unexamined else "skipped"
+    if outcome == "skipped":
+        reason = _unexamined(gated.unexamined, trials) or _unscored(trials)
+    return replace(
+        result,
+        outcome=outcome,
+        reason=reason,
+        passed_gates=gated.held,
+        failed_gates=gated.failed,
+        unexamined=gated.unexamined,
+        is_gold_examined=gated.is_gold_examined,
+    )
+
+
+def _unexamined(names: Sequence[str], trials: Sequence[CaseResult]) -> str | None:
+    """Why no gate could look at the gold of a case."""
+    reasons = dict.fromkeys(
+        trial.skipped_metrics[name] for name in names for trial in trials if name in trial.unobserved
+    )
+    return f"its gold could not be looked at ({', '.join(names)}): {'; '.join(reasons)}" if names else None
+
+
+def _unscored(trials: Sequence[CaseResult]) -> str:
+    reasons = {reason for trial in trials for reason in trial.skipped_metrics.values()}
+    return "nothing in it could be scored: " + "; ".join(sorted(reasons))
 
 
 class Evaluation(NamedTuple):
@@ -198,17 +248,16 @@ def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan
         replace(score_case(trial.case, one, plan), trial=trial.number, test=trial.test, attempts=attempts)
         for trial, one in zip(trials, observed, strict=True)
     )
-    return Evaluation(_overall(results, plan), results)
+    return Evaluation(overall_result(results, plan), results)
 
 
-def _overall(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
-    """The mean of each score over the trials, gated; an error, if one of them is one."""
+def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
+    """What the trials of a case come to: the mean of each score, gated; an error, if one of them is one."""
     stands, scores = over_trials(results, lambda result: result.error is not None)
-    if len(results) == 1 or stands.error is not None or stands.observation is None:
+    if stands.error is not None or stands.observation is None:
         return stands
-    held, failed = check(plan.case_gates, stands.observation, scores)
-    outcome: Outcome = "failed" if failed else "passed" if scores else "skipped"
-    return replace(stands, outcome=outcome, scores=scores, passed_gates=held, failed_gates=failed)
+    unobserved = dict.fromkeys(name for result in results for name in result.unobserved if name not in scores)
+    return _gated(replace(stands, scores=scores, unobserved=tuple(unobserved)), results, plan)
 
 
 class _Scored(Protocol):

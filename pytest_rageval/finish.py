@@ -19,6 +19,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
+from pytest_rageval.runs.comparable import relabelled_note
 from pytest_rageval.runs.config import flat_names, observed, reported, stated_otherwise
 from pytest_rageval.runs.disk.metrics_file import write_metrics
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS
@@ -67,6 +68,7 @@ class Extent:
     expected        keys of those selected
     unreached       how many tests of the project's own, which may evaluate cases, were selected and did not end
     selection       how they were selected, by option
+    has_unread_files  are there files whose cases nobody knows? Then nothing can be said to be all of them
     is_ended_early  did somebody or something end it (Ctrl-C, -x)? Then missing records are no fault of ours
     earlier         the metrics.json of a stored run that is finished again; when and where it was asked stays so
     exit_status     of pytest before the gates of the run, for the verdict must not be better than it
@@ -77,6 +79,7 @@ class Extent:
     unreached: int = 0
     selection: Mapping[str, str] = field(default_factory=dict)
     is_ended_early: bool = False
+    has_unread_files: bool = False
     earlier: Mapping[str, Any] | None = None
     exit_status: int = 0
 
@@ -220,6 +223,7 @@ def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row], recor
         expected=len(extent.expected | {row.key for row in rows}) + (_unreached(earlier) if earlier else 0),
         is_partial=bool(
             extent.unreached
+            or extent.has_unread_files
             or has_skipped_answers
             or not extent.every | extent.expected <= recorded
             or (earlier and earlier["partial"])
@@ -250,6 +254,9 @@ def _problems(
     """What fails the run beside gates, by a name."""
     if lost and not extent.is_ended_early:
         yield "completeness", f"{counted(len(lost), 'case')} collected without a result: {listed(lost)}"
+    if rows and all(row.outcome == "skipped" for row in rows):
+        reasons = listed(sorted({row.message for row in rows if row.message}))
+        yield "examined", f"no case was examined, all {len(rows)} were skipped: {reasons or 'no reason is known'}"
     if not is_partial:
         yield from _unmeasured(plan, rows)
     settings = plan.settings
@@ -290,6 +297,8 @@ def _notes(keeper: Keeper, config: Mapping[str, Any], plan: Plan, comparison: Co
         yield problem
     if comparison and comparison.problems and plan.settings.ignore_invariants:
         yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
+    if comparison and comparison.content["relabelled"]:
+        yield relabelled_note(comparison.content["relabelled"])
     systems = {config["llm_model"], *keeper.model_names}
     yield from judge_notes(config, systems, list(keeper.rows.values()))
     yield from keeper.warnings

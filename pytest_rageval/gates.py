@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.metrics.registry import Measure, Registry
-from pytest_rageval.model import EvalCase, GateFailed, Observation
+from pytest_rageval.metrics.registry import GENERATED, Measure, Metric, Registry
+from pytest_rageval.model import EvalCase, GateFailed, GoldKind, Observation
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import Regression
@@ -49,6 +50,8 @@ class Gate:
     """Cases in which another gate of the same metric, written for them, stands in the place of this one."""
     measure: Measure | None = field(default=None, compare=False)
     is_default: bool = False
+    yields_to: tuple[Gate, ...] = ()
+    """Of a default gate: where one of these looks at a case, this one says nothing."""
 
     @property
     def name(self) -> str:
@@ -131,7 +134,8 @@ def _conditions(written: str | None, place: str, gate: str) -> Conditions:
 
 def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
     """The gate with its metric looked up; an unknown name or a limit beyond the metric's scale is a SettingsError."""
-    resolved_gate = replace(gate, measure=registry.measure(gate.metric, k))
+    others = tuple(resolve(other, registry, k) for other in gate.yields_to)
+    resolved_gate = replace(gate, measure=registry.measure(gate.metric, k), yields_to=others)
     low, high = resolved_gate.measure.metric.scale if resolved_gate.measure else (0.0, 1.0)
     if not gate.off and not low <= resolved_gate.threshold <= high:
         percent = f"; did you mean {gate.limit:g}%?" if not gate.percent and high == 1 < gate.limit <= 100 else ""
@@ -167,24 +171,46 @@ def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Ite
 def default_gates(registry: Registry) -> Iterator[Gate]:
     """The gates that metrics declare themselves."""
     for metric in registry:
-        for written in metric.gates:
-            yield replace(parse_gate(written, f"metric {metric.name}"), is_default=True)
+        others = registry[metric.yields_to] if metric.yields_to and metric.yields_to in registry else None
+        yields_to = tuple(_declared(others)) if others else ()
+        yield from (replace(gate, yields_to=yields_to) for gate in _declared(metric))
 
 
-def applies(gate: Gate, obs: Observation) -> bool:
-    """Do the gate's conditions hold for this case? A default gate also stands back where its metric says so."""
-    if not _holds(gate.when, obs) or any(_holds(when, obs) for when in gate.unless):
+def _declared(metric: Metric) -> Iterator[Gate]:
+    for written in metric.gates:
+        yield replace(parse_gate(written, f"metric {metric.name}"), is_default=True)
+
+
+def is_meant_for(gate: Gate, case: EvalCase, kind: GoldKind) -> bool:
+    """Do the gate's conditions hold for this case, whose retrieval is measured against gold of this kind?"""
+    return _holds(gate.when, case, kind) and not any(_holds(when, case, kind) for when in gate.unless)
+
+
+def gates_in_effect(gates: Iterable[Gate], case: EvalCase, kind: GoldKind, k: int) -> Iterator[str]:
+    """What decides about this case, in the same words at every configured cut-off `k`; tags are names, no decisions."""
+    for gate in gates:
+        if gate.measure is not None and is_meant_for(gate, case, kind):
+            name = f"{gate.measure.metric.name}@k" if gate.measure.k == k else gate.name
+            # A default gate leaves a heuristic's scores alone, a written one does not.
+            default = " by default" if gate.is_default and gate.measure.metric.rubrics else ""
+            yield f"{name} {gate.op} {gate.threshold:g}{default}"
+
+
+def _holds(when: Conditions, case: EvalCase, kind: GoldKind) -> bool:
+    return all(_facts(case, kind, name) & set(values) for name, values in when)
+
+
+def looks_at(gate: Gate, trial: GatedTrial) -> bool:
+    """Does the gate look at this trial? A default one leaves a heuristic's scores alone, and may stand back."""
+    obs = trial.observation
+    if gate.name not in trial.scores or not is_meant_for(gate, obs.case, obs.matching.kind):
         return False
-    if not gate.is_default or gate.measure is None:
+    if not gate.is_default:
         return True
-    metric = gate.measure.metric
-    # A heuristic's score gates only where the user wrote the gate; nor does a formula where a model judged the same.
-    judgement, better = obs.judged(metric.name), obs.judged(metric.yields_to) if metric.yields_to else None
-    return (judgement is None or not judgement.heuristic) and (better is None or better.heuristic)
-
-
-def _holds(when: Conditions, obs: Observation) -> bool:
-    return all(_facts(obs.case, obs, name) & set(values) for name, values in when)
+    judgement = obs.judged(gate.metric.partition("@")[0])
+    if judgement is not None and judgement.heuristic:
+        return False
+    return not any(looks_at(other, trial) for other in gate.yields_to)
 
 
 def unknown_values(gates: Iterable[Gate], cases: Sequence[EvalCase]) -> Iterator[str]:
@@ -206,30 +232,63 @@ def unknown_values(gates: Iterable[Gate], cases: Sequence[EvalCase]) -> Iterator
                     yield f"gate '{gate} when {gate.condition}': no case has the {name} {value!r}; {remedy}"
 
 
-def _facts(case: EvalCase, obs: Observation, name: str) -> set[str]:
+def _facts(case: EvalCase, kind: GoldKind, name: str) -> set[str]:
     if name == "tag":
         return set(case.tags)
     if name == "gold":
-        return {obs.matching.kind}
+        return {kind}
     if name == "groups":
         return {"true" if case.gold.support_groups else "false"}
     value = getattr(case, name)
     return {str(value).lower()} if isinstance(value, bool) else {value or UNCATEGORISED}
 
 
-def check(gates: Iterable[Gate], obs: Observation, scores: Mapping[str, float]) -> tuple[int, tuple[GateFailed, ...]]:
-    """How many gates hold for this observation, and those that do not. A metric without a score is not examined."""
-    held, failed = 0, {}
+class GatedTrial(NamedTuple):
+    """As much of one trial as gates look at. `unobserved`: metrics that found nothing to look at."""
+
+    observation: Observation
+    scores: Mapping[str, float]
+    unobserved: Collection[str] = ()
+
+
+class GateVerdict(NamedTuple):
+    """How many gates hold, those that do not, and the metrics whose gates were meant for gold that none could look at.
+
+    `unexamined` is empty as soon as a gate looked at any gold of the case: then it is known of the rest that it is not
+    measured, and the case was examined all the same.
+    """
+
+    held: int
+    failed: tuple[GateFailed, ...]
+    unexamined: tuple[str, ...] = ()
+    is_gold_examined: bool = False
+
+
+def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVerdict:
+    """What the gates say of a case: each of the mean over the trials in which it looks at the case."""
+    held, failed, unexamined, has_examined_gold = 0, {}, dict[str, None](), False
     for gate in gates:
-        value = scores.get(gate.name)
-        if value is None or not applies(gate, obs):
+        values = [trial.scores[gate.name] for trial in trials if looks_at(gate, trial)]
+        looks_at_gold = gate.measure is not None and gate.measure.metric.looks_at_gold
+        if not values:
+            if looks_at_gold and any(_misses(gate, trial) for trial in trials):
+                unexamined[gate.name] = None
             continue
+        has_examined_gold |= looks_at_gold
+        value = math.fsum(values) / len(values)
         if gate.holds(value):
             held += 1
         else:
             threshold = f"{gate.op} {gate.limit:g}{'%' if gate.percent else ''}"
             failed[gate.name, threshold] = GateFailed(gate.name, value, threshold, gate.tag)
-    return held, tuple(failed.values())
+    missed = () if has_examined_gold else tuple(unexamined)
+    return GateVerdict(held, tuple(failed.values()), missed, has_examined_gold)
+
+
+def _misses(gate: Gate, trial: GatedTrial) -> bool:
+    """Would the gate look at this trial, had the system reported what its metric takes?"""
+    obs = trial.observation
+    return gate.name in trial.unobserved and is_meant_for(gate, obs.case, obs.matching.kind)
 
 
 # ── against the baseline ──────────────────────────────────────────────────────────────────────────────────────
@@ -237,7 +296,10 @@ def check(gates: Iterable[Gate], obs: Observation, scores: Mapping[str, float]) 
 
 @dataclass(frozen=True, slots=True)
 class RegressionGate:
-    """How far a metric may get worse, on its own scale. `significant`: noise beyond that does not fail it."""
+    """How far a metric may get worse, on its own scale. `significant`: noise beyond that does not fail it.
+
+    A default one of what the system writes anew at each asking asks for significance too, where it could be had.
+    """
 
     measure: Measure
     tolerance: float
@@ -252,11 +314,20 @@ class RegressionGate:
     def word(self) -> str:
         return "drop" if self.measure.metric.better == "higher" else "rise"
 
+    @property
+    def is_wary_of_noise(self) -> bool:
+        return self.is_default and self.measure.metric.layer in GENERATED
+
     def __str__(self) -> str:
         return f"{self.name} {self.word} <= {self.tolerance:g}{' if significant' if self.significant else ''}"
 
 
-DEFAULT_REGRESSIONS = ("recall_any@k drop 0.05", "scope_miss rise 0.10", "groundedness drop 0.5")
+DEFAULT_REGRESSIONS = (
+    "recall_any@k drop 0.05",
+    "scope_miss rise 0.10",
+    "groundedness drop 0.5",
+    "correctness drop 0.5",
+)
 _REGRESSION = re.compile(r"([a-z][a-z0-9_]*(?:@\w+)?)\s+(drop|rise)\s+(\d+\.?\d*|\.\d+)\s*(%)?")
 
 

@@ -20,6 +20,7 @@ from pytest_rageval.model import (
     Chunk,
     EvalCase,
     Gold,
+    GoldKind,
     Json,
     Judgement,
     Matching,
@@ -76,16 +77,22 @@ def match(case: EvalCase, answer: Answer, gold_by: GoldBy = "anchors") -> Matchi
     return _match(case.gold, chunks, answer.references, gold_by)
 
 
+def gold_kind(gold: Gold, gold_by: GoldBy = "anchors") -> GoldKind:
+    """What retrieval of this gold is measured against."""
+    if _relevant_ids(gold) and (gold_by == "ids" or not gold.supports):
+        return "ids"
+    return "anchors" if gold.supports else "none"
+
+
 def _match(
     gold: Gold, chunks: tuple[Chunk, ...] | None, references: tuple[Reference, ...] | None, gold_by: GoldBy
 ) -> Matching:
     golds: _Golds = _NO_GOLDS
-    kind: Literal["anchors", "ids", "none"] = "none"
-    ids = _relevant_ids(gold)
-    if ids and (gold_by == "ids" or not gold.supports):
-        golds, kind = _IdGolds(ids, are_prefixes=gold.ids_are_prefixes), "ids"
-    elif gold.supports:
-        golds, kind = _AnchorGolds(gold.supports, unsure=True), "anchors"
+    kind = gold_kind(gold, gold_by)
+    if kind == "ids":
+        golds = _IdGolds(_relevant_ids(gold), are_prefixes=gold.ids_are_prefixes)
+    elif gold.supports and kind == "anchors":
+        golds = _AnchorGolds(gold.supports, unsure=True)
     hits = None if chunks is None else golds.hits(chunks)
     cited = None
     if references is not None:

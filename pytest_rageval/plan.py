@@ -26,10 +26,10 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
-from pytest_rageval.metrics.registry import LAYERS, Measure, Metric, Registry, option_types
+from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
 from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
 
-RETRIEVAL_ONLY_LAYERS = frozenset({"L1", "L2", "L3", "L4", "abstention", "operations"})
+RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,7 @@ def open_run(
     *,
     is_judge_asked: bool = True,
     judges: Collection[str | None] = (None,),
+    target: str | None = None,
     add_to_config: Callable[[dict[str, Any]], object] = lambda _: None,
 ) -> OpenRun:
     """Begin a run, or go on with the one that is resumed; SettingsError where that cannot be.
@@ -175,6 +176,7 @@ def open_run(
     cases, files    all that there are, whatever was selected
     is_judge_asked  is it the configured judge that judges? Then its server must be there
     judges          who judges any of the cases: None for the configured judge, else the place of a fixture's
+    target          what cases are put to, where that is not the configured target
     add_to_config   may add to what config.json holds
     """
     loop = BackgroundLoop(prepared.settings.longest_call)
@@ -182,7 +184,7 @@ def open_run(
         opened.callback(loop.close)
         if is_judge_asked:
             check_judge(prepared, loop)
-        config = _config(prepared, cases, files, judges, add_to_config)
+        config = _config(prepared, cases, files, judges, target or prepared.settings.target, add_to_config)
         try:
             writer = _writer(prepared, config)
         except OSError as error:
@@ -233,12 +235,13 @@ def _config(
     cases: Iterable[EvalCase],
     files: Iterable[Path],
     judges: Collection[str | None],
+    target: str | None,
     add_to_config: Callable[[dict[str, Any]], object],
 ) -> Mapping[str, Any]:
     """The content of config.json."""
-    target = prepared.settings.target or "rag_client fixture"
+    used_target = target or "rag_client fixture"
     described = _described_judges(prepared, judges)
-    content = run_config(prepared.plan, cases, files, prepared.project.root, target, described)
+    content = run_config(prepared.plan, cases, files, prepared.project.root, used_target, described)
     judge = prepared.judge
     if described is not None and None in judges and judge is not None and not judge.heuristic:
         content["judge_check"] = run_check(prepared.project, judge, prepared.plan)

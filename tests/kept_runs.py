@@ -63,7 +63,7 @@ def a_run(
     config = run_config(plan, cases.values(), (), reports, "bot:answer", {"model": "lexical/1", "heuristic": True})
     keeper = Keeper.new(reports, plan, config | dict(changed or {}))
     for result in results:
-        keeper.take(to_line(result_record(result, told, REGISTRY, config["config_hash"])))
+        keeper.take(to_line(result_record(result, plan, config["config_hash"])))
         if result.observation is not None and not told.redact:
             line = observation_record(Trial(result.case, result.trial), result.observation, told)
             keeper.folder.append("observations.jsonl", to_line(line))

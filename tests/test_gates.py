@@ -7,10 +7,11 @@ import pytest
 from pytest_rageval import metric
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates import (
-    applies,
-    check,
+    GatedTrial,
     default_gates,
     effective_gates,
+    gate_verdict,
+    looks_at,
     parse_gate,
     parse_regression,
     resolve,
@@ -31,6 +32,15 @@ def an_observation(**case) -> Observation:
     gold = case.pop("gold", Gold(supports=(Anchor("a.md"),)))
     answer = Answer("text", chunks=(Chunk(rel_path="b.md", heading_path=""),))
     return observe(EvalCase("q", "Why?", gold=gold, **case), answer)
+
+
+def applies(gate, obs: Observation, *others: str) -> bool:
+    """Does the gate look at a case in which its metric, and others, have scores?"""
+    return looks_at(gate, GatedTrial(obs, dict.fromkeys((gate.name, *others), 1.0)))
+
+
+def check(gates, obs: Observation, scores: dict[str, float]):
+    return gate_verdict(gates, [GatedTrial(obs, scores)])[:2]
 
 
 def test_a_gate_reads_the_same_everywhere():
@@ -177,7 +187,12 @@ def test_the_default_gate_of_a_formula_stands_back_where_a_model_judged_the_same
     scored = judged_by and Judgement("reference_match", {"reference_match": 1.0}, scale=(0, 5), **judged_by)
     obs = observe(EvalCase("q", "Why?"), Answer("text"), judgements={"reference_match": scored} if scored else {})
     default = [resolve(gate, REGISTRY, 5) for gate in default_gates(REGISTRY)]
-    assert applies(next(gate for gate in default if gate.name == "token_f1"), obs) is gated
+    assert (
+        applies(
+            next(gate for gate in default if gate.name == "token_f1"), obs, *(["reference_match"] if scored else [])
+        )
+        is gated
+    )
     assert applies(a_gate("token_f1 >= 0.5"), obs)
 
 
@@ -200,3 +215,58 @@ def test_a_regression_has_the_direction_of_its_metric():
 def test_a_condition_that_nothing_could_meet_is_refused(when: str, problem: str):
     with pytest.raises(SettingsError, match=problem):
         parse_gate(f"mrr >= 0.5 when {when}", "here")
+
+
+# ── several trials ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def judged_trial(score: float | None, *, heuristic: bool) -> GatedTrial:
+    judged = Judgement("groundedness", {"groundedness": score or 0.0}, scale=(0, 5), heuristic=heuristic)
+    obs = observe(EvalCase("q", "Why?"), Answer("text"), judgements={} if score is None else {"groundedness": judged})
+    return GatedTrial(obs, {} if score is None else {"groundedness": score})
+
+
+def default_gate(name: str):
+    return next(gate for gate in (resolve(one, REGISTRY, 5) for one in default_gates(REGISTRY)) if gate.name == name)
+
+
+@pytest.mark.parametrize("order", [(None, 1.0), (1.0, None)])
+def test_a_heuristics_score_gates_in_no_order_of_trials(order: tuple[float | None, ...]):
+    trials = [judged_trial(score, heuristic=True) for score in order]
+    assert gate_verdict([default_gate("groundedness")], trials).failed == ()
+
+
+def test_a_gate_is_held_against_the_mean_of_the_trials_in_which_it_looks():
+    gate = default_gate("groundedness")
+    trials = [
+        judged_trial(4.0, heuristic=False),
+        judged_trial(None, heuristic=False),
+        judged_trial(2.0, heuristic=False),
+    ]
+    assert [failed.value for failed in gate_verdict([gate], trials).failed] == [3.0]
+    # A trial that only a heuristic judged is no part of the mean.
+    trials = [judged_trial(4.0, heuristic=False), judged_trial(0.0, heuristic=True)]
+    assert gate_verdict([gate], trials) == (1, (), (), False)
+
+
+# ── gold that nothing was seen of ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_gold_is_unexamined_where_no_gate_that_is_meant_for_it_could_look():
+    gates = [a_gate("recall_any >= 1 when gold=anchors"), a_gate("token_f1 >= 0.5"), a_gate("groundedness >= 3")]
+    obs = observe(EvalCase("q", "Why?", gold=Gold(supports=(Anchor("a.md"),))), Answer("text"))
+    grounded = gate_verdict(gates, [GatedTrial(obs, {"groundedness": 4.0}, ["recall_any@5"])])
+    assert grounded.unexamined == ("recall_any@5",)
+    assert gate_verdict(gates, [GatedTrial(obs, {"token_f1": 1.0}, ["recall_any@5"])]).unexamined == ()
+    ids = observe(EvalCase("q", "Why?", gold=Gold(chunk_ids=("a",))), Answer("text"))
+    assert gate_verdict(gates, [GatedTrial(ids, {}, ["recall_any@5"])]).unexamined == ()
+
+
+def test_where_the_graph_is_gated_recall_of_ids_is_not():
+    gates = [default_gate("context_recall@5"), default_gate("hits@5")]
+    graph = observe(EvalCase("q", "Why?", requires_kg=True, gold=Gold(chunk_ids=("a",))), Answer("text"))
+    plain = observe(EvalCase("q", "Why?", gold=Gold(chunk_ids=("a",))), Answer("text"))
+    both = {"context_recall@5": 0.0, "hits@5": 1.0}
+    assert gate_verdict(gates, [GatedTrial(graph, both)]).failed == ()
+    assert len(gate_verdict(gates, [GatedTrial(graph, {"context_recall@5": 0.0})]).failed) == 1
+    assert len(gate_verdict(gates, [GatedTrial(plain, both)]).failed) == 1

@@ -43,10 +43,24 @@ MUTANTS = {
     "the end of a scale is beyond it": Mutant(
         *GATES, "not low <= resolved_gate.threshold <= high", "not low <= resolved_gate.threshold < high"
     ),
-    "conditions of a gate are not asked": Mutant(
-        *GATES, "if value is None or not applies(gate, obs):", "if value is None:"
+    "conditions of a gate are not asked": Mutant(*GATES, "return _holds(gate.when, case, kind) and not", "return not"),
+    "a heuristic's score gates by default": Mutant(
+        *GATES, "if judgement is not None and judgement.heuristic:", "if judgement is None:"
     ),
-    "a formula gates beside a model": Mutant(*GATES, " and (better is None or better.heuristic)", ""),
+    "the first trial stands for the mean": Mutant(
+        *GATES, "value = math.fsum(values) / len(values)", "value = values[0]"
+    ),
+    "gold that was looked at in part is unexamined": Mutant(
+        *GATES, "missed = () if has_examined_gold else tuple(unexamined)", "missed = tuple(unexamined)"
+    ),
+    "gold that a gate is not meant for is unexamined": Mutant(
+        *GATES,
+        "return gate.name in trial.unobserved and is_meant_for(gate, obs.case, obs.matching.kind)",
+        "return gate.name in trial.unobserved",
+    ),
+    "a formula gates beside a model": Mutant(
+        *GATES, "return not any(looks_at(other, trial) for other in gate.yields_to)", "return True"
+    ),
     "what is not applicable counts as an error": Mutant(
         *AGGREGATE, " and measure.name not in row.not_applicable\n", "\n"
     ),

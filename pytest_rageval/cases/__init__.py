@@ -6,13 +6,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping, content_hash
+    from pytest_rageval.cases.canonical import asked_hash, case_from_mapping, case_to_mapping, content_hash
     from pytest_rageval.cases.discovery import find_case_files, is_case_file
     from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases
     from pytest_rageval.cases.schema import case_schema
 
 __all__ = [
     "CaseFile",
+    "asked_hash",
     "case_from_mapping",
     "case_schema",
     "case_to_mapping",
@@ -25,6 +26,7 @@ __all__ = [
 
 _HOME = {
     "CaseFile": "loading",
+    "asked_hash": "canonical",
     "case_from_mapping": "canonical",
     "case_schema": "schema",
     "case_to_mapping": "canonical",

@@ -57,6 +57,19 @@ def content_hash(case: EvalCase) -> str:
     return hashlib.sha256(written_small(mapping).encode()).hexdigest()
 
 
+_NOT_DECIDING = ("id", "category", "difficulty", "domain", "tags", "metadata", "source")
+"""What of a case is neither sent, nor held against an answer, but through gates that are for some cases only."""
+
+
+def asked_hash(case: EvalCase) -> str:
+    """SHA-256, in 64 hex digits, of what is asked and what is right: question, history, scope, contexts, gold,
+    `answerable` and `requires_kg`. Labels leave it as it is."""
+    mapping = case_to_mapping(case)
+    for name in _NOT_DECIDING:
+        mapping.pop(name, None)
+    return hashlib.sha256(written_small(mapping).encode()).hexdigest()
+
+
 def written_small(mapping: Mapping[str, Json]) -> str:
     """Canonical JSON: keys sorted, no white space, ASCII."""
     return _CANONICAL.encode(mapping)

@@ -55,7 +55,7 @@ class _Parts(NamedTuple):
 def _case(parts: _Parts, source: Source, read: Callable[[Json], EvalCase]) -> EvalCase:
     case, gold = parts.case, parts.gold
     case["source"] = source if "id" in case else NOWHERE  # the hash that serves as an id is of the content alone
-    if "layers" in parts.spelling:
+    if "layers" in parts.spelling and (gold.get("kg_entities") or gold.get("kg_edges")):
         case.setdefault("requires_kg", True)
     # Not where it is wrong: that is still to be said.
     if not _PREFIXES.isdisjoint(parts.given) and gold.get("ids_are_prefixes", False) is False:

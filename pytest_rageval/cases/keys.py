@@ -83,7 +83,7 @@ COMMON: Mapping[str, Key] = {
     "folders": Key("folders", "The folders in which the question is asked."),
     "requires_kg": Key(
         "requires_kg",
-        "Does the question need the knowledge graph? Default: true in the layers spelling, else false.",
+        "Does the question need the knowledge graph? Default: true where gold holds entities or edges, else false.",
         "flag",
     ),
     "history": Key("history", "Earlier turns of the conversation, oldest first."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,17 @@ class Baseline:
         run_id: str | None = self.metrics.get("volatile", {}).get("run_id")
         return run_id
 
+    def renamed(self, names: Mapping[str, str]) -> Baseline:
+        """The baseline with other names of metrics, by the present ones."""
+        if not names:
+            return self
+        metrics = {names.get(name, name): metric for name, metric in self.metrics["metrics"].items()}
+        cases = {
+            key: replace(case, scores={names.get(name, name): value for name, value in case.scores.items()})
+            for key, case in self.cases.items()
+        }
+        return replace(self, metrics={**self.metrics, "metrics": metrics}, cases=cases)
+
 
 def project_baseline(project: Project) -> Baseline | None:
     """The baseline to compare with; one that was named must exist, unless a run is to become it."""
@@ -53,6 +64,7 @@ def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
                 case["outcome"],
                 _numbers(case["scores"]),
                 failed_metrics=frozenset(case["failed"]) if "failed" in case else None,
+                decision_hash=case.get("decision_hash"),
             )
             for key, case in content.pop("cases").items()
         }
@@ -85,6 +97,7 @@ def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], 
         + json_text(
             {
                 "content_hash": row.content_hash,
+                "decision_hash": row.decision_hash,
                 "outcome": row.outcome,
                 "scores": dict(row.scores),
                 "failed": sorted({metric.partition("@")[0] for metric, _ in row.failed}),

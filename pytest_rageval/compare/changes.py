@@ -54,6 +54,11 @@ class Change:
     def is_significant(self) -> bool:
         return self.p_adjusted is not None and self.p_adjusted <= LEVEL
 
+    @property
+    def p_one_sided(self) -> float | None:
+        """Of the change in the direction seen, by itself; None where so few cases differ that it could not be 0.05."""
+        return None if self.p is None or 0.5**self.n_changed > LEVEL else self.p / 2
+
     def as_mapping(self) -> dict[str, Any]:
         """For metrics.json."""
         return asdict(self)

@@ -19,7 +19,7 @@ def gate_line(gate: Mapping[str, Any]) -> str:
 
     `mrr 0.9 → 0.7, tolerated drop 0.1: regressed · 95 % -0.26 to -0.14, p 0.0003, n 120, detectable 0.08`.
     """
-    name = gate["metric"]
+    name = gate.get("label", gate["metric"])
     if gate["op"] not in ("drop", "rise"):
         value = "has no value in this run" if gate["value"] is None else f"is {short(gate['value'])}"
         return f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"
@@ -50,11 +50,13 @@ def is_warning(gate: Mapping[str, Any]) -> bool:
 
 def _verdict(gate: Mapping[str, Any]) -> str:
     """The verdict; where noise decides, with the switch that says whether it fails."""
-    if gate["passed"] is False and gate["verdict"] != "regressed":
-        return "may be noise, fails (significant = false)"
-    if gate["significant"] and gate["verdict"] == "beyond tolerance, may be noise" and is_warning(gate):
-        return "may be noise, holds (significant = true)"
-    return str(gate["verdict"])
+    if gate["verdict"] != "beyond tolerance, may be noise" or not is_warning(gate):
+        return str(gate["verdict"])
+    ends = "fails" if gate["passed"] is False else "holds"
+    if gate.get("decided_by") == "one-sided p":
+        alone = f"one-sided p {_p(gate['p_one_sided'])} by itself"
+        return f"regressed, {ends} ({alone})" if ends == "fails" else f"may be noise, {ends} ({alone})"
+    return f"may be noise, {ends} (significant = {str(bool(gate['significant'])).lower()})"
 
 
 def _p(value: float) -> str:

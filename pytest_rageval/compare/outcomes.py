@@ -11,6 +11,7 @@ from pytest_rageval.model import CaseResult, Outcome
 from pytest_rageval.text import printable
 
 REPORT, RATCHET = "known_failures = report", "failed in the baseline as well"
+NOTHING_SCORED = "nothing in it could be scored"
 IS_KNOWN = (REPORT, RATCHET)
 """How the reason of a known failure begins."""
 
@@ -39,6 +40,17 @@ def known_failure(result: CaseResult, settings: Settings, baseline: Baseline | N
     return None
 
 
+def unmeasured(result: CaseResult, baseline: Baseline | None) -> str | None:
+    """Why a case fails of whose gold nothing could be looked at, though the baseline did; None where it need not."""
+    before = baseline.cases.get(result.key) if baseline is not None else None
+    if before is None:
+        return None
+    scored = {name.partition("@")[0] for name in before.scores}
+    lost = [name for name in result.unexamined if name.partition("@")[0] in scored]
+    reasons = dict.fromkeys(result.skipped_metrics[name] for name in lost if name in result.skipped_metrics)
+    return f"unmeasured: the baseline has {', '.join(lost)}; {'; '.join(reasons)}" if lost else None
+
+
 def ending(result: CaseResult, settings: Settings, baseline: Baseline | None) -> Ending:
     """How pytest would end the case of this result (of all its trials together), reason and all."""
     if result.error is not None:
@@ -49,8 +61,13 @@ def ending(result: CaseResult, settings: Settings, baseline: Baseline | None) ->
         failed = "; ".join(map(str, result.failed_gates))
         reason = known_failure(result, settings, baseline)
         return Ending("xfailed", printable(f"{reason}: {failed}")) if reason else Ending("failed", printable(failed))
-    if not result.scores:
-        return Ending("skipped", printable(f"Skipped: {result.reason or 'nothing in it could be scored'}"))
+    if reason := unmeasured(result, baseline):
+        is_reported = settings.known_failures == "report"
+        return (
+            Ending("xfailed", printable(f"{REPORT}: {reason}")) if is_reported else Ending("failed", printable(reason))
+        )
+    if result.outcome == "skipped":
+        return Ending("skipped", printable(f"Skipped: {result.reason or NOTHING_SCORED}"))
     return Ending("passed")
 
 

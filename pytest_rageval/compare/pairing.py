@@ -21,7 +21,15 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.described import without_code
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.runs.comparable import Comparable, Mismatch, comparable_of, mismatches
+from pytest_rageval.runs.comparable import (
+    Comparable,
+    Mismatch,
+    case_hashes,
+    comparable_of,
+    mismatches,
+    relabelled,
+    relabelled_note,
+)
 from pytest_rageval.runs.config_diff import config_changes
 from pytest_rageval.runs.disk.score_table import Scores
 
@@ -51,6 +59,7 @@ class Paired:
 def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: bool = False) -> Paired:
     """Compare two runs. The regression gates are those of the project's settings as they are now."""
     facts = _comparable(before), _comparable(after)
+    labels = relabelled(*facts)
     broken = tuple(mismatches(*facts))
     is_compared = not broken or ignore_invariants
     changes = config_changes(before.config, after.config) if before.config and after.config else []
@@ -66,7 +75,8 @@ def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: boo
         "configuration": [change._asdict() for change in changes],
         "versions": {part: asdict(version) for part, version in parts.items()},
         "changed": {"said": changed, "warning": is_warning},
-        "notes": [side.note for side in (before, after) if side.note],
+        "relabelled": labels,
+        "notes": [side.note for side in (before, after) if side.note] + [relabelled_note(labels)] * bool(labels),
     }
     if is_compared:
         moved, failed = _moved(before, after, current)
@@ -76,7 +86,7 @@ def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: boo
 
 
 def _comparable(side: Side) -> Comparable:
-    contents = {key: case.content_hash for key, case in side.scores.cases.items()} if side.scores else None
+    contents = case_hashes(side.scores.cases) if side.scores else None
     return comparable_of(side.metrics, side.config, contents)
 
 
@@ -103,38 +113,33 @@ def _described(side: Side) -> dict[str, Any]:
 
 def _moved(before: Side, after: Side, current: Settings) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The compared part of the content, and the gates that fail."""
-    names = cut_offs(before, after)
-    before_metrics = {names.get(name, name): metric for name, metric in before.metrics["metrics"].items()}
-    after_metrics = after.metrics["metrics"]
+    before_metrics, after_metrics = before.metrics["metrics"], after.metrics["metrics"]
     if before.scores is None or after.scores is None:
         # Without cases there is nothing to pair: every metric is compared as those of a whole run are.
         was = now = Scores({}, {}, {})
         before_metrics, after_metrics = _unpaired(before_metrics), _unpaired(after_metrics)
     else:
-        was, now = before.scores.renamed(names), after.scores
+        was, now = before.scores, after.scores
     comparison = compare_cases(
         {**after.metrics, "metrics": after_metrics},
         now.cases,
-        Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, was.cases),
+        Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, was.cases, before.config),
         plan_for(after, current),
     )
+    was = was.renamed(comparison.renamed)
     described = before.metrics["metrics"] | after.metrics["metrics"]
-    labels = {new: f"{old} → @{new.partition('@')[2]}" for old, new in names.items()}
     is_waived = current.allow_regressions or after.metrics["partial"]
     failed = [f"{gate['metric']} {gate['op']}" for gate in comparison.gates if gate["passed"] is False]
     return {
-        "metrics": {
-            name: _metric(labels.get(name, name), described[name], change)
-            for name, change in comparison.content["metrics"].items()
-        },
+        "metrics": {name: _metric(described[name], change) for name, change in comparison.content["metrics"].items()},
         "gates": list(comparison.gates),
         "by_category": by_category(was, now),
         **_cases(comparison, before, after, was, now, described),
     }, tuple(failed) if not is_waived else ()
 
 
-def _metric(label: str, described: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    return {"label": label, **{key: described[key] for key in ("layer", "scale", "better")}, **change}
+def _metric(described: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{key: described[key] for key in ("layer", "scale", "better")}, **change}
 
 
 def _unpaired(metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,30 +170,6 @@ def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
                 run_level=described["run_level"],
             )
         )  # fmt: skip
-
-
-def cut_offs(before: Side, after: Side) -> dict[str, str]:
-    """Names before → names after of metrics that differ in their cut-off only: `recall_any@5` → `recall_any@10`.
-
-    What has the same name on both sides pairs with itself. Of several cut-offs of one metric the configured ones pair.
-    """
-    was, now = before.metrics["metrics"].keys(), after.metrics["metrics"].keys()
-    lost, gained = _by_metric(was - now, before), _by_metric(now - was, after)
-    return {lost[metric]: gained[metric] for metric in sorted(lost.keys() & gained.keys())}
-
-
-def _by_metric(names: Iterable[str], side: Side) -> dict[str, str]:
-    """By metric its only cut-off, or that which is the configured one."""
-    names_by_metric: dict[str, list[str]] = {}
-    for name in names:
-        metric, at, _ = name.partition("@")
-        if at:
-            names_by_metric.setdefault(metric, []).append(name)
-    k = side.config["k"] if side.config else None
-    chosen = {
-        metric: ([f"{metric}@{k}"] if f"{metric}@{k}" in names else names) for metric, names in names_by_metric.items()
-    }
-    return {metric: names[0] for metric, names in chosen.items() if len(names) == 1}
 
 
 def _cases(

@@ -11,7 +11,7 @@ from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.verdicts import compare_cases
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.comparable import comparable_of, mismatches
+from pytest_rageval.runs.comparable import case_hashes, comparable_of, mismatches
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.disk.run_ref import in_time
 from pytest_rageval.runs.row import CaseScores, Row
@@ -43,7 +43,7 @@ def _earlier(run: StoredRun) -> Iterator[StoredRun]:
 def _compared(
     run: StoredRun, now: Cases, earlier: StoredRun, was: Mapping[str, CaseScores], plan: Plan
 ) -> Mapping[str, Any]:
-    contents = [{key: case.content_hash for key, case in side.items()} for side in (was, now)]
+    contents = [case_hashes(side) for side in (was, now)]
     problems = mismatches(
         comparable_of(earlier.finished_metrics, earlier.config, contents[0]),
         comparable_of(run.finished_metrics, run.config, contents[1]),

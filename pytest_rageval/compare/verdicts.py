@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.changes import ROUNDING, Change, paired, paired_change, run_change, with_adjusted_p
+from pytest_rageval.compare.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.gates import RegressionGate
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.comparable import Mismatch, comparable_of, mismatches
+from pytest_rageval.runs.comparable import Mismatch, case_hashes, comparable_of, mismatches, relabelled
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
+from pytest_rageval.stats.sign_flip import LEVEL
 
 UNGATED_TOLERANCE = 0.05
 """Share of a metric's scale within which a metric without a gate of its own counts as unchanged."""
@@ -34,12 +36,13 @@ cannot be compared. What may be noise or is within tolerance is called the same 
 class Comparison:
     """What stands in metrics.json, and the outcome of each regression gate.
 
-    `problems`: why the two cannot be compared as they are.
+    `problems`: why the two cannot be compared as they are. `renamed`: metrics before by the names that they have after.
     """
 
     content: Mapping[str, Any]
     gates: tuple[Mapping[str, Any], ...]
     problems: tuple[Mismatch, ...]
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 def compare(
@@ -54,9 +57,10 @@ def compare(
     `config` is None where nobody knows it any more.
     """
     cases = {row.key: row for row in cases_of(rows)}
-    was, now = ({key: case.content_hash for key, case in side.items()} for side in (baseline.cases, cases))
-    problems = mismatches(comparable_of(baseline.metrics, baseline.config, was), comparable_of(metrics, config, now))
-    return compare_cases(metrics, cases, baseline, plan, problems)
+    before = comparable_of(baseline.metrics, baseline.config, case_hashes(baseline.cases))
+    after = comparable_of(metrics, config, case_hashes(cases))
+    comparison = compare_cases(metrics, cases, baseline, plan, mismatches(before, after))
+    return replace(comparison, content={**comparison.content, "relabelled": relabelled(before, after)})
 
 
 def compare_cases(
@@ -68,8 +72,14 @@ def compare_cases(
 ) -> Comparison:
     """Compare the cases of a run by key with those of the baseline. With `problems` no gate says anything, unless the
     plan's settings ignore them."""
+    names_before, names_after = baseline.metrics["metrics"].keys(), metrics["metrics"].keys()
+    k_before = baseline.config.get("k") if baseline.config else None
+    renamed = paired_cut_offs(names_before, names_after, k_before, plan.settings.k)
+    regressions = [at_shared_cut_off(gate, names_before & names_after, k_before) for gate in plan.regressions]
+    baseline = baseline.renamed(renamed)
+    labels = {after: cut_off_label(before, after) for before, after in renamed.items()}
     shared = sorted(now.keys() & baseline.cases.keys())
-    gates = {gate.name: gate for gate in plan.regressions}
+    gates = {gate.name: gate for gate in regressions}
     described = {**baseline.metrics["metrics"], **metrics["metrics"]}
     changes = _changes(metrics, now, shared, baseline)
     verdicts = {
@@ -82,15 +92,20 @@ def compare_cases(
         content={
             "baseline_run_id": baseline.run_id,
             "problems": [str(problem) for problem in problems],
-            "metrics": {name: change.as_mapping() | {"verdict": verdicts[name]} for name, change in changes.items()},
+            "metrics": {
+                name: change.as_mapping() | {"verdict": verdicts[name], "label": labels.get(name, name)}
+                for name, change in changes.items()
+            },
             **_cases(now, shared, baseline),
         },
         gates=tuple(
             _gate(gate, changes.get(gate.name, Change()), "incomparable" if is_stopped else verdicts.get(gate.name))
-            for gate in plan.regressions
+            | {"label": labels.get(gate.name, gate.name)}
+            for gate in regressions
             if _is_listed(gate, verdicts.get(gate.name), is_heuristic=is_heuristic)
         ),
         problems=tuple(problems),
+        renamed=renamed,
     )
 
 
@@ -143,13 +158,18 @@ def _is_listed(gate: RegressionGate, verdict: Verdict | None, *, is_heuristic: b
 
 
 def _gate(gate: RegressionGate, change: Change, verdict: Verdict | None) -> dict[str, Any]:
-    """What a regression gate says. `passed` is None where it says nothing."""
+    """What a regression gate says. `passed` is None where it says nothing.
+
+    `decided_by`: tolerance alone, the adjusted p beside it, or the one-sided p of this metric by itself.
+    """
     verdict = verdict or "unmeasured"
     return {
         "metric": gate.name,
         "op": gate.word,
         "limit": gate.tolerance,
         "significant": gate.significant,
+        "decided_by": _decided_by(gate, change),
+        "p_one_sided": change.p_one_sided,
         "value": change.delta,
         **{name: value for name, value in change.as_mapping().items() if name != "delta"},
         "verdict": verdict,
@@ -164,8 +184,22 @@ def _passes(gate: RegressionGate, change: Change, verdict: Verdict) -> bool | No
     if change.delta is None:
         return None if gate.is_default else False
     if verdict == "beyond tolerance, may be noise":
-        return gate.significant or _is_better(change.delta, gate.measure.metric.better)
+        return _may_be_noise(gate, change) or _is_better(change.delta, gate.measure.metric.better)
     return verdict != "regressed"
+
+
+def _decided_by(gate: RegressionGate, change: Change) -> Literal["tolerance", "adjusted p", "one-sided p"]:
+    """A default gate of generated text asks for significance too, where so many differing cases could reach it: by its
+    tolerance alone it would redden 7 to 27 of 100 builds of 20 cases in which nothing moved but noise."""
+    if gate.significant:
+        return "adjusted p"
+    return "one-sided p" if gate.is_wary_of_noise and change.p_one_sided is not None else "tolerance"
+
+
+def _may_be_noise(gate: RegressionGate, change: Change) -> bool:
+    """Does the gate hold on a change beyond its tolerance that is not significant among all metrics?"""
+    decided_by = _decided_by(gate, change)
+    return decided_by == "adjusted p" or (decided_by == "one-sided p" and (change.p_one_sided or 0) > LEVEL)
 
 
 def _cases(now: Mapping[str, Row | CaseScores], shared: Sequence[str], baseline: Baseline) -> dict[str, Any]:

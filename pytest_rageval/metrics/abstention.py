@@ -8,7 +8,7 @@ from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import NotApplicable, Observation, Score
 from pytest_rageval.refusals.refusals import declines
 
-NO_ANSWER = NotApplicable("the record holds no answer")
+NO_ANSWER = NotApplicable("the record holds no answer", is_unobserved=True)
 ANSWERABLE = NotApplicable("the case is answerable")
 UNANSWERABLE = NotApplicable("the case is not answerable")
 ABSTAINED = NotApplicable("the system abstained")
@@ -48,7 +48,7 @@ def abstention(obs: Observation) -> Abstained:
     layer="abstention",
     better="higher",
     binary=True,
-    needs=("answer", "judge:abstention"),
+    needs=("answer", "gold.unanswerable", "judge:abstention"),
     gates=("abstention_accuracy >= 1 tag abstention_fail",),
 )
 def abstention_accuracy(obs: Observation) -> Score | NotApplicable:
@@ -68,7 +68,7 @@ def abstention_accuracy(obs: Observation) -> Score | NotApplicable:
     better="lower",
     binary=True,
     aggregate="hallucination_rate_unanswerable",
-    needs=("answer", "judge:abstention"),
+    needs=("answer", "gold.unanswerable", "judge:abstention"),
 )
 def hallucinated(obs: Observation) -> Score | NotApplicable:
     """1 if the system answered a question that the corpus does not answer, else 0: 1 - `abstention_accuracy`.

@@ -12,7 +12,7 @@ from pytest_rageval.metrics.retrieval import UNLABELLED
 from pytest_rageval.model import Anchor, NotApplicable, Observation, Score
 from pytest_rageval.text import fold
 
-NO_REFERENCES = NotApplicable("the system reports no references")
+NO_REFERENCES = NotApplicable("the system reports no references", is_unobserved=True)
 NO_RULE = NotApplicable("no rule for conflicts is labelled")
 NO_DATES = NotApplicable("golds are ids, which have no date")
 

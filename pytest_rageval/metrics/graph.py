@@ -8,7 +8,7 @@ from pytest_rageval.model import Edge, NotApplicable, Observation
 from pytest_rageval.text import as_label
 
 UNLABELLED = NotApplicable("no graph entities are expected")
-NO_RESULTS = NotApplicable("the system reports no graph results")
+NO_RESULTS = NotApplicable("the system reports no graph results", is_unobserved=True)
 
 
 @metric(

@@ -48,7 +48,13 @@ def groundedness(obs: Observation) -> _Judged:
     return judged_score(obs, "groundedness", (0, 5))
 
 
-@metric(layer="L5", better="higher", scale=(0, 5), needs=("answer", "judge:correctness"))
+@metric(
+    layer="L5",
+    better="higher",
+    scale=(0, 5),
+    needs=("answer", "judge:correctness"),
+    gates=("correctness >= 3.5 tag L5_wrong_answer",),
+)
 def correctness(obs: Observation) -> _Judged:
     """Judged: does the answer address the question correctly and completely, given the context?
 

@@ -8,7 +8,7 @@ from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import NotApplicable, Observation
 from pytest_rageval.text import as_label
 
-NO_TRACE = NotApplicable("the system reports no trace of this")
+NO_TRACE = NotApplicable("the system reports no trace of this", is_unobserved=True)
 
 
 @metric(

@@ -26,6 +26,8 @@ LAYERS: Mapping[str, str] = {
     "abstention": "abstention",
     "operations": "operations",
 }
+GENERATED = frozenset({"L5", "abstention"})
+"""Layers of what is written anew at each asking: an answer, and whether there is one."""
 Scored = float | Score | NotApplicable
 """What a metric function may return."""
 
@@ -35,9 +37,11 @@ class Metric:
     """One definition. `function(obs)`, or `function(obs, k)` where the metric has a cut-off, plus keyword-only options.
 
     takes_k       'no'; 'always' (a name without a cut-off takes the configured k); 'optional' (without: whole list)
-    needs         what must be there: 'answer', 'chunks', 'trace', 'gold.answer', …, 'judge:RUBRIC'
+    needs         what must be there: 'answer', 'chunks', 'trace', 'gold.answer', …, 'judge:RUBRIC'; a gate on a metric
+                  that needs gold looks at the case's gold
     gates         default gates, in the gate grammar, with the metric written as its bare name
-    yields_to     a judged metric: where a model scored that one, the default gates of this one say nothing
+    yields_to     where a default gate of that metric looks at a case (a model's score, if a judge gives it), those of
+                  this one say nothing
     aggregate     the name of its mean over cases where that differs, e.g. scope_miss_rate
     binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
     on_by_default evaluated unless the user lists other metrics
@@ -80,6 +84,11 @@ class Metric:
     def rubrics(self) -> tuple[str, ...]:
         """The judge's rubrics that this metric reads."""
         return tuple(need.removeprefix("judge:") for need in self.needs if need.startswith("judge:"))
+
+    @property
+    def looks_at_gold(self) -> bool:
+        """Is this about something that a case is labelled with?"""
+        return any(need.partition(".")[0] == "gold" for need in self.needs)
 
     @property
     def values(self) -> str:
@@ -155,7 +164,7 @@ class Measure:
 
 def not_asked_for(asked: int, needed: int) -> NotApplicable:
     """Why a metric over the top ranks has no value: a smaller cut-off would be another metric in disguise."""
-    return NotApplicable(f"the system was asked for {asked} chunks, fewer than {needed}")
+    return NotApplicable(f"the system was asked for {asked} chunks, fewer than {needed}", is_unobserved=True)
 
 
 def metric(

@@ -16,7 +16,7 @@ from pytest_rageval.metrics.registry import metric, not_asked_for
 from pytest_rageval.model import Matching, NotApplicable, Observation
 
 UNLABELLED = NotApplicable("no gold is labelled")
-NOT_REPORTED = NotApplicable("the system reports no retrieved chunks")
+NOT_REPORTED = NotApplicable("the system reports no retrieved chunks", is_unobserved=True)
 NOT_ALL_NEEDED = NotApplicable("no support groups, and the category is neither multi_hop nor synthesis")
 NOT_NEGATIVE = NotApplicable("not a negative case")
 NOTHING_IRRELEVANT = NotApplicable("no irrelevant gold is labelled")
@@ -92,13 +92,14 @@ def recall_all(obs: Observation, k: int) -> float | NotApplicable:
     layer="L2",
     better="higher",
     needs=("chunks", "gold"),
-    gates=("context_recall >= 0.80 when gold=ids,requires_kg=false tag L2_doc_retrieval_fail",),
+    gates=("context_recall >= 0.80 when gold=ids tag L2_doc_retrieval_fail",),
+    yields_to="hits",
 )
 def context_recall(obs: Observation, k: int) -> float | NotApplicable:
     """Golds matched by the top k chunks / golds.
 
-    In [0, 1], higher is better. Not applicable without gold or where no retrieved chunks are reported. Source: recall@k
-    of trec_eval.
+    In [0, 1], higher is better. Where `hits` gates a case that requires the graph, the default gate of this one stands
+    back. Not applicable without gold or where no retrieved chunks are reported. Source: recall@k of trec_eval.
 
     `a` and `b` come, `c` and `d` do not: 2 / 4.
 
@@ -244,7 +245,7 @@ def f1(obs: Observation, k: int) -> float | NotApplicable:
     layer="L2",
     better="higher",
     binary=True,
-    needs=("chunks",),
+    needs=("chunks", "gold"),
     gates=("negative_accuracy >= 1 tag L2_negative_fail",),
 )
 def negative_accuracy(obs: Observation) -> float | NotApplicable:

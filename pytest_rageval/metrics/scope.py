@@ -7,7 +7,7 @@ from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import NotApplicable, Observation
 
 NO_PLACES = NotApplicable("no gold place is labelled")
-NO_SELECTION = NotApplicable("the system reports no folder selection")
+NO_SELECTION = NotApplicable("the system reports no folder selection", is_unobserved=True)
 UNKNOWN_MODE = NotApplicable("the folder mode was neither sent nor reported")
 NOT_SELECTING = NotApplicable("folder selection is off")
 

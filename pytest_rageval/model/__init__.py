@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_rageval.model.answer import Answer, AskRequest, Chunk, Entity, FolderSelection, Reference, Trace
 from pytest_rageval.model.case import NOTHING, NOWHERE, Anchor, Edge, EvalCase, Gold, Json, Source, Trial, Turn
 from pytest_rageval.model.judgement import PLACEHOLDER, VARIABLES, Judgement, JudgeRequest, Rubric
-from pytest_rageval.model.observation import Matching, Observation, Timings
+from pytest_rageval.model.observation import GoldKind, Matching, Observation, Timings
 from pytest_rageval.model.result import CaseResult, GateFailed, NotApplicable, Outcome, Problem, RunFacts, Score
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "FolderSelection",
     "GateFailed",
     "Gold",
+    "GoldKind",
     "Json",
     "JudgeRequest",
     "Judgement",

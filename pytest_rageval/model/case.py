@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 Json = Any
@@ -95,6 +95,12 @@ class Gold:
     kg_entities: tuple[str, ...] | None = None
     kg_edges: tuple[Edge, ...] | None = None
     recency_conflict_rule: Literal["cite_newer", "acknowledge_both", "cite_both"] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Is nothing labelled?"""
+        parts = (getattr(self, field.name) for field in fields(self) if field.name != "ids_are_prefixes")
+        return not any(parts)
 
 
 class Turn(NamedTuple):

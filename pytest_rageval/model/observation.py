@@ -10,6 +10,9 @@ from pytest_rageval.model.answer import Answer
 from pytest_rageval.model.case import EvalCase, Gold, Json
 from pytest_rageval.model.judgement import Judgement
 
+GoldKind = Literal["anchors", "ids", "none"]
+"""What retrieval is measured against."""
+
 
 @dataclass(frozen=True, slots=True)
 class Matching:
@@ -25,7 +28,7 @@ class Matching:
                and how many golds were found by then
     """
 
-    kind: Literal["anchors", "ids", "none"] = "none"
+    kind: GoldKind = "none"
     golds: int = 0
     hits: tuple[frozenset[int], ...] | None = None
     irrelevant: tuple[bool, ...] | None = None

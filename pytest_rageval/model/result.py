@@ -20,9 +20,16 @@ class Score:
 
 
 class NotApplicable(NamedTuple):
-    """A metric has no value here, and why. Never averaged, never shown as a number."""
+    """A metric has no value here, and why. Never averaged, never shown as a number.
+
+    `is_unobserved`: it would have one, had the system reported what it looks at.
+    """
 
     reason: str
+    is_unobserved: bool = False
+
+    def __repr__(self) -> str:
+        return f"NotApplicable(reason={self.reason!r})"
 
 
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed"]
@@ -79,6 +86,12 @@ class CaseResult:
     skipped_metrics: Mapping[str, str] = field(default_factory=dict)
     passed_gates: int = 0
     failed_gates: tuple[GateFailed, ...] = ()
+    unobserved: tuple[str, ...] = ()
+    """Metrics that have no score since the system did not report what they look at."""
+    unexamined: tuple[str, ...] = ()
+    """Of these, the ones whose gates were meant for gold of the case, where no gate looked at any of its gold."""
+    is_gold_examined: bool = False
+    """Has a gate looked at gold of the case?"""
     error: Problem | None = None
     reason: str | None = None
     timings: Timings = Timings()

@@ -26,14 +26,15 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
 from pytest_rageval.plugin.batches import PARTS, Batches
+from pytest_rageval.plugin.case_files.case_hook import with_case_hook
+from pytest_rageval.plugin.case_files.marked_tests import marked_cases
 from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.display.report_masking import mask_report
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.interrupts import Interrupts
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
-from pytest_rageval.plugin.marked_tests import marked_cases
-from pytest_rageval.plugin.preflight import check_gate_conditions, judges_of_tests
+from pytest_rageval.plugin.preflight import check_gate_conditions, judges_of_tests, used_target
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, open_run, prepare
@@ -120,10 +121,11 @@ class ActiveSession:
         return EvalFile.from_parent(parent, path=path, runner=self)
 
     def load(self, path: Path) -> CaseFile:
-        """A case file, read once however often it is asked for."""
+        """A case file as the project's hook leaves it, read once however often it is asked for."""
         if path not in self._files:
             limit = {"max_line_bytes": self.settings.max_line_bytes} if self.is_prepared else {}
-            self._files[path] = load_file(path, self.session.root, **limit)
+            file = load_file(path, self.session.root, **limit)
+            self._files[path] = with_case_hook(file, self.session.of_pytest)
         return self._files[path]
 
     def is_reported(self, path: Path) -> bool:
@@ -141,8 +143,7 @@ class ActiveSession:
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Run a test of the user's own for each case of the file that its mark names."""
-        change = metafunc.config.hook.pytest_rageval_case
-        cases = [change(case=case) or case for case in marked_cases(metafunc, self.load)]
+        cases = marked_cases(metafunc, self.load)
         metafunc.parametrize("eval_case", cases, ids=[case.id for case in cases])
 
     def name(self, item: pytest.Item) -> None:
@@ -179,6 +180,7 @@ class ActiveSession:
             self.session.all_files,
             is_judge_asked=is_judge_asked,
             judges=judges,
+            target=used_target(self.session, self.settings.target),
             add_to_config=add_to_config,
         )
         self.interrupts.install()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.outcomes import known_failure
+from pytest_rageval.compare.outcomes import NOTHING_SCORED, REPORT, known_failure, unmeasured
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import CaseResult
@@ -20,5 +20,9 @@ def assert_gates(result: CaseResult, settings: Settings, baseline: Baseline | No
         if reason:
             pytest.xfail(f"{reason}: " + "; ".join(map(str, result.failed_gates)))
         raise GateFailure(failure_text(result))
-    if not result.scores:
-        pytest.skip(result.reason or "nothing in it could be scored")
+    if reason := unmeasured(result, baseline):
+        if settings.known_failures == "report":
+            pytest.xfail(f"{REPORT}: {reason}")
+        raise GateFailure(failure_text(result, reason))
+    if result.outcome == "skipped":
+        pytest.skip(result.reason or NOTHING_SCORED)

@@ -6,6 +6,7 @@ Registered when the session turns out to have cases, on every process but the wo
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from html import escape
 from typing import Any, NoReturn
 
@@ -22,12 +23,13 @@ from pytest_rageval.plugin.display.terminal_summary import write_summary
 from pytest_rageval.plugin.extent import extent_of
 from pytest_rageval.plugin.interrupts import kill_workers
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name, without_group
-from pytest_rageval.plugin.preflight import is_ours, judges_of_files, may_override_client, report_problems
+from pytest_rageval.plugin.preflight import is_ours, judges_of_files, overridden_in, report_problems
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.run_reports import write_reports
 from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.estimate import estimate
+from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
 
 TEST_ID_CELL = '<td class="col-testId">'
@@ -62,11 +64,13 @@ class Controller:
         if self._config.getoption("dist") == "loadgroup":
             self._say_what_is_wrong_with_groups()
         files = [path for path in self._session.collected if not self._session.is_deselected(path)]
-        asked = sum(len(self._active.load(path).cases) for path in files)
         if not files:
             return
-        is_target_ours = self._active.settings.target is not None or not may_override_client(self._session)
-        self._open(asked, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self._session))
+        shard = Shard.parse(self._active.settings.shard) if self._active.settings.shard else None
+        cases = [case for path in files for case in self._active.load(path).cases]
+        selected = [case for case in cases if shard is None or shard.takes(case.key)]
+        is_target_ours = any(overridden_in(self._session, "rag_client", path) is None for path in files)
+        self._open(selected, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self._session))
         if self._active.prepared.judge is not None and self._active.run is not None:
             # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.
             self._active.run.prefetcher.loop.run(self._active.prepared.judge.aclose())
@@ -109,14 +113,15 @@ class Controller:
             return
         clients_are_ours = (is_ours(fixture_definition(item, "rag_client")) for item in items)
         judges_are_ours = (is_ours(fixture_definition(item, "rag_judge")) for item in items)
-        self._open(len(items), is_target_ours=any(clients_are_ours), is_judge_asked=any(judges_are_ours))
+        cases = [item.case for item in items]
+        self._open(cases, is_target_ours=any(clients_are_ours), is_judge_asked=any(judges_are_ours))
         if self._active.run is not None:
             self._active.plan_batches(items)
 
-    def _open(self, asked: int, *, is_target_ours: bool, is_judge_asked: bool) -> None:
+    def _open(self, cases: Sequence[EvalCase], *, is_target_ours: bool, is_judge_asked: bool) -> None:
         """Before the first question: can the target answer, can the judge be asked, can a result be kept?
 
-        What a user can mend ends the session with exit code 4 and a line for each problem. `asked`: how many cases.
+        What a user can mend ends the session with exit code 4 and a line for each problem.
         """
         prepared = self._active.prepared
         with self._active.usage_errors():
@@ -124,8 +129,9 @@ class Controller:
                 self._check_target()
             if prepared.settings.dry_run:
                 return
-            self._active.open(is_judge_asked=is_judge_asked, judges=judges_of_files(self._session))
-        line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked else None
+            run = self._active.open(is_judge_asked=is_judge_asked, judges=judges_of_files(self._session))
+        asked = sum(not run.is_done(case) for case in cases)
+        line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if line is not None and terminal is not None:
             terminal.write_line(line)

@@ -26,6 +26,7 @@ def extent_of(
         unreached=_unreached(session, active, expected),
         selection={option: active.mask.text(value) for option, value in _selection(session.config)},
         is_ended_early=bool(session.shouldstop or session.shouldfail) or is_interrupted,
+        has_unread_files=any(active.load(path).problems for path in active.session.all_files),
         exit_status=int(exitstatus),
     )
 

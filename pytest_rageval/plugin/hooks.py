@@ -50,6 +50,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     Last, so that the terminal is ready; xdist's own is later still, as it was registered later.
     """
     ours = session.config.stash[SESSION]
+    ours.of_pytest = session
     if not ours.is_worker:
         ours.check_one_project()
         if not ours.globs:  # `cases = []`: nothing would be collected, and nobody would ask what is wrong

@@ -19,7 +19,8 @@ def pytest_rageval_metrics(config: pytest.Config) -> list[Metric] | None:
 def pytest_rageval_case(case: EvalCase) -> EvalCase | None:
     """Change a case before it is asked: return the case to use instead, None to leave it.
 
-    Called when the case is collected, in every process; a conftest.py in a sub-folder sees that folder's cases.
+    Called once a case when its file is read, in every process, for files that are not collected too. A conftest.py in
+    a sub-folder sees that folder's cases.
     """
 
 

@@ -72,9 +72,8 @@ class EvalFile(pytest.Module):
         items: list[EvalItem] = []
         shared: dict[str, Any] = {}
         for case in cases:
-            changed = self.ihook.pytest_rageval_case(case=case) or case
             item = EvalItem.from_parent(
-                self, name=node_name(case.id), callobj=one_case, case=changed, runner=self.runner, **shared
+                self, name=node_name(case.id), callobj=one_case, case=case, runner=self.runner, **shared
             )
             items.append(item)
             shared = shared or fixture_resolution(item)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,22 +45,23 @@ def report_problems(session: pytest.Session, files: list[CaseFile]) -> None:
         raise session.Interrupted(f"{len(broken)} error{'s' if len(broken) > 1 else ''} during collection")
 
 
-def may_override_client(session: EvalSession) -> bool:
-    """Only workers of xdist resolve fixtures: does a plugin, or a conftest.py over a case file, name `rag_client`?"""
-    if not session.config.pluginmanager.hasplugin("dsession"):
-        return False
-    plugins = session.config.pluginmanager.list_name_plugin()
-    if any(hasattr(plugin, "rag_client") for name, plugin in plugins if name != FIXTURES):
-        return True
-    folders = {folder for path in session.found_files for folder in path.parents if folder.is_relative_to(session.root)}
-    return any(_names_client(folder / "conftest.py") for folder in folders)
+def overridden_in(session: EvalSession, fixture: str, case_file: Path) -> str | None:
+    """Where the project gives a fixture of ours anew for a case file, None where it does not.
 
-
-def _names_client(conftest: Path) -> bool:
-    try:
-        return re.search(r"\brag_client\b", conftest.read_text(encoding="utf-8")) is not None
-    except (OSError, UnicodeDecodeError):
-        return False
+    On the controller of xdist as well, which resolves no fixtures, but has loaded what is above the case files. The
+    nearest `conftest.py` counts, else any other plugin.
+    """
+    nearest: tuple[int, str] | None = None
+    for name, plugin in session.config.pluginmanager.list_name_plugin():
+        if name == FIXTURES or not hasattr(plugin, fixture):
+            continue
+        file = Path(getattr(plugin, "__file__", None) or name)
+        is_conftest = file.name == "conftest.py"
+        if not is_conftest or case_file.is_relative_to(file.parent):
+            depth = len(file.parts) if is_conftest else 0
+            shown = file.relative_to(session.root).as_posix() if file.is_relative_to(session.root) else name
+            nearest = max(nearest or (0, ""), (depth, shown))
+    return nearest[1] if nearest else None
 
 
 # ── who judges ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -133,3 +133,13 @@ def _fixture_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator
         for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
             if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
                 yield str(keyword.value.value)
+
+
+def used_target(session: EvalSession, configured: str | None) -> str | None:
+    """The target that cases are put to: the configured one, and each `rag_client` of the project by its place.
+
+    All case files count, whatever was selected: it stands in config.json, and in its hash.
+    """
+    places = [overridden_in(session, "rag_client", path) for path in session.all_files]
+    given = [f"rag_client fixture of {place}" for place in dict.fromkeys(places) if place is not None]
+    return ", ".join([*([configured] if configured and None in places else []), *given]) or configured

@@ -23,6 +23,8 @@ from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.text import printable
 
 PACKAGE = Path(__file__).parent.parent
+PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
+"""On an item: what JUnit XML was told of its last attempt."""
 
 
 def attach(
@@ -125,9 +127,11 @@ def _lines(
         evaluation = _broken(evaluation, Problem("hook", message))
     overall = evaluation.overall
     # On the item as well: JUnit takes them from the report of the teardown.
-    properties = list(_properties(overall))
-    item.user_properties += properties
-    report.user_properties += properties
+    properties, earlier = list(_properties(overall)), item.stash.get(PROPERTIES, [])
+    for kept in (item.user_properties, report.user_properties):
+        # Of an attempt that was repeated (pytest-rerunfailures) nothing stays.
+        kept[:] = [pair for pair in kept if not any(pair is old for old in earlier)] + properties
+    item.stash[PROPERTIES] = properties
     try:
         return _as_lines(evaluation, prepared, config_hash)
     except (ValueError, TypeError, RecursionError) as error:
@@ -164,9 +168,8 @@ def _fail(report: pytest.TestReport, message: str) -> None:
 
 
 def _as_lines(evaluation: Evaluation, prepared: Prepared, config_hash: str) -> list[str]:
-    settings, registry = prepared.settings, prepared.plan.registry
     return [
-        to_line(prepared.mask.value(result_record(result, settings, registry, config_hash, evaluation.overall)))
+        to_line(prepared.mask.value(result_record(result, prepared.plan, config_hash, evaluation.overall)))
         for result in evaluation.trials
     ]
 

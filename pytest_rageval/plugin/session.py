@@ -37,6 +37,8 @@ class EvalSession:
         self.is_worker = hasattr(config, "workerinput")
         self.notes: list[str] = []
         """What a person should know at the end of the run."""
+        self.of_pytest: pytest.Session
+        """Set when pytest starts it: before anything is collected."""
         self.collected: list[Path] = []
         """Case files of this session, on the controller of xdist those that its workers will collect."""
         self.ended: set[str] = set()

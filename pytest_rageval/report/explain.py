@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_rageval.gates import applies
+from pytest_rageval.gates import GatedTrial, looks_at
 from pytest_rageval.metrics.described import is_described
 from pytest_rageval.metrics.reference.arithmetic import arithmetic
 from pytest_rageval.model import Gold, Observation
@@ -118,8 +118,8 @@ def _details(detail: Mapping[str, Any]) -> Iterator[str]:
 def _gates(record: Mapping[str, Any], obs: Observation, plan: Plan) -> Iterator[str]:
     rows: dict[tuple[str, ...], None] = {}
     for gate in plan.case_gates:
-        value = record["scores"].get(gate.name)
-        if value is not None and applies(gate, obs):
+        if looks_at(gate, GatedTrial(obs, record["scores"])):
+            value = record["scores"][gate.name]
             verdict = "holds" if gate.holds(value) else f"fails{f' ({gate.tag})' if gate.tag else ''}"
             rows[str(gate), f"is {short(value)}", verdict] = (
                 None  # two gates may say the same under different conditions

@@ -14,9 +14,9 @@ WIDTH = 160
 CHUNKS = 8
 
 
-def failure_text(result: CaseResult) -> str:
-    """The message of a case whose gates do not hold; the first line names all of them."""
-    lines = ["; ".join(map(str, result.failed_gates))]
+def failure_text(result: CaseResult, reason: str | None = None) -> str:
+    """The message of a case that fails: the first line names the gates that do not hold, or another `reason`."""
+    lines = [reason or "; ".join(map(str, result.failed_gates))]
     if result.observation is not None:
         if any(gate.metric in _OF_ABSTENTION for gate in result.failed_gates):
             lines += _by_phrasing(result.observation)

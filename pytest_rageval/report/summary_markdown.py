@@ -98,7 +98,8 @@ def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
         f"{outcomes['failed']} failed, {outcomes['error']} errors, {outcomes['xfailed']} known failures, "
         f"{outcomes['skipped']} skipped. "
         f"Overall score {score_text(metrics['overall_score'])}. "
-        f"{counted(metrics['without_gate'], 'case was', 'cases were')} examined by no gate."
+        f"{counted(metrics['without_gate'], 'case was', 'cases were')} examined by no gate; "
+        f"{metrics.get('gold_without_gate', 0)} passed though no gate looked at the gold."
     )
     yield ""
     if repeats := metrics.get("repeats"):

@@ -224,6 +224,9 @@ def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[SummaryL
         yield SummaryLine(
             f"{metrics['without_gate']} {'cases were' if many else 'case was'} examined by no gate", "yellow"
         )
+    if ungated := metrics.get("gold_without_gate"):
+        whose = "1 case" if ungated == 1 else f"{ungated} cases"
+        yield SummaryLine(f"{whose} passed though no gate looked at the gold", "yellow")
     judge = metrics.get("judge")
     if judge and not judge["heuristic"]:
         yield SummaryLine(f"judge: {judge['model']}")

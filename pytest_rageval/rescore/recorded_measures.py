@@ -39,7 +39,7 @@ def _recorded(measure: Measure, records: Sequence[Record]) -> Measure:
         record = by_trial[obs.trial]
         if name in record["scores"]:
             return Score(record["scores"][name], record["score_details"].get(name, {}))
-        return NotApplicable(record["skipped_metrics"][name])
+        return NotApplicable(record["skipped_metrics"][name], name in record["verdict"].get("unobserved", ()))
 
     return replace(measure, metric=replace(measure.metric, function=recorded, options={}))
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.outcomes import ending_again
 from pytest_rageval.config.settings import Settings
+from pytest_rageval.engine import overall_result
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Finished, conclude
-from pytest_rageval.gates import Gate, RegressionGate, check
+from pytest_rageval.gates import Gate, RegressionGate
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Gold, Judgement, Matching, Observation, Source
@@ -22,7 +23,7 @@ from pytest_rageval.rescore.rescore import again
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.disk.writer import Keeper
-from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.runs.records import verdict_record
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
 
 Record = Mapping[str, Any]
@@ -74,24 +75,37 @@ def regate(run: StoredRun, plan: Plan, baseline: Baseline | None) -> Finished:
 
 
 def _gated(records: Sequence[Record], plan: Plan, baseline: Baseline | None) -> Iterator[Record]:
-    """The records of a case with the verdict of the plan's gates; those of an error or a skipped case as they are."""
-    first = records[0]
-    if first["outcome"] in ("error", "skipped") or first["error"] is not None:
+    """The records of a case with the verdict of the plan's gates; those of an error, or of a case that something else
+    than unobserved gold has skipped, as they are."""
+    is_skipped = records[0]["outcome"] == "skipped" and not any(_unobserved(record) for record in records)
+    if is_skipped or any(record["outcome"] == "error" or record["error"] is not None for record in records):
         yield from records
         return
-    (row,) = cases_of(map(Row.of, records))
-    held, failed = check(plan.case_gates, _stand_in(first), row.scores)
-    result = CaseResult(_case(first), "passed", scores=row.scores, failed_gates=failed, test=_test(first))
-    outcome, reason = ending_again(result, records, plan.settings, baseline)
-    for record in records:
-        _, of_trial = check(plan.case_gates, _stand_in(record), record["scores"])
-        verdict = {
-            "passed": not failed,
-            "gates_held": held,
-            "failed_gates": [asdict(gate) for gate in failed],
-            "trial_passed": not of_trial,
-        }
+    results = [_recorded(record) for record in records]
+    overall = overall_result(results, plan)
+    outcome, reason = ending_again(overall, records, plan.settings, baseline)
+    for record, result in zip(records, results, strict=True):
+        of_trial = overall_result([result], plan)
+        verdict = verdict_record(of_trial, overall)
         yield {**record, "outcome": outcome, "reason": reason, "verdict": verdict}
+
+
+def _recorded(record: Record) -> CaseResult:
+    """As much of a trial's result as gates look at."""
+    return CaseResult(
+        _case(record),
+        "passed",
+        observation=_stand_in(record),
+        scores=record["scores"],
+        skipped_metrics=record["skipped_metrics"],
+        unobserved=_unobserved(record),
+        trial=record["trial"],
+        test=_test(record),
+    )
+
+
+def _unobserved(record: Record) -> tuple[str, ...]:
+    return tuple(record["verdict"].get("unobserved", ()))
 
 
 def _test(record: Record) -> str | None:

@@ -136,7 +136,7 @@ def _again(records: Sequence[dict[str, Any]], lines: Sequence[Line | None], how:
     """The records of a case; as they were, but for its labels, where a trial was not observed."""
     observed_lines = [line for line in lines if line is not None]
     if len(observed_lines) < len(records) or not all(map(_was_evaluated, records)):
-        return [_with_labels(record, how.labels or {}) for record in records]
+        return [_with_labels(record, how) for record in records]
     measures = recorded_measures(how.plan, records, how.stays)
     if measures is None:
         return list(records)
@@ -148,7 +148,7 @@ def _again(records: Sequence[dict[str, Any]], lines: Sequence[Line | None], how:
     decided = (evaluated.overall, *evaluated.trials)
     overall, *results = (replace(result, outcome=outcome, reason=reason) for result in decided)
     config_hash = how.config["config_hash"]
-    return [result_record(result, plan.settings, plan.registry, config_hash, overall) for result in results]
+    return [result_record(result, plan, config_hash, overall) for result in results]
 
 
 def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
@@ -177,6 +177,6 @@ def _was_evaluated(record: Line) -> bool:
     return record["error"]["kind"] not in NOT_OBSERVED
 
 
-def _with_labels(record: dict[str, Any], labels: Mapping[str, EvalCase]) -> dict[str, Any]:
-    case = labels.get(f"{record['source']['file']}::{record['test_case_id']}")
-    return record if case is None else record | case_fields(case)
+def _with_labels(record: dict[str, Any], how: Redo) -> dict[str, Any]:
+    case = (how.labels or {}).get(f"{record['source']['file']}::{record['test_case_id']}")
+    return record if case is None else record | case_fields(case, how.plan)

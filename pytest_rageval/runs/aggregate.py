@@ -61,6 +61,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "unanswerable_tests": sum("unanswerable" in row.groups["answerable"] for row in rows),
         "outcomes": {name: outcomes[name] for name in OUTCOMES},
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
+        "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
         "judge": _judge(rows),
         "metrics": metrics,
         "overall_score": facts.overall,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from pytest_rageval.cases import asked_hash
+from pytest_rageval.gates import gates_in_effect
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.matching import gold_kind
 from pytest_rageval.model import EvalCase
+from pytest_rageval.plan import Plan
 from pytest_rageval.runs.config import dataset_hash_of, hashed_part
 from pytest_rageval.runs.config_diff import change_text, config_changes
 from pytest_rageval.text import counted
@@ -29,33 +34,65 @@ class Mismatch:
         return f"{self.what} was {self.before} and is {self.after}" + (f": {self.more}" if self.more else "")
 
 
+def decision_hash(case: EvalCase, plan: Plan) -> str:
+    """Of what is asked, what is right and which gates decide: two runs must share it to be compared in a case.
+
+    Two hashes, joined by a hyphen: of question, scope and gold, and of the gates in effect for the case. Another id,
+    category, tag or other label alone leaves it as it is, unless a gate is for cases of that label.
+    """
+    kind = gold_kind(case.gold, plan.settings.gold_by)
+    gates = "\n".join(sorted(gates_in_effect(plan.case_gates, case, kind, plan.settings.k)))
+    return f"{asked_hash(case)[:40]}-{hashlib.sha256(gates.encode()).hexdigest()[:16]}"
+
+
+class CaseHashes(NamedTuple):
+    """Of one case: all that it says, and what is asked and decides; None where it was recorded without that."""
+
+    content: str
+    decision: str | None = None
+
+
+class _Hashed(Protocol):
+    @property
+    def content_hash(self) -> str: ...
+    @property
+    def decision_hash(self) -> str | None: ...
+
+
+def case_hashes(cases: Mapping[str, _Hashed]) -> dict[str, CaseHashes]:
+    """The hashes of rows or stored scores, by key."""
+    return {key: CaseHashes(case.content_hash, case.decision_hash) for key, case in cases.items()}
+
+
 class Comparable(NamedTuple):
     """As much of a run or a baseline as decides whether it may be compared with another.
 
-    contents     by key, the content hash of each case; None where only aggregates are known
+    contents     by key, the hashes of each case; None where only aggregates are known
     dataset      the hash over all cases of the project; None where nobody knows them all
     judge        the `judge` of metrics.json; None where nothing was judged
+    identity     what the judge is, its server included, as config.json names it; None where that does not say
     temperature  of a judge that is a model; None where that is not known
     reported     what any answer brought beside its text; None where that is not known
     """
 
-    contents: Mapping[str, str] | None
+    contents: Mapping[str, CaseHashes] | None
     dataset: str | None
     total: int
     judge: Mapping[str, Any] | None
+    identity: str | None
     temperature: float | None
     reported: frozenset[str] | None
     is_partial: bool
 
 
 def comparable_of(
-    metrics: Mapping[str, Any], config: Mapping[str, Any] | None, contents: Mapping[str, str] | None
+    metrics: Mapping[str, Any], config: Mapping[str, Any] | None, contents: Mapping[str, CaseHashes] | None
 ) -> Comparable:
     """From the content of metrics.json and, where they are known, of config.json and of the cases."""
     config = config or {}
     dataset = config.get("dataset_hash")
     if dataset is None and contents is not None and not metrics["partial"]:
-        dataset = dataset_hash_of(contents.items())
+        dataset = dataset_hash_of((key, hashes.content) for key, hashes in contents.items())
     judge, total = metrics.get("judge"), metrics["total_tests"]
     reported = config.get("reported_fields")
     is_unanswered = metrics["outcomes"]["error"] == total
@@ -64,6 +101,7 @@ def comparable_of(
         dataset=dataset,
         total=total if contents is None else len(contents),
         judge=judge,
+        identity=(config.get("judge") or {}).get("identity"),
         temperature=config.get("settings", {}).get("judge_temperature") if judge and not judge["heuristic"] else None,
         reported=None if reported is None or is_unanswered else frozenset(reported),
         is_partial=metrics["partial"],
@@ -85,7 +123,12 @@ def _dataset(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
         return
     was, now = before.contents, after.contents
     shared = was.keys() & now.keys()
-    changed = sorted(key for key in shared if was[key] != now[key])
+    changed = sorted(key for key in shared if _asks_otherwise(was[key], now[key]))
+    regated = sorted(key for key in shared if key not in changed and _is_gated_otherwise(was[key], now[key]))
+    if regated:
+        before_gates, after_gates = (_gates(side[regated[0]])[:8] for side in (was, now))
+        places = f"{len(regated)} case{'' if len(regated) == 1 else 's'}, {listed(regated)}"
+        yield Mismatch("what is gated", f"gates {before_gates}", f"gates {after_gates}", f"in {places}")
     has_none_in_common = bool(was) and bool(now) and not shared
     if not changed and not has_none_in_common:
         return
@@ -100,6 +143,37 @@ def _dataset(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
     yield Mismatch("dataset", _named(before), _named(after), ", ".join(parts))
 
 
+def _asks_otherwise(before: CaseHashes, after: CaseHashes) -> bool:
+    """Is another question asked, or another answer right? Without the hash of that, anything else counts."""
+    if before.decision is None or after.decision is None:
+        return before.content != after.content
+    return before.decision.partition("-")[0] != after.decision.partition("-")[0]
+
+
+def _is_gated_otherwise(before: CaseHashes, after: CaseHashes) -> bool:
+    return None not in (before.decision, after.decision) and _gates(before) != _gates(after)
+
+
+def _gates(hashes: CaseHashes) -> str:
+    return (hashes.decision or "").partition("-")[2]
+
+
+def relabelled(before: Comparable, after: Comparable) -> list[str]:
+    """Keys of the cases that ask the same and are labelled otherwise (category, tags, metadata): shown, no obstacle."""
+    was, now = before.contents or {}, after.contents or {}
+    return sorted(
+        key
+        for key in was.keys() & now.keys()
+        if was[key].content != now[key].content and not _asks_otherwise(was[key], now[key])
+    )
+
+
+def relabelled_note(keys: Sequence[str]) -> str:
+    """One line for people about cases that are labelled otherwise."""
+    whose = "1 case is" if len(keys) == 1 else f"{len(keys)} cases are"
+    return f"{whose} labelled otherwise than before (category, tags, metadata, …): {listed(keys)}"
+
+
 def _named(side: Comparable) -> str:
     cases = counted(side.total, "case")
     return f"{side.dataset[:12]} ({cases})" if side.dataset else cases
@@ -111,6 +185,8 @@ def _judge(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
         return  # nothing was judged on one side: what a judge scores is unmeasured, the rest compares
     if was["model"] != now["model"]:
         yield Mismatch("judge", was["model"], now["model"])
+    elif before.identity is not None and after.identity is not None and before.identity != after.identity:
+        yield Mismatch("judge", before.identity, after.identity)
     for rubric in sorted(was["prompt_versions"].keys() & now["prompt_versions"].keys()):
         versions = was["prompt_versions"][rubric], now["prompt_versions"][rubric]
         if versions[0] != versions[1]:

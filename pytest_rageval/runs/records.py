@@ -17,6 +17,8 @@ from pytest_rageval.judges.judge import served_model
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation, Problem, Trial
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.comparable import decision_hash
 from pytest_rageval.runs.record_texts import RecordTexts
 from pytest_rageval.targets.native_contract import answer_to_response
 
@@ -26,23 +28,20 @@ PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
 
 
 def result_record(
-    result: CaseResult,
-    settings: Settings,
-    registry: Registry,
-    config_hash: str,
-    overall: CaseResult | None = None,
+    result: CaseResult, plan: Plan, config_hash: str, overall: CaseResult | None = None
 ) -> dict[str, Any]:
     """One line of results.jsonl; see docs/runs.md for every field.
 
     `overall`: what all trials of the case come to, which is what the verdict is about; None for a single trial.
     """
     overall = overall or result
+    settings = plan.settings
     obs, text = result.observation, RecordTexts(settings)
     answer = obs.answer if obs else result.answer or Answer()
     return {
         "schema": SCHEMA,
         "case_key": result.key,
-        **case_fields(result.case),
+        **case_fields(result.case, plan),
         "gold": obs.matching.kind if obs else None,
         "outcome": result.outcome,
         "reason": text.reason(result),
@@ -56,13 +55,13 @@ def result_record(
         "retrieval_metrics": _retrieval_metrics(result.scores, settings.k),
         **_judged(obs, text),
         "abstention": _abstention(obs, result.scores, text),
-        "layers": _layers(result.scores, registry),
+        "layers": _layers(result.scores, plan.registry),
         "scores": dict(result.scores),
         "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
         "trace": text.trace(answer),
         "judge_input": _judge_input(obs, settings.k, text) if obs and obs.judgements else None,
         "cost": _cost(obs),
-        "verdict": _verdict(result, overall),
+        "verdict": verdict_record(result, overall),
         "error": _error(result.error, text),
         "skipped_metrics": dict(result.skipped_metrics),
         "flags": list(obs.matching.flags) if obs else [],
@@ -146,13 +145,24 @@ def _reported(answer: Answer) -> Iterator[str]:
         yield from (f"trace.{name}" for name in parts if getattr(answer.trace, name) is not None)
 
 
-def _verdict(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
+def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
+    """What the gates say of a case, and whether this trial alone held them."""
     return {
         "passed": not overall.failed_gates and overall.error is None,
         "gates_held": overall.passed_gates,
         "failed_gates": [asdict(gate) for gate in overall.failed_gates],
+        "gold_examined": _gold_examined(overall),
+        "unexamined": list(overall.unexamined),
+        "unobserved": list(result.unobserved),
         "trial_passed": not result.failed_gates and result.error is None,
     }
+
+
+def _gold_examined(overall: CaseResult) -> bool | None:
+    """Has a gate looked at gold of the case? None where it has none, or nothing came to be looked at."""
+    case = overall.case
+    has_gold = not (case.gold.is_empty and case.answerable)
+    return overall.is_gold_examined if has_gold and overall.observation is not None else None
 
 
 def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
@@ -161,11 +171,12 @@ def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
     return {"kind": problem.kind, "message": text.message(problem.message), "raw": text(problem.raw)}
 
 
-def case_fields(case: EvalCase) -> dict[str, Any]:
+def case_fields(case: EvalCase, plan: Plan) -> dict[str, Any]:
     """What the record says of the case itself: enough for every breakdown without its file."""
     return {
         "test_case_id": case.id,
         "content_hash": content_hash(case),
+        "decision_hash": decision_hash(case, plan),
         "answerable": case.answerable,
         "category": case.category,
         "difficulty": case.difficulty,

@@ -11,7 +11,7 @@ from pytest_rageval.gates import UNCATEGORISED
 
 ASK_FAILED = frozenset(
     {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
-     "invalid_response", "empty", "missing", "exception"}
+     "invalid_response", "empty", "missing", "exception", "no_answer"}
 )  # fmt: skip
 """Kinds of error that mean: the system under test gave no usable answer."""
 
@@ -39,6 +39,10 @@ class Row:
     latency: Mapping[str, float | None]
     cost: Mapping[str, Any]
     judge: Mapping[str, Any] | None
+    decision_hash: str | None = None
+    """Of what is asked, what is right and which gates decide; None in records of before there was one."""
+    has_ungated_gold: bool = False
+    """Is the case labelled with gold of which no gate looked at anything?"""
 
     @property
     def is_bad(self) -> bool:
@@ -73,6 +77,8 @@ class Row:
             latency=record["latency"],
             cost=record["cost"],
             judge=record["judge"],
+            decision_hash=record.get("decision_hash"),
+            has_ungated_gold=record["verdict"].get("gold_examined") is False,
         )
 
 
@@ -86,6 +92,8 @@ class CaseScores:
     error_kind: str | None = None
     failed_metrics: frozenset[str] | None = None
     """Metrics whose gates failed, without cut-offs; None where a baseline was written without them."""
+    decision_hash: str | None = None
+    """None where a baseline or a table was written without it."""
 
     @property
     def is_bad(self) -> bool:

@@ -132,7 +132,7 @@ def _record(row: JsonRow) -> tuple[str | None, AnswerRecord]:
     members = {name: value for name, value in data.items() if name not in _OF_ABOUT and value is not None}
     if others := {name: value for name, value in members.items() if name not in RECORD_FIELDS}:
         extra["meta"] = {**(about.meta or NOTHING), **others}
-    record = {name: value for name, value in members.items() if name in RECORD_FIELDS}
+    record = {name: value for name, value in data.items() if name in RECORD_FIELDS}
     return about.system, AnswerRecord(about.id, row.line, read_record(extra | record))
 
 

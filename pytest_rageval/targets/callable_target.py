@@ -75,7 +75,7 @@ def answer_of(result: Any, where: str) -> Answer:
         return answer_from_response(response, where)
     written = "None" if result is None else f"{shown_value(result)} ({type(result).__name__})"
     message = f"{where}: returned {written}, expected str, dict or Answer"
-    raise TargetError("invalid_response", message)
+    raise TargetError("no_answer" if result is None else "invalid_response", message)
 
 
 def _size(result: Any) -> int:

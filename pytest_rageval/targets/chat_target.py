@@ -60,6 +60,10 @@ class ChatTarget:
             reply = reply_from(self._wire, data, self._endpoint.where)
         except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
+        if reply.text is None and not _is_withheld(reply) and reply.ending != "tool_calls":
+            reason = f" (it ended with {reply.finish_reason!r})" if reply.finish_reason else ""
+            missing = misfit(self._wire.text_path, None, f"a string{reason}")
+            raise TargetError("no_answer", f"{self._endpoint.where}: {missing}")
         try:
             return _answer(reply, self._wire.text_path)
         except (ValueError, Wrong) as wrong:
@@ -111,10 +115,7 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
     """
     if reply.ending == "tool_calls":
         raise misfit(text_path, reply.text, "text: the model called a tool instead")
-    is_withheld = reply.ending == "refusal" or (reply.ending == "content_filter" and not reply.text)
-    if reply.text is None and not is_withheld:
-        reason = f" (it ended with {reply.finish_reason!r})" if reply.finish_reason else ""
-        raise misfit(text_path, None, f"a string{reason}")
+    is_withheld = _is_withheld(reply)
     if not isinstance(reply.usage, Mapping | None):
         raise misfit("usage", reply.usage, "an object")
     return Answer(
@@ -126,6 +127,10 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
         versions=({"llm": reply.model} if reply.model else {}) | {"prompt": PROMPT_VERSION},
         extra=_ending(reply) | {part: free(dict(fields)) for part, fields in reply.beside.items() if fields},
     )
+
+
+def _is_withheld(reply: ChatReply) -> bool:
+    return reply.ending == "refusal" or (reply.ending == "content_filter" and not reply.text)
 
 
 def _unless_cut(reply: ChatReply) -> bool | None:

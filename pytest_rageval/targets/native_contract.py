@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.expected import EXTRA
 from pytest_rageval.io.json_limits import limits_broken
-from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, bad, found, shown_value, wrong
+from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, found, shown_value, wrong
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import and_more
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def answer_from_body(body: bytes, where: str) -> Answer:
-    """The answer in the body of a native response. Kinds: empty, invalid_json, invalid_response."""
+    """The answer in the body of a native response. Kinds: empty, invalid_json, invalid_response, no_answer."""
     if not body or body.isspace():
         raise TargetError("empty", f"{where}: the response has no body")
     try:
@@ -90,6 +90,10 @@ def read_record(data: Json) -> Answer:
     return _read(data, _RECORD)
 
 
+class LacksAnswer(Unsound):
+    """The response is none of the kind: it does not even say that there is no answer, as `"answer": null` does."""
+
+
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -99,10 +103,11 @@ def _or_target_error(read: Callable[[], Answer], where: str) -> Answer:
     except Wrong as error:
         raise TargetError("invalid_response", f"{where}: {error}") from None
     except Unsound as unsound:
+        kind = "no_answer" if isinstance(unsound, LacksAnswer) else "invalid_response"
         first, *others = unsound.findings.kept
         subject = "" if first.path else "the response "
         more = f" ({and_more(len(others) + unsound.findings.more)})" if others else ""
-        raise TargetError("invalid_response", f"{where}: {subject}{first}{more}") from None
+        raise TargetError(kind, f"{where}: {subject}{first}{more}") from None
 
 
 def _whole(value: Json) -> int:
@@ -154,8 +159,8 @@ def _read(data: Json, top: Mapping[str, str]) -> Answer:
             problems.add((name,), message)
     if problems:
         raise Unsound(_as_written(problems, data, top))
-    if answer.text is None and answer.chunks is None and not answer.abstained:
-        raise bad("holds neither 'answer' nor 'retrieved_chunks'")
+    if answer.text is None and answer.chunks is None and not answer.abstained and "answer" not in data:
+        raise LacksAnswer(Findings(Finding((), "holds neither 'answer' nor 'retrieved_chunks'")))
     return replace(answer, extra=extra) if extra else answer
 
 
@@ -235,7 +240,8 @@ def answer_to_response(answer: Answer) -> dict[str, Json]:
         "abstain_reason": answer.abstain_reason,
         "debug": _without_none(debug) | dict(extra.pop("debug", NOTHING)) or None,
     }
-    return _without_none(response) | extra
+    is_empty = answer.text is None and answer.chunks is None
+    return ({"answer": None} if is_empty else {}) | _without_none(response) | extra
 
 
 def _without_none(members: dict[str, Json]) -> dict[str, Json]:

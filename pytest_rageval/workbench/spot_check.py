@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_rageval.engine import Unobserved
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.gates import applies
+from pytest_rageval.gates import GatedTrial, looks_at
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.line_index import Key, record_at
 from pytest_rageval.judges.judge import Judge, identity_of, served_model
@@ -214,7 +214,9 @@ def _share(judgement: Judgement, name: str) -> float:
 def _between(name: str, first_share: float, second_share: float, obs: Observation, plan: Plan) -> str | None:
     """The gate that only one of the two passes."""
     for gate in plan.case_gates:
-        if gate.measure is None or gate.measure.metric.name != name or not applies(gate, obs):
+        if gate.measure is None or gate.measure.metric.name != name:
+            continue
+        if not looks_at(gate, GatedTrial(obs, {gate.name: first_share})):
             continue
         low, high = gate.measure.metric.scale
         if gate.holds(low + first_share * (high - low)) != gate.holds(low + second_share * (high - low)):

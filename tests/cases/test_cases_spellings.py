@@ -145,19 +145,23 @@ def test_an_answer_beside_a_list_must_be_in_it_and_the_list_counts(tmp_path: Pat
     [
         ({}, (), False),
         ({"gold": {}}, (), False),
-        ({"gold": {"answer": "a"}}, ("layers",), True),
+        ({"gold": {"answer": "a"}}, ("layers",), False),
+        ({"gold": {"answer": "a", "kg_entities": ["x"]}}, ("layers",), True),
+        ({"gold": {"kg_edges": ["x -p-> y"]}}, ("layers",), True),
+        ({"gold": {"answer": "a", "kg_entities": []}}, ("layers",), False),
+        ({"gold": {"kg_entities": ["x"]}, "requires_kg": False}, ("layers",), False),
         ({"gold": {"answer": "a"}, "metadata": {"requires_kg": False}}, ("layers",), False),
         ({"gold": {"answer": "a"}, "requires_kg": False}, ("layers",), False),
-        ({"gold": {"concepts": []}, "gold_supports": [{"rel_path": "a.md"}]}, ("anchors", "layers"), True),
+        ({"gold": {"concepts": []}, "gold_supports": [{"rel_path": "a.md"}]}, ("anchors", "layers"), False),
         ({"gold": {"answer": "a"}, "gold_supports": [{"rel_path": "a.md"}]}, ("anchors",), False),
-        ({"gold": {"answer": "a"}, "gold_supports": None}, ("layers",), True),
+        ({"gold": {"answer": "a"}, "gold_supports": None}, ("layers",), False),
         ({"gold": {"answer": "a", "chunk_ids": ["c"]}}, ("canonical",), False),
         ({"reference": "a"}, ("reference",), False),
         ({"relevant_ids": ["a"]}, ("ids",), False),
         ({"expected_key_facts": ["a"], "tag": "b"}, ("anchors", "reference"), False),
     ],
 )
-def test_only_the_layers_spelling_requires_the_graph_unless_told(
+def test_a_case_requires_the_graph_where_it_has_gold_of_it_unless_told(
     tmp_path: Path, line: dict[str, Any], spelling: tuple[str, ...], requires_kg: bool
 ):
     file = loaded(tmp_path, a_line(**line))

@@ -251,7 +251,7 @@ def test_cases_that_a_run_does_not_have_are_all_said(project: Project):
     ("arguments", "said"),
     [
         (["--rubric", "groundednes"], "--rubric 'groundednes': labels are compared by one of groundedness, "),
-        (["--rubric", "correctness"], "correctness has no gate: say where passing begins with --gate"),
+        (["--rubric", "citation_accuracy"], "citation_accuracy has no gate: say where passing begins with --gate"),
         (["--gate", "mrr >= 1"], "--gate 'mrr >= 1' is not on groundedness, which the labels are of"),
         (["--gate", "groundedness < 2"], "gate 'groundedness < 2': passing begins at a lower limit"),
         (["--gate", "groundedness >= 2 when category=a"], "without 'run', 'when' and 'off'"),

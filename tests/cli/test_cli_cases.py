@@ -111,7 +111,7 @@ def test_stats_count_everything_by_name(here: Path):
         "domain": {"not said": 3, "lab": 1},
         "tag": {"x": 1, "y": 1},
         "answerable": {"yes": 3, "no": 1},
-        "requires_kg": {"no": 3, "yes": 1},
+        "requires_kg": {"no": 4},
         "gold": {"none": 2, "answers": 1, "chunk_ids": 1, "concepts": 1, "supports": 1},
     }
 

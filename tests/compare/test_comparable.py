@@ -81,3 +81,17 @@ def test_a_partial_run_need_not_have_met_all_that_the_system_reports(tmp_path: P
 def test_of_a_system_that_answered_nothing_it_is_not_known_what_it_reports(tmp_path: Path):
     broken = [replace(row, outcome="error", error_kind="connect", scores={}) for row in rows_of("q1")]
     assert problems(tmp_path, rows_of("q1"), broken, {"reported_fields": []}) == ([], [])
+
+
+def test_the_same_model_at_another_server_is_another_judge(tmp_path: Path):
+    rows = rows_of("q1", judge=JUDGE)
+    config = {"judge": {"model": "m-1", "identity": "openai:m-1@here/v1"}}
+    accept(tmp_path, store(tmp_path, "a", rows, config=config), rows)
+    elsewhere = {"judge": {"model": "m-1", "identity": "openai:m-1@elsewhere/v1"}}
+    store(tmp_path, "b", rows, config=elsewhere)
+    assert [*map(str, compared(tmp_path, "baseline", "b").mismatches)] == [
+        "judge was openai:m-1@here/v1 and is openai:m-1@elsewhere/v1"
+    ]
+    # Nobody knows where the judge of an older run was.
+    store(tmp_path, "c", rows, config={"judge": {"model": "m-1"}})
+    assert compared(tmp_path, "baseline", "c").mismatches == ()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 from two_runs import a_baseline, a_plan, a_row, compared, metrics_of, some_rows
 
+from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.compare.verdicts import compare
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import SettingsError
@@ -199,3 +201,69 @@ def test_runs_without_a_shared_case_compare_to_nothing():
     assert content["metrics"]["mrr"]["delta"] is None
     assert content["metrics"]["mrr"]["verdict"] == "unmeasured"
     assert (content["only_before"], content["only_after"]) == (["a"], ["b"])
+
+
+# ── default gates of what is generated ────────────────────────────────────────────────────────────────────────
+
+MODEL = {"model": "m", "heuristic": False, "prompt_versions": {"groundedness": "1", "correctness": "1"}}
+
+
+def judged_gate(metric: str, losses: list[float], cases: int = 10, **plan: Any) -> Any:
+    """The regression gate of a judged metric, after these losses in as many cases; None where it is not listed."""
+    before = some_rows(metric, [5.0] * cases, judge=MODEL | plan.pop("judge", {}))
+    after = [
+        replace(row, scores={metric: 5.0 - loss})
+        for row, loss in zip(before, losses + [0.0] * (cases - len(losses)), strict=True)
+    ]
+    gates = compared(before, after, a_plan(metric, **plan)).gates
+    return next((gate for gate in gates if gate["metric"] == metric), None)
+
+
+@pytest.mark.parametrize("metric", ["groundedness", "correctness"])
+@pytest.mark.parametrize(
+    ("losses", "passed", "decided_by"),
+    [
+        ([2.0, 1.0, 3.0, 2.0, 2.0, 1.0], False, "one-sided p"),  # six of ten cases, all for the worse
+        ([5.0, 4.0, 3.0, -3.0, -2.0, -1.0], True, "one-sided p"),  # beyond tolerance, up and down: noise
+        ([2.0, 2.0, 1.0, 1.0], False, "tolerance"),  # four differing cases could not be significant
+        ([1.0] * 5, True, "one-sided p"),  # exactly the tolerance
+        ([2.0] * 5, False, "one-sided p"),  # one-sided 0.03, two-sided 0.06
+    ],
+)
+def test_a_default_gate_of_judged_text_asks_for_significance_where_it_can_be_had(
+    metric: str, losses: list[float], passed: bool, decided_by: str
+):
+    gate = judged_gate(metric, losses)
+    assert (gate["passed"], gate["decided_by"]) == (passed, decided_by)
+
+
+def test_a_written_gate_of_judged_text_does_what_it_says():
+    losses = [5.0, 4.0, 3.0, -3.0, -2.0, -1.0]
+    written = [Regression(metric="groundedness", max_drop=0.5)]
+    gate = judged_gate("groundedness", losses, regression=written)
+    assert (gate["passed"], gate["decided_by"]) == (False, "tolerance")
+    written = [Regression(metric="groundedness", max_drop=0.5, significant=True)]
+    gate = judged_gate("groundedness", losses, regression=written)
+    assert (gate["passed"], gate["decided_by"]) == (True, "adjusted p")
+
+
+def test_a_default_gate_of_retrieval_is_decided_by_its_tolerance():
+    before, after = (some_rows("recall_any_at_5", shares(n, 30)) for n in (30, 27))
+    (gate,) = compared(before, after, a_plan("recall_any@5")).gates
+    assert (gate["passed"], gate["decided_by"], gate["verdict"]) == (False, "tolerance", NOISE)
+
+
+def test_a_heuristics_correctness_has_no_regression_gate():
+    assert judged_gate("correctness", [2.0] * 6, judge={"heuristic": True}) is None
+
+
+@pytest.mark.parametrize(
+    ("losses", "line"),
+    [
+        ([5.0, 4.0, 3.0, -3.0, -2.0, -1.0], "may be noise, holds (one-sided p 0.28 by itself)"),
+        ([2.0] * 5, "regressed, fails (one-sided p 0.031 by itself)"),
+        ([2.0, 2.0, 1.0, 1.0], "may be noise, fails (significant = false)"),
+    ],
+)
+def test_the_line_of_such_a_gate_says_what_decided(losses: list[float], line: str):
+    assert line in gate_line(judged_gate("groundedness", losses))

@@ -9,7 +9,7 @@ import pytest
 from observations import answered
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates import applies, default_gates, resolve
+from pytest_rageval.gates import GatedTrial, default_gates, looks_at, resolve
 from pytest_rageval.metrics import builtin_metrics, load_registry
 from pytest_rageval.metrics.registry import Measure, metric, option_types
 from pytest_rageval.model import Judgement, NotApplicable, Observation, Score
@@ -75,6 +75,7 @@ def test_default_gates_are_readable_and_name_their_own_metric():
         "type_consistency_rate": "L4_type_inconsistency",
         "token_f1": "L5_wrong_answer",
         "groundedness": "L5_grounding_fail",
+        "correctness": "L5_wrong_answer",
         "relevance": "L5_relevance_fail",
         "faithfulness": "L5_faithfulness_fail",
         "reference_match": "L5_reference_fail",
@@ -190,8 +191,15 @@ def scored_as(rubric: str, *, heuristic: bool) -> Observation:
 def test_the_default_gate_of_token_f1_stands_back_where_a_model_judged_the_reference():
     registry = load_registry()
     [gate] = [resolve(gate, registry, 5) for gate in default_gates(registry) if gate.metric == "token_f1"]
-    assert applies(gate, answered("Yes."))
-    assert applies(gate, scored_as("reference_match", heuristic=True))
-    assert not applies(gate, scored_as("reference_match", heuristic=False))
-    assert applies(gate, scored_as("correctness", heuristic=False))
-    assert applies(replace(gate, is_default=False), scored_as("reference_match", heuristic=False))
+
+    def gates(obs: Observation, *, is_default: bool = True) -> bool:
+        scores = dict.fromkeys(
+            ["token_f1", *(name for judged in obs.judgements.values() for name in judged.scores)], 1.0
+        )
+        return looks_at(replace(gate, is_default=is_default), GatedTrial(obs, scores))
+
+    assert gates(answered("Yes."))
+    assert gates(scored_as("reference_match", heuristic=True))
+    assert not gates(scored_as("reference_match", heuristic=False))
+    assert gates(scored_as("correctness", heuristic=False))
+    assert gates(scored_as("reference_match", heuristic=False), is_default=False)

@@ -154,7 +154,9 @@ def test_a_baseline_holds_no_texts(settled: Project):
     text = (settled.path / "reports/baseline.json").read_text(encoding="utf-8")
     assert "boiling" not in text
     assert "Water boils" not in text
-    assert set(json.loads(text)["cases"]["evalcases/a.jsonl::q0"]) == {"content_hash", "failed", "outcome", "scores"}
+    assert set(json.loads(text)["cases"]["evalcases/a.jsonl::q0"]) == {
+        "content_hash", "decision_hash", "failed", "outcome", "scores",
+    }  # fmt: skip
 
 
 def test_git_keeps_what_should_be_kept(settled: Project):
@@ -215,3 +217,95 @@ def test_a_run_that_was_cut_short_by_an_exit_never_becomes_the_baseline(project:
     assert project.run("--rageval-update-baseline", *force).ret == 7
     assert not (project.path / "reports" / "baseline.json").exists()
     assert project.metrics()["partial"] is True
+
+
+def test_another_k_is_no_escape_from_a_default_gate(project: Project):
+    project.cases([a_case(f"boil-{number}", f"Boiling, {number}?") for number in range(4)])
+    project.configure('target = "bot:answer"\nknown_failures = "report"')
+    assert project.run("--rageval-update-baseline").ret == 0
+    project.write("bot.py", "def answer(question):\n    return {'answer': 'x', 'retrieved_chunks': []}\n")
+    result = project.run("--rageval-k", "10", "--rageval-ignore-invariants")
+    assert result.ret == 1
+    assert lines_with(result, "recall_any@5 → @10 1 → 0, tolerated drop 0.05")
+    assert lines_with(result, "FAILED rageval-gates::recall_any@10 drop")
+    # A cut-off that both have comes first, and is not renamed.
+    both = ["--rageval-metrics", "recall_any@5,recall_any@10"]
+    result = project.run("--rageval-k", "10", "--rageval-ignore-invariants", *both)
+    assert lines_with(result, "FAILED rageval-gates::recall_any@5 drop - recall_any@5 1 → 0")
+
+
+# ── what of a case must be the same ───────────────────────────────────────────────────────────────────────────
+
+
+def accepted(project: Project, *arguments: str, **fields: Any) -> None:
+    """A baseline of two cases, one of them with these fields."""
+    project.cases([a_case("boil"), a_case("other", **fields)])
+    assert project.run("--rageval-update-baseline", *arguments).ret == 0
+
+
+@pytest.mark.parametrize(
+    "labels", [{"category": "reasoning"}, {"tags": ["new"]}, {"difficulty": "hard"}, {"metadata": {"owner": "x"}}]
+)
+def test_another_label_alone_is_shown_and_no_obstacle(project: Project, labels: dict[str, Any]):
+    accepted(project)
+    project.cases([a_case("boil"), a_case("other", **labels)])
+    result = project.run()
+    assert result.ret == 0
+    note = "1 case is labelled otherwise than before (category, tags, metadata, …): evalcases/a.jsonl::other"
+    assert lines_with(result, note)
+    assert project.metrics()["comparison"]["relabelled"] == ["evalcases/a.jsonl::other"]
+    compared = project.rageval("compare", "baseline", "latest")
+    assert (compared.ret, bool(lines_with(compared, "labelled otherwise than before"))) == (0, True)
+
+
+def test_a_label_that_other_gates_are_for_is_an_obstacle(project: Project):
+    gate = ["--rageval-gate", "token_f1 >= 0.1 when category=reasoning"]
+    project.cases([a_case("boil"), a_case("other"), a_case("third", category="reasoning")])
+    assert project.run("--rageval-update-baseline", *gate).ret == 0
+    project.cases([a_case("boil"), a_case("other", category="reasoning"), a_case("third", category="reasoning")])
+    result = project.run(*gate)
+    assert result.ret == 1
+    assert lines_with(result, "what is gated was gates ")
+    assert lines_with(result, "in 1 case, evalcases/a.jsonl::other")
+    assert project.rageval("compare", "baseline", "latest").ret == 1
+
+
+def test_other_gates_are_an_obstacle_in_the_cases_that_they_are_for(project: Project):
+    accepted(project, category="reasoning")
+    result = project.run("--rageval-gate", "token_f1 >= 0.4 when category=reasoning")
+    assert (result.ret, bool(lines_with(result, "in 1 case, evalcases/a.jsonl::other"))) == (1, True)
+    # What a failure is called, and a gate that is the same at another k, decide nothing else.
+    assert project.run("--rageval-gate", "token_f1 >= 0.5 tag other_name").ret == 0
+    assert not project.run("--rageval-k", "7").ret
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"question": "What is the boiling point, please?"},
+        {"history": [{"role": "user", "text": "Hello"}]},
+        {"folders": ["notes"]},
+        {"contexts": ["Water."]},
+        {"gold": {"answer": "At 100 degrees, water boils at sea level."}},
+        {"requires_kg": True},
+    ],
+)
+def test_what_is_asked_and_what_is_right_is_an_obstacle(project: Project, asked: dict[str, Any]):
+    accepted(project)
+    project.cases([a_case("boil"), a_case("other", **asked)])
+    result = project.run()
+    assert result.ret == 1
+    assert lines_with(result, "1 changed (evalcases/a.jsonl::other)")
+
+
+def test_a_baseline_of_before_there_was_this_hash_is_compared_by_the_content(project: Project):
+    accepted(project)
+    path = project.path / "reports" / "baseline.json"
+    baseline = json.loads(path.read_text(encoding="utf-8"))
+    for case in baseline["cases"].values():
+        del case["decision_hash"]
+    path.write_text(json.dumps(baseline), encoding="utf-8")
+    assert project.run().ret == 0
+    project.cases([a_case("boil"), a_case("other", tags=["new"])])
+    result = project.run()
+    assert (result.ret, bool(lines_with(result, "--rageval-update-baseline"))) == (1, True)

@@ -82,3 +82,17 @@ def test_a_session_of_marked_tests_alone_is_held_to_its_gates_too(project: Proje
         "    rageval.evaluate(eval_case).assert_gates()\n",
     )
     assert project.run("--rageval-gate", "token_f1 >= 0.1 when category=typo").ret == 4
+
+
+def test_with_a_file_that_cannot_be_read_no_condition_is_said_to_look_at_nothing(project: Project):
+    project.cases(SOME)
+    project.write("evalcases/broken.jsonl", "{")
+    assert project.run("evalcases/a.jsonl", "--rageval-gate", "token_f1 >= 0.1 when category=typo").ret == 0
+
+
+def test_with_a_file_that_cannot_be_read_a_run_is_a_part(project: Project):
+    project.cases(SOME)
+    project.write("evalcases/broken.jsonl", "{")
+    result = project.run("evalcases/a.jsonl", "--rageval-update-baseline")
+    assert (result.ret, project.metrics()["partial"]) == (1, True)
+    assert lines_with(result, "baseline not updated: the run is partial")

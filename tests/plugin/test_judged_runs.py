@@ -269,6 +269,21 @@ def test_no_key_reaches_a_file_or_the_screen(judged: Project, monkeypatch: pytes
                 assert secret.encode() not in file.read(), name
 
 
+def test_a_wrong_answer_fails_by_correctness_and_its_drop_by_a_default_gate(judged: Project):
+    judged.configure('target = "bot:answer"\nknown_failures = "report"')
+    judged.cases([a_case(f"boil-{number}", f"Boiling point of water, asked {number} times?") for number in range(6)])
+    with JudgeServer(score=5) as server:
+        assert judged.run(*judge_at(server), "--rageval-update-baseline", "--rageval-judge-cache", "off").ret == 0
+    with JudgeServer(score=3) as server:
+        arguments = ["--rageval-judge", f"openai:judge-1@{server.url}", "--rageval-judge-cache", "off"]
+        result = judged.run(*arguments, "--rageval-ignore-invariants")
+    result.assert_outcomes(failed=2, xfailed=6, passed=1)
+    tags = {gate["tag"] for gate in judged.records()["boil-0"]["verdict"]["failed_gates"]}
+    assert tags == {"L5_grounding_fail", "L5_wrong_answer"}
+    gates = {gate["metric"]: gate for gate in judged.metrics()["gates"]}
+    assert (gates["correctness"]["passed"], gates["correctness"]["decided_by"]) == (False, "one-sided p")
+
+
 # ── judges of fixtures ────────────────────────────────────────────────────────────────────────────────────────
 
 EXAMINER = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from xml.etree import ElementTree
 
 import pytest
 from in_process import as_result, run_pytest_with_neighbours
@@ -34,9 +35,14 @@ def test_a_rerun_asks_again_and_the_last_attempt_counts(project: Project):
     project.write("flaky.py", FLAKY)
     project.configure('target = "flaky:answer"')
     project.cases([a_case("boil")])
-    result = run_with(project, "--reruns", "2", "-p", "no:randomly")
+    result = run_with(project, "--reruns", "2", "-p", "no:randomly", "--junitxml", "junit.xml")
     result.assert_outcomes(passed=1)
     assert lines_with(result, "1 rerun")
+    # Of each attempt JUnit XML is told what that attempt came to, and nothing of the earlier one.
+    attempts = ElementTree.parse(project.path / "junit.xml").iter("testcase")
+    first, last = ([entry.get("name") for entry in attempt.iter("property")] for attempt in attempts)
+    assert "recall_any@5" in last
+    assert [len(names) for names in (first, last)] == [len(set(names)) for names in (first, last)]
     assert project.records()["boil"]["outcome"] == "passed"
     assert project.records()["boil"]["attempts"] == 2
 

@@ -96,3 +96,39 @@ def test_workers_and_resuming_make_no_difference_to_repeats(wavering: Project):
     wavering.run("--rageval-repeat", "3", "--rageval-resume", wavering.runs[-1].name).assert_outcomes(passed=2)
     assert wavering.stable_metrics() == alone
     assert len(records(wavering)) == 6
+
+
+PARTLY_SILENT_BOT = """
+import bot
+calls = {}
+def answer(question):
+    calls[question] = calls.get(question, -1) + 1
+    given = bot.answer(question)
+    if calls[question] % 2 == 0:
+        del given["debug"]
+    return given
+"""
+
+
+def test_a_gate_takes_the_mean_over_the_trials_in_which_it_looks(project: Project):
+    project.write("partly.py", PARTLY_SILENT_BOT)
+    project.configure('target = "partly:answer"\nconcurrency = 1')
+    project.cases([{**a_case("places"), "gold": None}])
+    # The first trial, which stands for the case, reports no chunks; the second has its gold at the top.
+    result = project.run("--rageval-repeat", "2", "--rageval-gate", "recall_any@5 >= 1")
+    result.assert_outcomes(passed=1)
+    assert ["recall_any@5" in one["verdict"]["unobserved"] for one in records(project)] == [True, False]
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_a_run_that_is_resumed_knows_of_the_trial_that_broke(project: Project, broken: int):
+    project.write(
+        "sometimes.py",
+        "import bot\ncalls = []\ndef answer(question):\n    calls.append(question)\n"
+        f"    if len(calls) == {broken + 1}:\n        raise ValueError('the index is gone')\n"
+        "    return bot.answer(question)\n",
+    )
+    project.configure('target = "sometimes:answer"\nconcurrency = 1')
+    project.cases(CASES[:2])
+    project.run("--rageval-repeat", "2").assert_outcomes(passed=1, errors=1)
+    project.run("--rageval-repeat", "2", "--rageval-resume", project.runs[-1].name).assert_outcomes(passed=1, errors=1)

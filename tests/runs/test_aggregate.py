@@ -41,7 +41,7 @@ def a_failure(plan: Plan, id: str, kind: str = "timeout") -> CaseResult:
 
 
 def rows_of(plan: Plan, *results: CaseResult) -> list[Row]:
-    lines = [to_line(result_record(result, plan.settings, plan.registry, "hash")) for result in results]
+    lines = [to_line(result_record(result, plan, "hash")) for result in results]
     return [Row.of(json.loads(line)) for line in lines]
 
 
@@ -169,7 +169,7 @@ def test_nothing_that_is_not_json_gets_into_a_line():
 
 def test_redacted_records_hold_no_texts(tmp_path: Path):
     plan = a_plan(redact=True)
-    record = result_record(a_result(plan, "q"), plan.settings, plan.registry, "hash")
+    record = result_record(a_result(plan, "q"), plan, "hash")
     line = to_line(record)
     assert "Why?" not in line
     assert "Because." not in line
@@ -178,5 +178,5 @@ def test_redacted_records_hold_no_texts(tmp_path: Path):
 def test_long_texts_are_cut_and_say_so():
     plan = a_plan()
     case = EvalCase("q", "w" * 500, source=Source("cases.jsonl", 1))
-    record = result_record(score_case(case, observe(case, Answer("x")), plan), plan.settings, plan.registry, "hash")
+    record = result_record(score_case(case, observe(case, Answer("x")), plan), plan, "hash")
     assert record["question"] == "w" * 200 + "…"

@@ -105,7 +105,7 @@ def test_the_name_of_a_target_holds_no_credentials():
         (status(200, b'{"answer": "\xe9"}', content_type="application/json; charset=latin-1"), "invalid_json"),
         (gives([1]), "invalid_response"),
         (gives({"answer": 7}), "invalid_response"),
-        (gives({"reply": "x"}), "invalid_response"),
+        (gives({"reply": "x"}), "no_answer"),
         (gives({"answer": "a\ud800"}), "invalid_response"),
         (gives({"answer": "a", "debug": {"retrieved_chunks": [{"score_final": float("nan")}]}}), "invalid_response"),
         (resets, "reset"),

@@ -151,18 +151,29 @@ def test_a_function_may_raise_a_target_error_of_its_own():
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        (None, "returned None, expected str, dict or Answer"),
         (["x"], 'returned ["x"] (list), expected str, dict or Answer'),
         ("a\ud800", "answer is 'a\\ud800', expected text without lone surrogates"),
         ({"answer": "x", "usage": {"n": {1, 2}}}, "usage.n is {1, 2}, expected what JSON can hold"),
         (Answer(text="x", latency={"a": float("nan")}), "debug.latency.a is nan, expected a finite number"),
         (Answer(text="x", chunks=("c1",)), "the Answer holds wrong types"),  # type: ignore[arg-type] # on purpose
-        (Answer(), "holds neither 'answer' nor 'retrieved_chunks'"),
     ],
 )
 def test_what_a_function_returns_is_checked_like_a_response(result: Any, said: str):
     failure = failure_of(lambda _: result)
     assert failure.kind == "invalid_response"
+    assert said in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (None, "returned NoneType None, expected str, dict or Answer"),
+        ({"usage": {}}, "the response holds neither 'answer' nor 'retrieved_chunks'"),
+    ],
+)
+def test_a_function_that_gives_no_answer_at_all_is_told_apart_from_one_that_gives_a_wrong_one(result: Any, said: str):
+    failure = failure_of(lambda _: result)
+    assert failure.kind == "no_answer"
     assert said in str(failure)
 
 

@@ -117,7 +117,7 @@ def _in_full(metric: Metric) -> Iterator[str]:
         choices = " | ".join(map(str, allowed["choices"] or ["any"]))
         yield f"{'option:':15}{option} = {allowed['default']!r} ({choices})"
     for gate in metric.gates:
-        stands_back = f" (not where a model judged {metric.yields_to})" if metric.yields_to else ""
+        stands_back = f" (not where that of {metric.yields_to} looks at the case)" if metric.yields_to else ""
         yield f"{'default gate:':15}{gate}{stands_back}"
 
 

@@ -95,7 +95,7 @@ def _facts(metric: Metric, parts: DocParts) -> Iterator[tuple[str, str]]:
         yield f"option `{name}`", f"{choices}; default `{parameter.default!r}`".replace("'", '"')
     yield "not applicable", parts.rule
     if metric.gates:
-        stands_back = f"; not where a model judged `{metric.yields_to}`" if metric.yields_to else ""
+        stands_back = f"; not where that of `{metric.yields_to}` looks at the case" if metric.yields_to else ""
         yield "default gate", _code(metric.gates) + stands_back
     if not metric.on_by_default:
         yield "on by default", "no: name it in `metrics`"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.engine import over_trials
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of, record_at
@@ -41,9 +44,14 @@ class Unfinished:
         return (key, 0) in self._results
 
     def result(self, case: EvalCase) -> CaseResult:
-        """What a case that is done came to, as it was recorded."""
-        record = record_at(self._results[case.key, 0])
-        return result_of(record, case, self.observation(case.key, 0))
+        """What a case that is done came to, all of its trials together, as it was recorded."""
+        numbers = takewhile(lambda number: (case.key, number) in self._results, count())
+        trials = [
+            result_of(record_at(self._results[case.key, number]), case, self.observation(case.key, number))
+            for number in numbers
+        ]
+        stands, scores = over_trials(trials, lambda trial: trial.error is not None)
+        return replace(stands, scores=scores)
 
     def observation(self, key: str, number: int) -> Observation | None:
         """What was observed of a trial, None where nothing was, or asking failed."""
@@ -66,6 +74,9 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         skipped_metrics=record["skipped_metrics"],
         passed_gates=verdict["gates_held"],
         failed_gates=tuple(GateFailed(**gate) for gate in verdict["failed_gates"]),
+        unobserved=tuple(verdict.get("unobserved", ())),
+        unexamined=tuple(verdict.get("unexamined", ())),
+        is_gold_examined=bool(verdict.get("gold_examined")),
         error=Problem(error["kind"], error["message"] or "") if error else None,
         reason=record["reason"],
         timings=Timings(latency["queue_ms"], latency["total_ms"], latency["judge_ms"]),

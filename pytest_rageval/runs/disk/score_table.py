@@ -31,6 +31,8 @@ SCHEMA = 2
 COLUMNS = ("case_key", "content_hash", "outcome", "category", "error")
 """The columns before the metrics; `error` is the kind of error, or null."""
 REMEDY = "remove it, and results.jsonl is read instead"
+DECISIONS = "decision_hash"
+"""A column that tables of before there was such a hash lack."""
 _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
 
@@ -81,6 +83,7 @@ def _lines(cases: list[Row]) -> Iterator[str]:
     )
     for name, facts in zip(COLUMNS, columns, strict=True):
         yield _column(name, facts)
+    yield _column(DECISIONS, [row.decision_hash for row in cases])
     for name in sorted({name for row in cases for name in row.scores}):
         yield _column(name, [row.scores.get(name) for row in cases])
 
@@ -130,16 +133,22 @@ def _no_number(written: str) -> None:
 
 def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
     keys, hashes, outcomes, categories, errors = (columns.pop(name) for name in COLUMNS)
-    if {*map(len, (keys, hashes, outcomes, categories, errors, *columns.values()))} != {cases}:
+    decisions = columns.pop(DECISIONS, [None] * cases)
+    if {*map(len, (keys, hashes, outcomes, categories, errors, decisions, *columns.values()))} != {cases}:
         raise ValueError("columns of different lengths")
     if not {*map(type, keys), *map(type, hashes), *map(type, categories)} <= {str} or not {*outcomes} <= _OUTCOMES:
         raise TypeError("not cases")
-    if not {*map(type, errors)} <= {str, type(None)}:
+    if not {*map(type, errors), *map(type, decisions)} <= {str, type(None)}:
         raise TypeError("not kinds of error")
     if not all(_NUMBERS.issuperset(map(type, column)) for column in columns.values()):
         raise TypeError("not scores")
     return Scores(
-        cases=dict(zip(keys, map(CaseScores, hashes, outcomes, _by_case(columns, cases), errors), strict=True)),
+        cases={
+            key: CaseScores(content, outcome, scores, error, decision_hash=decision)
+            for key, content, outcome, scores, error, decision in zip(
+                keys, hashes, outcomes, _by_case(columns, cases), errors, decisions, strict=True
+            )
+        },
         categories=dict(zip(keys, categories, strict=True)),
         columns=columns,
     )
@@ -169,6 +178,11 @@ def scores_of(cases: Iterable[Row]) -> Scores:
     """The table from a row a case."""
     cases = list(cases)
     return Scores.of(
-        {row.key: CaseScores(row.content_hash, row.outcome, row.scores, row.error_kind) for row in cases},
+        {
+            row.key: CaseScores(
+                row.content_hash, row.outcome, row.scores, row.error_kind, decision_hash=row.decision_hash
+            )
+            for row in cases
+        },
         {row.key: row.groups["category"][0] for row in cases},
     )

@@ -85,7 +85,7 @@ class Keeper:
         if self.rows.keys() >= {*keys}:
             return
         result = CaseResult(case, "error", error=Problem("crash", message))
-        record = result_record(result, self.plan.settings, self.plan.registry, self.config["config_hash"])
+        record = result_record(result, self.plan, self.config["config_hash"])
         self.take(to_line(record))
 
     def take_over(self, case_key: str | None = None) -> None:

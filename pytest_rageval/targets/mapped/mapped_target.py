@@ -86,7 +86,8 @@ class MappedTarget:
         self._answers += 1
         self._found |= values.keys()
         answer = self._response.fields.get("answer")
-        if isinstance(answer, Expression) and "answer" not in values and values.get("abstained") is not True:
+        is_empty = not {"answer", "retrieved_chunks"} & values.keys() and values.get("abstained") is not True
+        if isinstance(answer, Expression) and is_empty:
             message = f"{self._where}: {PLACE}.response.answer {answer.written!r} finds nothing in the response"
-            raise TargetError("invalid_response", message)
+            raise TargetError("no_answer", message)
         return answer_from_record(values, f"{self._where}: mapped")

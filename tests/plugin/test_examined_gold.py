@@ -1,0 +1,221 @@
+"""A case passes where a gate has looked at its gold; what could not be looked at is no pass."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fault_server import Connection, FaultServer
+from project import SOME, Project, a_case, lines_with
+
+TALKER = "def answer(question):\n    return 'Water boils at 100 degrees at sea level.'\n"
+PLACES = {**a_case("places"), "gold": None}
+"""A case that is labelled with places alone."""
+
+
+def settings(project: Project, target: str, extra: str = "") -> None:
+    project.configure(f'target = "{target}"', extra)
+
+
+def silent(project: Project, source: str = TALKER) -> None:
+    """A bot that talks, and says nothing of what it found."""
+    project.write("talker.py", source)
+    settings(project, "talker:answer")
+
+
+def test_gold_of_which_the_system_reports_nothing_skips_the_case_with_the_reason(project: Project):
+    silent(project)
+    project.cases([PLACES, a_case("both")])
+    result = project.run("-rs")
+    result.assert_outcomes(passed=1, skipped=1)
+    assert project.outcomes() == {"places": "skipped", "both": "passed"}
+    assert lines_with(result, "its gold could not be looked at (recall_any@5): the system reports no retrieved chunks")
+    assert result.ret == 0
+
+
+def test_gold_that_no_gate_is_meant_for_may_pass_and_is_counted(project: Project):
+    silent(project)
+    project.cases([PLACES, {"id": "facts", "question": "What is the boiling point of water?",
+                            "expected_key_facts": ["100 degrees"]}])  # fmt: skip
+    result = project.run("--rageval-gate", "recall_any off")
+    result.assert_outcomes(passed=2)
+    assert lines_with(result, "2 cases passed though no gate looked at the gold")
+    assert project.metrics()["gold_without_gate"] == 2
+
+
+def test_a_run_that_examined_no_case_is_not_green(project: Project):
+    silent(project)
+    project.cases([PLACES])
+    result = project.run()
+    assert result.ret == 1
+    assert lines_with(result, "no case was examined, all 1 were skipped")
+
+
+@pytest.mark.parametrize("how", [[], pytest.param(["-n", "1"], marks=pytest.mark.child_process)])
+def test_what_the_baseline_examined_and_this_run_does_not_is_unmeasured(project: Project, how: list[str]):
+    project.cases([PLACES, a_case("both")])
+    project.configure('target = "bot:answer"\nknown_failures = "ratchet"')
+    assert project.run("--rageval-update-baseline").ret == 0
+    project.write("talker.py", TALKER)
+    result = project.run("--rageval-target", "talker:answer", "--rageval-ignore-invariants", *how)
+    assert project.outcomes() == {"places": "failed", "both": "passed"}
+    assert lines_with(result, "unmeasured: the baseline has recall_any@5; the system reports no retrieved chunks")
+
+
+def test_where_gates_of_cases_only_report_an_unmeasured_case_does_too(project: Project):
+    project.cases([PLACES, a_case("both")])
+    assert project.run("--rageval-update-baseline").ret == 0
+    project.write("talker.py", TALKER)
+    arguments = [
+        "--rageval-target",
+        "talker:answer",
+        "--rageval-ignore-invariants",
+        "--rageval-known-failures",
+        "report",
+    ]
+    project.run(*arguments)
+    assert project.outcomes() == {"places": "xfailed", "both": "passed"}
+
+
+def test_decided_again_from_its_records_a_case_ends_as_it_did(project: Project):
+    silent(project)
+    project.cases([PLACES, a_case("both")])
+    project.run()
+    outcomes = project.metrics()["outcomes"]
+    run = project.runs[-1].name
+    assert project.rageval("gate", run).ret == 0
+    assert project.rageval("score", run).ret == 0
+    assert project.metrics()["outcomes"] == outcomes
+    assert lines_with(project.rageval("gate", run, "--gate", "recall_any off"), "2 cases: 2 passed")
+
+
+GRAPH_GOLD = {"doc_chunk_ids": ["c1"], "kg_entities": ["water"]}
+GRAPH = {"id": "graph", "question": "What is the boiling point of water?",
+         "gold": {"doc_chunk_ids": ["c1"], "kg_entities": ["water"]}}  # fmt: skip
+
+
+def test_where_the_graph_is_not_reported_recall_of_ids_gates(project: Project):
+    project.cases([GRAPH, {**GRAPH, "id": "missed", "gold": {**GRAPH_GOLD, "doc_chunk_ids": ["c9"]}}])
+    result = project.run()
+    assert project.outcomes() == {"graph": "passed", "missed": "failed"}
+    assert lines_with(result, "context_recall@5 is 0, gate >= 0.8 (L2_doc_retrieval_fail)")
+
+
+def test_a_layers_case_without_gold_of_the_graph_does_not_require_it(project: Project):
+    project.cases([{**GRAPH, "gold": {"doc_chunk_ids": ["c9"]}}])
+    assert project.run().ret == 1
+    assert project.records()["graph"]["requires_kg"] is False
+    assert project.outcomes() == {"graph": "failed"}
+
+
+def test_where_the_graph_is_reported_it_gates_in_the_place_of_recall(project: Project):
+    project.write(
+        "graphbot.py",
+        "import bot\ndef answer(question):\n    given = bot.answer(question)\n"
+        "    given['debug']['trace'] = {'kg_entities': ['water'], 'entities': [{'id': 'water'}]}\n    return given\n",
+    )
+    settings(project, "graphbot:answer")
+    project.cases([{**GRAPH, "gold": {**GRAPH_GOLD, "doc_chunk_ids": ["c9"]}}])
+    project.run().assert_outcomes(passed=1)
+
+
+# ── no answer ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+ANSWERED = {"id": "answered", "question": "What is the boiling point of water?", "gold": {"answer": "100 degrees"}}
+CHUNKS = [{"chunk_id": "c1", "rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling", "text": "x"}]
+NOTHING = {"answer": None, "debug": {"retrieved_chunks": CHUNKS}}
+APP = f"""
+import json
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        return
+    body = json.dumps({NOTHING!r}).encode()
+    await send({{"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]}})
+    await send({{"type": "http.response.body", "body": body}})
+"""
+MAPPING = """
+[tool.rageval.target]
+url = "{url}/search"
+[tool.rageval.target.mapping.request]
+query = "{{question}}"
+[tool.rageval.target.mapping.response]
+answer = "answer"
+[tool.rageval.target.mapping.response.retrieved_chunks]
+each = "debug.retrieved_chunks"
+chunk_id = "chunk_id"
+rel_path = "rel_path"
+heading_path = "heading_path"
+"""
+
+
+def replying(reply: Any) -> FaultServer:
+    async def answers(connection: Connection) -> None:
+        await connection.reply(200, json.dumps(reply).encode())
+
+    return FaultServer(answers)
+
+
+def check_no_answer(project: Project, *arguments: str) -> None:
+    result = project.run(*arguments)
+    result.assert_outcomes(errors=1)
+    assert project.records()["answered"]["error"]["kind"] == "no_answer"
+    assert lines_with(result, "no_answer: ")
+    assert project.metrics()["metrics"]["error_rate"]["mean"] == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["def answer(question):\n    return None\n", f"def answer(question):\n    return {NOTHING!r}\n",
+     "from pytest_rageval import Answer\ndef answer(question):\n    return Answer()\n"],
+)  # fmt: skip
+def test_no_answer_of_a_function_is_an_error_of_its_own_kind(project: Project, source: str):
+    silent(project, source)
+    project.cases([ANSWERED])
+    check_no_answer(project)
+
+
+def test_no_answer_over_http_and_by_a_mapping_is_the_same_error(project: Project):
+    project.cases([ANSWERED])
+    with replying(NOTHING) as server:
+        check_no_answer(project, "--rageval-target", server.url)
+        project.write("pyproject.toml", "[tool.rageval]\n" + MAPPING.format(url=server.url))
+        check_no_answer(project)
+
+
+def test_no_answer_of_an_application_or_a_chat_model_is_the_same_error(project: Project):
+    project.cases([ANSWERED])
+    project.write("webapp.py", APP)
+    check_no_answer(project, "--rageval-target", "asgi:webapp:app")
+    with replying(
+        {"choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "stop"}]}
+    ) as server:
+        check_no_answer(project, "--rageval-target", f"openai:m@{server.url}/v1")
+
+
+def test_no_answer_in_a_file_or_in_a_run_is_the_same_error(project: Project):
+    project.cases([ANSWERED])
+    project.write("given.answers.jsonl", '{"id": "answered", "answer": null}\n')
+    check_no_answer(project, "--rageval-target", "answers:given.answers.jsonl")
+    check_no_answer(project, "--rageval-target", f"run:{project.runs[-1].name}")
+
+
+def test_who_declines_or_is_not_asked_for_an_answer_has_one(project: Project):
+    silent(project, "def answer(question):\n    return {'answer': None, 'abstained': True}\n")
+    project.cases([{**ANSWERED, "answerable": False}, {"id": "open", "question": "What is water?"}])
+    project.run()
+    assert "error" not in project.outcomes().values()
+
+
+def test_in_a_retrieval_only_run_a_missing_answer_leaves_retrieval_to_be_measured(project: Project):
+    silent(project, f"def answer(question):\n    return {NOTHING!r}\n")
+    project.cases([a_case("boil")])
+    assert project.run("--rageval-retrieval-only").ret == 0
+    record = project.records()["boil"]
+    assert record["scores"]["recall_any@5"] == 1
+    assert not {"token_f1", "abstention_accuracy", "over_abstention"} & record["scores"].keys()
+
+
+def test_a_project_whose_bot_reports_all_is_as_green_as_before(project: Project):
+    project.cases(SOME)
+    project.run().assert_outcomes(passed=4)

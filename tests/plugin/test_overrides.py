@@ -1,0 +1,53 @@
+"""A project that gives its own target: said in config.json, and nothing is asked of the one that nobody uses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from project import SOME, Project, a_case
+
+CLIENT = (
+    "import os, sys, pytest\nsys.path.insert(0, os.getcwd())\nimport bot\n"
+    "@pytest.fixture(scope='session')\ndef rag_client():\n    return bot.answer\n"
+)
+NOBODY = "http://127.0.0.1:9"
+"""A server that is not there."""
+HOWS = [[], pytest.param(["-n", "1"], marks=pytest.mark.child_process)]
+
+
+def config(project: Project) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((project.runs[-1] / "config.json").read_text(encoding="utf-8"))
+    return content
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("conftest", ["conftest.py", "evalcases/conftest.py"])
+def test_a_target_that_nobody_uses_is_neither_asked_nor_named(project: Project, conftest: str, how: list[str]):
+    project.cases(SOME)
+    project.configure(f'target = "{NOBODY}"')
+    project.write(conftest, CLIENT)
+    project.run(*how).assert_outcomes(passed=4)
+    assert config(project)["target"] == f"rag_client fixture of {conftest}"
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_judge_that_nobody_uses_is_not_asked_whether_it_is_there(project: Project, how: list[str]):
+    project.cases(SOME)
+    project.configure(f'target = "bot:answer"\njudge = "openai:m@{NOBODY}/v1"')
+    project.write("conftest.py", "import pytest\n@pytest.fixture(scope='session')\ndef rag_judge():\n    return None\n")
+    project.run(*how).assert_outcomes(passed=4)
+
+
+def test_each_place_of_a_target_is_named_and_the_configured_one_where_it_is_used(project: Project):
+    project.cases([a_case("one")])
+    project.cases([a_case("two")], "evalcases/sub/b.jsonl")
+    project.run().assert_outcomes(passed=2)
+    plain = config(project)
+    project.write("evalcases/sub/conftest.py", CLIENT)
+    project.run().assert_outcomes(passed=2)
+    assert config(project)["target"] == "bot:answer, rag_client fixture of evalcases/sub/conftest.py"
+    assert config(project)["config_hash"] != plain["config_hash"]
+    project.run("evalcases/a.jsonl").assert_outcomes(passed=1)
+    assert config(project)["target"] == "bot:answer, rag_client fixture of evalcases/sub/conftest.py"
