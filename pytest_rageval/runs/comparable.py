@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from pytest_rageval.cases import asked_hash
-from pytest_rageval.gates import gates_in_effect
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.matching import gold_kind
 from pytest_rageval.model import EvalCase
-from pytest_rageval.plan import Plan
 from pytest_rageval.runs.config import dataset_hash_of, hashed_part
 from pytest_rageval.runs.config_diff import change_text, config_changes
 from pytest_rageval.text import counted
@@ -32,17 +27,6 @@ class Mismatch:
 
     def __str__(self) -> str:
         return f"{self.what} was {self.before} and is {self.after}" + (f": {self.more}" if self.more else "")
-
-
-def decision_hash(case: EvalCase, plan: Plan) -> str:
-    """Of what is asked, what is right and which gates decide: two runs must share it to be compared in a case.
-
-    Two hashes, joined by a hyphen: of question, scope and gold, and of the gates in effect for the case. Another id,
-    category, tag or other label alone leaves it as it is, unless a gate is for cases of that label.
-    """
-    kind = gold_kind(case.gold, plan.settings.gold_by)
-    gates = "\n".join(sorted(gates_in_effect(plan.case_gates, case, kind, plan.settings.k)))
-    return f"{asked_hash(case)[:40]}-{hashlib.sha256(gates.encode()).hexdigest()[:16]}"
 
 
 class CaseHashes(NamedTuple):

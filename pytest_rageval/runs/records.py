@@ -18,7 +18,7 @@ from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation, Problem, Trial
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.comparable import decision_hash
+from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.record_texts import RecordTexts
 from pytest_rageval.targets.native_contract import answer_to_response
 

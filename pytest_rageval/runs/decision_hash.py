@@ -1,0 +1,22 @@
+"""The hash of what a case asks and what decides about it, by which two runs are comparable in it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from pytest_rageval.cases import asked_hash
+from pytest_rageval.gates import gates_in_effect
+from pytest_rageval.matching import gold_kind
+from pytest_rageval.model import EvalCase
+from pytest_rageval.plan import Plan
+
+
+def decision_hash(case: EvalCase, plan: Plan) -> str:
+    """Of what is asked, what is right and which gates decide: two runs must share it to be compared in a case.
+
+    Two hashes, joined by a hyphen: of question, scope and gold, and of the gates in effect for the case. Another id,
+    category, tag or other label alone leaves it as it is, unless a gate is for cases of that label.
+    """
+    kind = gold_kind(case.gold, plan.settings.gold_by)
+    gates = "\n".join(sorted(gates_in_effect(plan.case_gates, case, kind, plan.settings.k)))
+    return f"{asked_hash(case)[:40]}-{hashlib.sha256(gates.encode()).hexdigest()[:16]}"
