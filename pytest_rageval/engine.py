@@ -193,7 +193,7 @@ NO_ANSWER = Problem(
 
 def _lacks_answer(obs: Observation, plan: Plan) -> bool:
     """Is there no answer where one is wanted and looked at? A blank one is an answer that abstains."""
-    if obs.answer.text is not None or obs.answer.abstained or not obs.case.answerable:
+    if obs.answer.text is not None or obs.answer.abstained or not obs.case.answerable or plan.settings.retrieval_only:
         return False
     gold = obs.case.gold
     is_looked_at = any(measure.metric.layer in GENERATED for measure in plan.measures)

@@ -19,6 +19,7 @@ from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Redo, aggregate_again
 from pytest_rageval.rescore.rescore_plan import plan_again
 from pytest_rageval.runs.disk.metrics_file import write_metrics
+from pytest_rageval.text import counted
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -79,9 +80,9 @@ def _labels(at: Opened, paths: Sequence[Path]) -> Labels:
     labels = read_new_labels(at.run, [load_file(file, at.root, max_line_bytes=most) for file in files], at.root)
     if labels.kept:
         kept = listed(labels.kept)
-        click.secho(f"{len(labels.kept)} cases of the run are not there and keep their labels: {kept}", fg="yellow")
+        click.secho(f"{counted(len(labels.kept), 'case')} of the run not there, labels kept: {kept}", fg="yellow")
     if labels.unasked:
-        click.secho(f"{labels.unasked} cases there were not asked in this run and are left out", fg="yellow")
+        click.secho(f"{counted(labels.unasked, 'case')} there not asked in this run, left out", fg="yellow")
     return labels
 
 

@@ -12,6 +12,8 @@ import pytest
 from founding_documents import at, copied, document, key_paths
 from project import Project
 
+from pytest_rageval.runs.aggregate import with_aliases
+
 RECORD, METRICS = document("result.json"), document("metrics.json")
 BY_TYPE = METRICS["aggregate_metrics"]["operational_metrics"]["coverage_by_doc_type"]
 BOT = f"""
@@ -84,7 +86,7 @@ def test_what_is_a_yes_or_a_no_is_one_in_the_record_and_a_number_among_the_score
 
 def test_every_key_of_the_metrics_document_has_its_place(judged: Project):
     judged.rageval("judge", "one", "--spot-check", "--spot-check-n", "2", "--second-judge", "stub:0.5")
-    metrics = judged.metrics()
+    metrics = with_aliases(judged.metrics())  # as report.json holds them
     places = {**metrics, **{name: metrics["volatile"][name] for name in ("run_id", "timestamp")}}
     for path in key_paths(METRICS):
         path = ("by_tag", "config", *path[2:]) if path[:2] == ("by_tag", "personal") else path

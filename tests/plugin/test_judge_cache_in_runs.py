@@ -92,7 +92,10 @@ def test_the_nearest_of_a_miss_is_about_the_same_answer_before_the_same_question
     judged.write("bot.py", (judged.path / "bot.py").read_text(encoding="utf-8").replace(boiling, freezing))
     judged.run("-k", "boil", "--rageval-judge-cache", "replay")
     message = judged.records()["boil"]["error"]["message"]
-    assert "; nearest: other question 'What is the freezing point?', same answer, same contexts; run once" in message
+    assert (
+        "; nearest: other question 'What is the freezing point?', same answer, same contexts, same citations; run"
+        in message
+    )
 
 
 def _scribbled(path: Path) -> None:

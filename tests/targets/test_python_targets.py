@@ -167,7 +167,7 @@ def test_what_a_function_returns_is_checked_like_a_response(result: Any, said: s
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        (None, "returned NoneType None, expected str, dict or Answer"),
+        (None, "returned None, expected str, dict or Answer"),
         ({"usage": {}}, "the response holds neither 'answer' nor 'retrieved_chunks'"),
     ],
 )

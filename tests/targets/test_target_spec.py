@@ -83,7 +83,7 @@ def test_every_spelling_gives_its_target(tmp_path: Path):
     (tmp_path / "given.jsonl").write_text('{"id": "q1", "answer": "uploaded"}')
     run = tmp_path / "reports" / "runs" / "20251218_063617"
     run.mkdir(parents=True)
-    (run / "observations.jsonl").write_text('{"case_key": "a::q1", "answer": {"answer": "recorded"}}\n')
+    (run / "observations.jsonl").write_text('{"schema": 1, "case_key": "a::q1", "answer": {"answer": "recorded"}}\n')
     with FaultServer(gives({"answer": "http"})) as server:
         for spec, expected in [
             (server.url, "http"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.json_text import json_text
 
 FIRST = ("partial", "selection")
 
@@ -24,4 +24,4 @@ def write_metrics(path: Path, metrics: Mapping[str, Any]) -> None:
 
 
 def _member(name: str, value: Any) -> str:
-    return json.dumps({name: value}, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True)[2:-2]
+    return json_text({name: value}, sort_keys=True)[2:-2]
