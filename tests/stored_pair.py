@@ -30,12 +30,16 @@ def a_chunk(rank: int, place: str = "a.md", golds: Sequence[int] = (), **fields:
 
 
 def a_record(row: Row, **fields: Any) -> dict[str, Any]:
-    """A line of results.jsonl, as much of it as a comparison reads."""
+    """A line of results.jsonl, as much of it as a comparison and a report read."""
     failed = [{"metric": metric, "value": 0.0, "threshold": ">= 1", "tag": tag} for metric, tag in row.failed]
     return {
         "schema": 1, "case_key": row.key, "trial": row.trial, "question": f"What is {row.key}?", "answer": "An answer.",
         "retrieved_chunks": [], "abstention": {"abstained": False}, "error": None,
-        "verdict": {"passed": not failed, "failed_gates": failed, "trial_passed": not failed},
+        "verdict": {"passed": not failed, "failed_gates": failed, "trial_passed": not failed, "gates_held": 1},
+        "outcome": row.outcome, "content_hash": row.content_hash, "category": row.groups["category"][0], "reason": None,
+        "tags": list(row.groups["tag"]), "difficulty": None, "domain": None, "answerable": True, "judge": row.judge,
+        "scores": dict(row.scores), "skipped_metrics": {}, "latency": dict(row.latency), "cost": dict(row.cost),
+        "source": {"file": row.key.partition("::")[0], "line": 1},
     } | fields  # fmt: skip
 
 

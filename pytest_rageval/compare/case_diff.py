@@ -24,6 +24,11 @@ def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
 
     Only the lines of these cases are decoded. None where there is no file.
     """
+    return {key: representative_trial(trials) for key, trials in trials_of(path, keys).items()}
+
+
+def trials_of(path: Path, keys: Set[str], fields: Set[str] = _READ) -> dict[str, dict[int, Record]]:
+    """By case, the lines of a file of records by trial, of which each holds at least these fields."""
     if not keys or not path.is_file():
         return {}
     named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in keys}
@@ -32,15 +37,15 @@ def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
         for line in file:
             beginning = _KEY.match(line)
             if beginning and beginning[1] in named and line.endswith(b"\n"):
-                record = _record(line, path)
+                record = _record(line, path, fields)
                 trials.setdefault(record["case_key"], {})[record["trial"]] = record
-    return {key: representative_trial(records) for key, records in trials.items()}
+    return trials
 
 
-def _record(line: bytes, path: Path) -> Record:
+def _record(line: bytes, path: Path, fields: Set[str]) -> Record:
     try:
         record = json.loads(line)
-        if record.keys() >= _READ and type(record["trial"]) is int:
+        if record.keys() >= fields and type(record["trial"]) is int:
             return dict(record)
     except (ValueError, RecursionError):
         pass  # said below, as of what has no such fields

@@ -84,6 +84,8 @@ class Settings(Frozen):
     known_failures: Literal["fail", "ratchet", "report"] = "fail"
     gold_by: Literal["anchors", "ids"] = "anchors"
     save_traces: bool = True
+    report: bool = True
+    """Is report.html written at the end of a run?"""
     enabled: tuple[str, ...] | None = None
     ontology: OneOrMore | None = None
     """One TOML or JSON file, or the `.ttl` files of RDF with SHACL shapes, relative to the root directory."""

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
+from pytest_rageval.page.report_file import EndReport, end_report
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.github_report import report_to_github
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name
@@ -41,6 +42,7 @@ class Controller:
         self._expected: dict[str, EvalCase] = {}
         """Cases by node id: every one of them must have a record at the end."""
         self._finished: Finished | None = None
+        self._report: EndReport | None = None
         self._is_broken = False
         """Could a result not be written?"""
         self._restore: Callable[[], None] = lambda: None
@@ -179,6 +181,9 @@ class Controller:
         report_verdict(session, self._finished)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             report_gates(session, list(gate_tests(self._finished, prepared.plan)))
+        if prepared.settings.report:
+            folder, baseline = self._finished.folder, prepared.project.baseline_file
+            self._report = end_report(folder, prepared.settings, baseline, exit_status=int(exitstatus))
 
     @property
     def _writer(self) -> Keeper:
@@ -209,7 +214,7 @@ class Controller:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._finished is not None:
-            write_summary(terminalreporter, self._finished, self._session.notes, self._session.root)
+            write_summary(terminalreporter, self._finished, self._session.notes, self._session.root, self._report)
             report_to_github(terminalreporter, self._finished, self._config)
 
 

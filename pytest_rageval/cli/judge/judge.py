@@ -100,7 +100,7 @@ def _judge_again(at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], 
     if again.problem is not None:
         what = printable(f"{again.problem.kind}: {again.problem.message}")
         click.secho(f"{again.failed} of {again.judged} answers could not be judged; the first: {what}", fg="yellow")
-    end(finished, plan)
+    end(finished, plan, at.project.baseline_file)
 
 
 def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:

@@ -30,7 +30,7 @@ def abstention(run: str, reports: str | None, baseline: str | None, output_metri
         finished = redo(Redo(at.run, plan, config, at.baseline, stays=_is_of_another_layer, watch=watch))
     if output_metrics is not None:
         write_json(output_metrics, finished.metrics)
-    end(finished, plan)
+    end(finished, plan, at.project.baseline_file)
 
 
 def _is_of_another_layer(measure: Measure) -> bool:

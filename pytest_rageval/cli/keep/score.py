@@ -54,7 +54,7 @@ def score(
         finished = aggregate_again(how) if aggregate_only else redo(how, labels.applied if labels else None)
     if output_metrics is not None:
         write_json(output_metrics, finished.metrics)
-    end(finished, plan)
+    end(finished, plan, at.project.baseline_file)
 
 
 def _labels(run: StoredRun, paths: Sequence[Path], root: Path, max_line_bytes: int) -> Labels:
