@@ -16,6 +16,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.config import dataset_hash_of
+from pytest_rageval.runs.records import to_line
 from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.runs.score_table import write_scores
 
@@ -70,7 +71,7 @@ def store(
     write_json(folder / "config.json", a_config(rows, **(config or {})))
     write_scores(folder, cases_of(rows))
     if records is not None:
-        lines = (json.dumps(a_record(row, **records.get(row.key, {})), separators=(",", ":")) + "\n" for row in rows)
+        lines = (to_line(a_record(row, **records.get(row.key, {}))) + "\n" for row in rows)
         (folder / "results.jsonl").write_text("".join(lines), encoding="utf-8")
     return folder
 

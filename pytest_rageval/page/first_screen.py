@@ -111,10 +111,35 @@ def _speed(page: PageRun) -> Tile:
 
 
 def flips(page: PageRun) -> list[Flip]:
-    """The first cases of the list: newly failing ones, or without a comparison all failing ones."""
-    is_shown = (lambda case: case.change == "worse") if page.compared else (lambda case: case.is_failing)
-    numbered = [(number, case) for number, case in enumerate(page.cases) if is_shown(case)][:SHOWN_FLIPS]
+    """The first cases of the list: newly failing ones and errors, or without a comparison all failing ones."""
+    numbered = [(number, case) for number, case in enumerate(page.cases) if _is_news(case, page)][:SHOWN_FLIPS]
     return [_flip(case, number, page) for number, case in numbered]
+
+
+def _is_news(case: ListedCase, page: PageRun) -> bool:
+    if page.compared is None:
+        return case.is_failing
+    return case.change == "worse" or case.row.outcome == "error"
+
+
+class FlipsHead(NamedTuple):
+    """What the list of flips is called, how many cases it is of, and the filter that shows them all."""
+
+    title: str
+    cases: int
+    query: str
+
+
+def flips_head(page: PageRun) -> FlipsHead:
+    count = sum(_is_news(case, page) for case in page.cases)
+    if page.compared is None:
+        return FlipsHead("Failing", count, "outcome:failed,error,xfailed")
+    errors = sum(case.row.outcome == "error" for case in page.cases)
+    if not errors:
+        return FlipsHead("Newly failing", count, "changed:worse")
+    if errors == count:
+        return FlipsHead("Errors", count, "outcome:error")
+    return FlipsHead("Newly failing, and errors", count, "outcome:error,failed")
 
 
 def _flip(case: ListedCase, number: int, page: PageRun) -> Flip:

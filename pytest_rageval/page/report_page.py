@@ -77,7 +77,7 @@ def _project(page: PageRun) -> str:
 
 
 def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
-    """The rendered page of each of these cases, up to the first one without a record."""
+    """The rendered page of each of these cases; '' of one without a record, none where no records are kept."""
     keys = {case.key for case in cases}
     lines = read_case_lines(page.side.run, keys) if page.side.run and page.side.has_records else {}
     other = page.before if page.compared else None
@@ -91,19 +91,16 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
         other.run_id if other else None,
     )
     render = template("case.html").render
-    for case in cases:
-        if case.key not in lines:
-            return
-        yield render(c=case_view(case, lines[case.key], before.get(case.key), view))
+    for case in cases if lines else ():
+        is_kept = case.key in lines
+        yield render(c=case_view(case, lines[case.key], before.get(case.key), view)) if is_kept else ""
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _first_screen(page: PageRun) -> Mapping[str, Any]:
-    worse = sum(case.change == "worse" for case in page.cases)
     failing = sum(case.is_failing for case in page.cases)
-    compared = page.compared is not None
     notes = [*page.missing, *(page.comparison or {}).get("notes", ())]
     notes += [problem["said"] for problem in (page.comparison or {}).get("problems", ())]
     return {
@@ -113,9 +110,7 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
         "notes": notes,
         "tiles": list(first_screen.tiles(page)),
         "flips": first_screen.flips(page),
-        "flips_title": "Newly failing" if compared else "Failing",
-        "flips_count": worse if compared else failing,
-        "flips_filter": "changed:worse" if compared else "outcome:failed,error,xfailed",
+        "flips_head": first_screen.flips_head(page),
         "no_flips": _no_flips(page, failing),
         "moves": first_screen.moves(page),
         "tags": sorted(

@@ -230,17 +230,17 @@
     const number = numberOf(key);
     if (report.hidden === false) scrolled = scrollY;
     current = number;
+    const body = number >= 0 && number < index.bodied ? (await load(index.bodies[Math.floor(number / index.perBody)], true))[number % index.perBody] : "";
+    if (current !== number) return;
     page.replaceChildren();
     if (number < 0) {
       page.append(bar(number, false), element("p", "note", `This run has no case “${key}”.`));
-    } else if (number >= index.bodied) {
+    } else if (!body) {
       const text = (await load(index.texts[Math.floor(number / index.perTexts)]))[number % index.perTexts];
       page.append(bar(number, false), element("h2", "", index.id[number]), element("p", "", text[2]), element("p", "", text[0]), element("p", "", text[1]));
       page.append(element("p", "note", `The page of this case is not in this file (rageval report ${index.run} --full puts all in). It is shown by:`), element("code", "", `rageval explain ${index.run} '${key}'`));
     } else {
-      const bodies = await load(index.bodies[Math.floor(number / index.perBody)], true);
-      if (current !== number) return;
-      page.innerHTML = bodies[number % index.perBody]; // escaped by the template; the policy forbids handlers and scripts
+      page.innerHTML = body; // escaped by the template; the policy forbids handlers and scripts
       page.prepend(bar(number, isCompared));
     }
     page.classList.toggle("comparing", isCompared && index.compared);
