@@ -163,7 +163,7 @@ def test_a_filter_for_hostile_names_finds_their_cases(chromium: Chromium, report
         page.open(report)
         for link in page.evaluate("[...document.querySelectorAll('table.heat a')].map(link => link.hash)")[:12]:
             page.evaluate("address => { location.hash = address; }", link)
-            page.wait_for_function("document.getElementById('count').textContent.startsWith('1 of')")
+            page.wait_for_function("() => document.getElementById('count').textContent.startsWith('1 of')")
         assert page.inner_text("#filter-error") == ""
         assert harm(page) == []
 
