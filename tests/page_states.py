@@ -33,7 +33,7 @@ def a_case_row(
 ) -> Row:
     scores = {"recall_any@5": 1.0, "context_recall@5": 1.0, "mrr": 1.0, "token_f1": 0.9 - number / 100}
     if is_failing:
-        scores |= {"mrr": 0.5, "token_f1": 0.2} | (failing_scores or {})
+        scores |= {"mrr": 0.5, "token_f1": 0.2} | dict(failing_scores or {})
     groups = {
         "category": (CATEGORIES[number % 3],), "tag": ("nightly",), "difficulty": ("hard",), "domain": ("stock",),
         "answerable": ("answerable",),

@@ -38,15 +38,19 @@ def case_comparison(
     if earlier is None:
         return {"is_known": False}
     scores = _moved(record.get("scores", {}), earlier.get("scores", {}), names)
+    chunks = aligned_chunks(earlier["retrieved_chunks"], record["retrieved_chunks"])
+    if answer == answer_before and not scores and all(chunk.state == "equal" for chunk in chunks):
+        return {"is_known": True, "is_equal": True}
     return {
         "is_known": True,
+        "is_equal": False,
         "outcome_before": earlier.get("outcome"),
         "diff": word_diff(answer_before or "", answer or "") if answer != answer_before else [],
         "answer_before": answer_before,
         "answer_after": answer,
         "moved": scores,
         "equal": len(record.get("scores", {})) - len(scores),
-        "chunks": aligned_chunks(earlier["retrieved_chunks"], record["retrieved_chunks"]),
+        "chunks": chunks,
     }
 
 

@@ -16,10 +16,9 @@ from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.numbers import duration, score_text, short
 from pytest_rageval.page.case_comparison import case_comparison
 from pytest_rageval.page.run_cases import CaseLines, ListedCase
-from pytest_rageval.page.text_diff import word_diff
+from pytest_rageval.page.text_diff import word_diff, word_set
 from pytest_rageval.runs.reader import observation_of, recorded_case
 from pytest_rageval.runs.stored_plan import is_described
-from pytest_rageval.text import content_tokens
 
 LONGEST_TEXT = 4_000
 """Characters of a question or an answer; chunks stand as far as results.jsonl keeps them."""
@@ -223,11 +222,11 @@ def _ranks(record: Mapping[str, Any] | None) -> dict[int, int]:
 def _claims(record: Mapping[str, Any]) -> Iterator[CheckedClaim]:
     """The statements that the judge of groundedness told apart, each with the chunk that has most of its words."""
     judgement = record.get("groundedness") or {}
-    words = [frozenset(content_tokens(chunk["text"] or "")) for chunk in record["retrieved_chunks"]]
+    words = [word_set(chunk["text"] or "") for chunk in record["retrieved_chunks"]]
     for name, is_supported in (("unsupported_claims", False), ("supported_claims", True)):
         for claim in judgement.get(name) or ():
             if claim is not None:
-                yield CheckedClaim(is_supported, claim, _nearest(frozenset(content_tokens(claim)), words))
+                yield CheckedClaim(is_supported, claim, _nearest(word_set(claim), words))
 
 
 def _nearest(claim: frozenset[str], chunks: Sequence[frozenset[str]]) -> int | None:

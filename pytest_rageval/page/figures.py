@@ -73,7 +73,7 @@ class Bar(NamedTuple):
 
     low: float
     high: float
-    count: int
+    cases: int
     height: float
 
 

@@ -9,7 +9,7 @@ from pytest_rageval.compare.side import Side
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
-from pytest_rageval.page.environment import policy, style, template
+from pytest_rageval.page.environment import policy, rendered, style
 from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.page.report_page import BUDGET, report_html
 from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
@@ -77,6 +77,12 @@ def sized_html(page: PageRun, budget: int | None = BUDGET, most_bytes: int | Non
 def unreadable_html(run: StoredRun, problem: str) -> str:
     """The page of a run of which there are no aggregates: what is there, what is missing, what to do."""
     files = [(name, (run.path / name).is_file(), what) for name, what in FILES.items()]
-    return template("unreadable.html").render(
-        run_id=run.run_id, problem=problem, files=files, policy=policy(), style=style(), state=run.state
+    return rendered(
+        "unreadable.html",
+        run_id=run.run_id,
+        problem=problem,
+        files=files,
+        policy=policy(),
+        style=style(),
+        state=run.state,
     )

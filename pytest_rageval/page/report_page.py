@@ -12,7 +12,7 @@ from pytest_rageval.page import first_screen, sections
 from pytest_rageval.page.case_index import add_falls, add_scores, add_texts, case_columns
 from pytest_rageval.page.case_view import RunView, case_view
 from pytest_rageval.page.data_blocks import BODIES, TEXTS, DataBlocks
-from pytest_rageval.page.environment import policy, script, style, template
+from pytest_rageval.page.environment import policy, rendered, script, style
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase, read_case_lines
 
@@ -28,17 +28,20 @@ KEYS = (("/", "filter"), ("j k", "next, previous row"), ("Enter", "open"), ("Esc
         ("n p", "next, previous case of the filter"), ("c", "compare"), ("d", "difference or plain"),
         ("y", "copy link"), ("r", "copy the command that runs the case again"), ("m", "copy as Markdown"),
         ("?", "these keys"))  # fmt: skip
+BLOCKS = '<script type="text/plain" id="blocks">'
 ONE_SIDED = (("only_before", "only before"), ("only_after", "only in this run"))
 
 
 def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
     """The whole page; `budget` None puts the page of every case into it."""
     blocks, bodied = _blocks(page, budget)
-    return template("page.html").render(
-        page=page, policy=policy(), style=style(), script=script(), version=version("pytest-rageval"),
+    html = rendered(
+        "page.html", page=page, policy=policy(), style=style(), script=script(), version=version("pytest-rageval"),
         sections=SECTIONS, keys=KEYS, about=_about(page), total=len(page.cases), bodied=bodied,
-        blocks="\n".join(blocks.lines), **_first_screen(page), **_case_list(page), **_sections(page),
+        **_first_screen(page), **_case_list(page), **_sections(page),
     )  # fmt: skip
+    before, place, after = html.rpartition(BLOCKS)
+    return f"{before}{place}{chr(10).join(blocks.lines)}{after}"
 
 
 def _about(page: PageRun) -> str:
@@ -90,10 +93,9 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
         page.names,
         other.run_id if other else None,
     )
-    render = template("case.html").render
     for case in cases if lines else ():
         is_kept = case.key in lines
-        yield render(c=case_view(case, lines[case.key], before.get(case.key), view)) if is_kept else ""
+        yield rendered("case.html", c=case_view(case, lines[case.key], before.get(case.key), view)) if is_kept else ""
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -27,6 +27,11 @@ def word_diff(before: str, after: str) -> list[DiffPiece]:
     return list(_pieces(_words(before), _words(after)))
 
 
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, small letters, without punctuation."""
+    return frozenset(word for match in _WORD.finditer(text.lower()) if (word := match[0].strip()).isalnum())
+
+
 def _words(text: str) -> list[str]:
     words = [match[0] for match in _WORD.finditer(text) if match[0]]
     if len(words) <= MOST_WORDS:
