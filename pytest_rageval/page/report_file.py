@@ -9,6 +9,7 @@ from pytest_rageval.compare.side import Side
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.collector import no_collection
 from pytest_rageval.page.environment import policy, rendered, style
 from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.page.report_page import BUDGET, report_html
@@ -35,14 +36,16 @@ def write_report(
     A run that has not ended, or of which a file is broken, gets a page that says so.
     """
     path = path or run.path / REPORT
-    try:
-        side = side_of(run)
-        before = other or compared_side(run, run.path.parent.parent, baseline)
-        page = read_page(side, before, settings, is_chosen=other is not None, exit_status=exit_status)
-    except SettingsError as error:
-        write_text(path, unreadable_html(run, str(error)))
-        return path
-    write_text(path, sized_html(page, budget, most_bytes))
+    with no_collection():
+        try:
+            side = side_of(run)
+            before = other or compared_side(run, run.path.parent.parent, baseline)
+            page = read_page(side, before, settings, is_chosen=other is not None, exit_status=exit_status)
+        except SettingsError as error:
+            html = unreadable_html(run, str(error))
+        else:
+            html = sized_html(page, budget, most_bytes)
+        write_text(path, html)
     return path
 
 

@@ -14,7 +14,7 @@
   const WORDS = { xfailed: "known" };
   const NUMBERS = ["latency", "drop", "level"];
   const KEPT = 12; // inflated blocks of case pages that are kept
-  let index, order = [], position = -1, scrolled = 0, haystack, numbers, back = "#/cases";
+  let index, order = [], position = -1, scrolled = 0, haystack, back = "#/cases";
 
   if (typeof DecompressionStream === "undefined") {
     $("no-inflate").hidden = false;
@@ -43,8 +43,10 @@
   const name = (column, number) => index[column + "s"][index[column][number]];
   const keyOf = (number) => (name("file", number) ? name("file", number) + "::" : "") + index.id[number];
   const numberOf = (key) => {
-    numbers ??= new Map(index.id.map((_, number) => [keyOf(number), number]));
-    return numbers.get(key) ?? -1;
+    const ids = key.includes("::") ? [key.slice(key.indexOf("::") + 2), key] : [key];
+    for (const id of ids)
+      for (let number = index.id.indexOf(id); number >= 0; number = index.id.indexOf(id, number + 1)) if (keyOf(number) === key) return number;
+    return -1;
   };
   const address = (number) => "#/case/" + encodeURIComponent(keyOf(number));
   const metricNamed = (written) =>
@@ -52,8 +54,12 @@
   const column = async (metric) => (NUMBERS.includes(metric) ? index[metric] : load(index.scores[metric]));
   const allTexts = async () => {
     if (haystack) return;
-    const parts = await Promise.all(index.texts.map((line) => load(line)));
-    haystack = parts.flat().map((texts, number) => (index.id[number] + "\n" + texts.join("\n")).toLowerCase());
+    const words = [];
+    for (const line of index.texts) {
+      for (const texts of await load(line)) words.push(`${index.id[words.length]}\n${texts.join("\n")}`.toLowerCase());
+      if (line !== index.texts[0]) inflated.delete(line); // rows in sight inflate theirs again
+    }
+    haystack = words;
   };
 
   // ── filter: the words of gates and of -k ────────────────────────────────────────────────────────────────────
@@ -122,7 +128,10 @@
     try {
       const tests = await conditions(query);
       const chosen = [];
-      for (let number = 0; number < index.id.length; number++) if (tests.every((holds) => holds(number))) chosen.push(number);
+      next: for (let number = 0; number < index.id.length; number++) {
+        for (const holds of tests) if (!holds(number)) continue next;
+        chosen.push(number);
+      }
       const result = await sorted(chosen, by);
       if (turn !== asked) return;
       order = result;
