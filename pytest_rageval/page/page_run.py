@@ -61,7 +61,9 @@ class PageRun:
     @property
     def problems(self) -> Mapping[str, str]:
         """What failed the run beside its gates, by name."""
-        return self.metrics.get("problems") or {}
+        verdict = self.metrics.get("verdict") or {}
+        problems: Mapping[str, str] = verdict.get("problems") or {}
+        return problems
 
     @cached_property
     def registry(self) -> Registry:
@@ -100,12 +102,22 @@ class PageRun:
 
     @cached_property
     def verdict(self) -> RunVerdict:
+        """The verdict that the run ended with; against a run that was chosen, that of this comparison."""
+        comparison = self.comparison if self.is_chosen else self._decided_comparison
         return run_verdict(
             VerdictFacts(
-                self.metrics, self.comparison, self.gates, self.problems, self.exit_status,
+                self.metrics, comparison, self.gates, self.problems, self.exit_status,
                 is_waived=self.settings.allow_regressions or self.settings.update_baseline,
             )
         )  # fmt: skip
+
+    @property
+    def _decided_comparison(self) -> Mapping[str, Any] | None:
+        """The comparison as it was made when the run ended."""
+        comparison = self.metrics.get("comparison")
+        if comparison is None:
+            return None
+        return {**comparison, "compared": not comparison.get("problems") or self.settings.ignore_invariants}
 
     @property
     def missing(self) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,17 @@ def test_the_report_of_a_run_with_a_baseline_is_the_comparison_with_it(project: 
     assert "<b>1</b> case newly fails" in text
     assert "compared with" in text
     assert "Newly failing" in text
+
+
+@pytest.mark.parametrize("arguments", [[], ["--rageval-allow-regressions"], ["-k", "one"]])
+def test_the_page_says_the_sentence_that_every_face_says(project: Project, arguments: list[str]):
+    project.cases([a_case("one"), a_case("two")])
+    project.run("--rageval-update-baseline")
+    project.cases([a_case("one"), a_missed_case("two")])
+    project.run("--rageval-ignore-invariants", "--rageval-run-id", "worse", *arguments)
+    line = page_of(project.runs[-1]).partition('<p class="sentence">')[2].partition("</p>")[0]
+    shown = " ".join(re.sub("<[^>]*>", "", line).split())
+    assert unescape(shown).partition(" ")[2] == project.metrics()["verdict"]["sentence"]
 
 
 def test_the_command_writes_the_same_page_again(project: Project):

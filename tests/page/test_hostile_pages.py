@@ -97,7 +97,7 @@ def hostile_run(reports: Path, run_id: str, outcome: str) -> Path:
     if run_id == "alone":  # a comparison refuses names that no metric can have
         metrics["metrics"] |= dict.fromkeys(PAYLOADS, metrics["metrics"]["recall_any@5"])
     metrics["judge"] = {"model": " ".join(PAYLOADS), "heuristic": True, "prompt_versions": {PAYLOADS[0]: PAYLOADS[1]}}
-    metrics["problems"] = dict(zip(PAYLOADS, PAYLOADS, strict=True))
+    metrics["verdict"] = {"problems": dict(zip(PAYLOADS, PAYLOADS, strict=True))}
     metrics["volatile"]["cost"]["target_usage"] = dict.fromkeys(PAYLOADS, 1.0)
     (folder / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
     return folder
