@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -167,6 +168,21 @@ def _move(name: str, metric: Mapping[str, Any], page: PageRun) -> Move:
     return Move(
         name, name.partition("@")[0], before, after, delta, interval, words.tone(metric), metric["verdict"], fallen
     )
+
+
+def no_moves(page: PageRun) -> str:
+    """What is said where no metric moved: that none did, or that they were measured before and are not now."""
+    lost = (
+        sum(metric["verdict"] == "unmeasured" for metric in page.compared["metrics"].values()) if page.compared else 0
+    )
+    if not lost:
+        return "No metric moved."
+    return f"{lost} metric{'s have' if lost > 1 else ' has'} no value in this run, and had one before."
+
+
+def error_kinds(page: PageRun) -> list[tuple[str, int]]:
+    """Kinds of error with their number of cases, the most frequent first."""
+    return Counter(case.row.error_kind or "error" for case in page.cases if case.row.outcome == "error").most_common(4)
 
 
 def equal_settings(page: PageRun) -> int:

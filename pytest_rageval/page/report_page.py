@@ -115,6 +115,8 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
         "flips_head": first_screen.flips_head(page),
         "no_flips": _no_flips(page, failing),
         "moves": first_screen.moves(page),
+        "no_moves": first_screen.no_moves(page),
+        "errors": first_screen.error_kinds(page),
         "tags": sorted(
             ((tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items()),
             key=lambda item: (-item[1], item[0]),
