@@ -159,10 +159,11 @@ def test_a_baseline_holds_no_texts(settled: Project):
 
 def test_git_keeps_what_should_be_kept(settled: Project):
     ignored = (settled.path / "reports/.gitignore").read_text(encoding="utf-8")
-    for name in ("results*.jsonl", "observations*.jsonl", "cache/"):
+    for name in ("results*.jsonl", "observations*.jsonl", "report.*", "cache/"):
         assert name in ignored.splitlines()
     assert sorted(path.name for path in settled.runs[-1].iterdir()) == [
-        "config.json", "metrics.json", "observations.jsonl", "results.jsonl", "run.log", "scores.jsonl", "summary.md",
+        "config.json", "metrics.json", "observations.jsonl", "report.html", "results.jsonl", "run.log",
+        "scores.jsonl", "summary.md",
     ]  # fmt: skip
 
 
