@@ -77,7 +77,7 @@ def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run:
     observation = _observation(line, run) if case.is_failing or case.change == "worse" else None
     known = observation.case if observation else _case(line)
     earlier = representative_trial(before.records) if before else None
-    chunks = list(_chunks(record, known, earlier))
+    chunks = list(_chunks(record, known, earlier, run.config.get("k")))
     answer, question = _texts(record, line)
     expected = known.gold.answers[0] if known and known.gold.answers else None
     symbol, word = OUTCOMES[case.row.outcome]
@@ -168,6 +168,8 @@ def _why(
         )
     if any(run.metrics.get(gate["metric"], {}).get("layer") in ("L2", "L3") for gate in gates):
         yield from (f"{chunk.mark} “{chunk.place}” was not retrieved{chunk.note}" for chunk in chunks if not chunk.rank)
+        late = (chunk for chunk in chunks if chunk.rank and chunk.note)
+        yield from (f"{chunk.mark} “{chunk.place}” stands at rank {chunk.rank}{chunk.note}" for chunk in late)
     if not gates and not error and record.get("reason"):
         yield str(record["reason"])
 
@@ -185,16 +187,19 @@ def _terms(name: str, observation: Observation | None, run: RunView) -> str:
 # ── chunks, claims ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _chunks(record: Mapping[str, Any], case: EvalCase | None, earlier: Mapping[str, Any] | None) -> Iterator[ChunkRow]:
+def _chunks(
+    record: Mapping[str, Any], case: EvalCase | None, earlier: Mapping[str, Any] | None, k: int | None
+) -> Iterator[ChunkRow]:
     """What was retrieved, by rank, then the golds that were not."""
     golds = _gold_names(case)
     matched: set[int] = set()
     for chunk in record["retrieved_chunks"]:
+        is_late = k is not None and chunk["rank"] > k and not matched.issuperset(chunk["matches"])
         matched.update(chunk["matches"])
         numbers = ", ".join(str(gold + 1) for gold in chunk["matches"])
         kind = "gold" if chunk["matches"] else "other"
-        mark = f"gold {numbers}" if numbers else "other"
-        yield ChunkRow(chunk["rank"], kind, mark, place_of(chunk), chunk["score_final"], chunk["text"])
+        mark, note = (f"gold {numbers}" if numbers else "other"), (f", beyond k = {k}" if is_late else "")
+        yield ChunkRow(chunk["rank"], kind, mark, place_of(chunk), chunk["score_final"], chunk["text"], note)
     ranks_before = _ranks(earlier)
     for number, name in enumerate(golds):
         if number not in matched:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from page_states import LONG, a_page, page_between, some_cases, store_full
-from stored_pair import a_chunk
+from page_states import LONG, PLAN, a_full_record, a_page, page_between, some_cases, store_full
+from stored_pair import a_chunk, store
+from two_runs import a_plan
 
 from pytest_rageval.numbers import score_text
 from pytest_rageval.page import first_screen, sections
@@ -54,6 +56,15 @@ def test_a_gold_that_was_not_retrieved_stands_as_an_empty_row(tmp_path: Path):
     body = body_of(report_html(a_page(tmp_path, "worse")))
     assert "✘ missed gold 2 of 2" in body
     assert "stock/since.md &gt; # Since" in body
+
+
+def test_a_gold_beyond_k_is_said_with_its_rank(tmp_path: Path):
+    rows = [replace(row, failed=(("recall_any@5", "L2_doc_retrieval_fail"),)) for row in some_cases(1, cases=1)]
+    chunks = [*(a_chunk(rank, f"{rank}.md") for rank in range(1, 8)), a_chunk(8, "stock/north.md", [0])]
+    records = {row.key: a_full_record(row, retrieved_chunks=chunks) for row in rows}
+    store(tmp_path, "now", rows, plan=PLAN, records=records)
+    body = body_of(report_html(page_between(tmp_path, None, "now")))
+    assert "gold 1 “stock/north.md” stands at rank 8, beyond k = 5" in body
 
 
 def test_cases_beyond_the_budget_are_rows_without_a_page(tmp_path: Path):
@@ -113,14 +124,8 @@ def test_a_regressed_metric_names_its_cases_the_largest_fall_first(tmp_path: Pat
 
 
 def test_a_change_of_k_is_one_setting_and_metrics_pair_across_it(tmp_path: Path):
-    from dataclasses import replace
-
     rows = some_cases(cases=8)
     other = [replace(row, scores={name.replace("@5", "@2"): 0.5 for name in row.scores}) for row in rows]
-    from page_states import PLAN
-    from stored_pair import store
-    from two_runs import a_plan
-
     store(tmp_path, "before", rows, plan=PLAN)
     store(tmp_path, "now", other, plan=a_plan("recall_any", "mrr", "token_f1", "context_recall", k=2), config={"k": 2})
     page = page_between(tmp_path, "before", "now")
