@@ -80,10 +80,10 @@ def _aligned(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, A
     yield from (AlignedChunk(chunk["rank"], None, _golds(chunk), place_of(chunk)) for chunk in remaining)
 
 
-def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if one["chunk_id"] is not None and other["chunk_id"] is not None:
-        return bool(one["chunk_id"] == other["chunk_id"])
-    return bool(one["rel_path"]) and place_of(one) == place_of(other)
+def _is_same(chunk: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if chunk["chunk_id"] is not None and other["chunk_id"] is not None:
+        return bool(chunk["chunk_id"] == other["chunk_id"])
+    return bool(chunk["rel_path"]) and place_of(chunk) == place_of(other)
 
 
 def _golds(chunk: Mapping[str, Any]) -> str:

@@ -75,11 +75,11 @@ def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run:
     record = representative_trial(lines.records)
     line = lines.observations.get(record["trial"])
     observation = _observation(line, run) if case.is_failing or case.change == "worse" else None
-    known = observation.case if observation else _case(line)
+    labelled = observation.case if observation else _case(line)
     earlier = representative_trial(before.records) if before else None
-    chunks = list(_chunks(record, known, earlier, run.config.get("k")))
+    chunks = list(_chunks(record, labelled, earlier, run.config.get("k")))
     answer, question = _texts(record, line)
-    expected = known.gold.answers[0] if known and known.gold.answers else None
+    expected = labelled.gold.answers[0] if labelled and labelled.gold.answers else None
     symbol, word = OUTCOMES[case.row.outcome]
     return {
         "key": case.key, "id": case.id, "place": case.texts.place, "symbol": symbol, "word": word,
@@ -87,9 +87,9 @@ def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run:
         "why": list(_why(record, observation, chunks, run)), "question": question, "answer": answer,
         "is_cut": answer is not None and answer.endswith("…") and line is None,
         "abstained": bool(record["abstention"] and record["abstention"]["abstained"]),
-        "expected": list(known.gold.answers or ()) if known else [],
+        "expected": list(labelled.gold.answers or ()) if labelled else [],
         "answerable": record.get("answerable", True),
-        "key_facts": list(known.gold.key_facts or ()) if known else [],
+        "key_facts": list(labelled.gold.key_facts or ()) if labelled else [],
         "diff": word_diff(expected, answer) if expected and answer else [],
         "k": run.config.get("k"), "chunks": chunks, "top_score": max((c.score or 0 for c in chunks), default=0),
         "claims": list(_claims(record)), "judgements": list(_judgements(record)),

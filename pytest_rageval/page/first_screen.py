@@ -157,9 +157,9 @@ def moves(page: PageRun) -> list[Move]:
     if page.compared is None:
         return []
     rows = [(name, metric) for name, metric in words.metric_rows(page.compared) if metric["delta"] is not None]
-    told = [_move(name, metric, page) for name, metric in rows if change(metric["delta"]) != "="]
+    shown = [_move(name, metric, page) for name, metric in rows if change(metric["delta"]) != "="]
     order: Mapping[words.Tone, int] = {"worse": 0, "doubtful": 1, "better": 2, "plain": 3}
-    return sorted(told, key=lambda move: order[move.tone])
+    return sorted(shown, key=lambda move: order[move.tone])
 
 
 def _move(name: str, metric: Mapping[str, Any], page: PageRun) -> Move:

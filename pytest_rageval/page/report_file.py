@@ -61,8 +61,7 @@ def end_report(folder: Path, settings: Settings, baseline: Path, *, exit_status:
     run = StoredRun(folder)
     try:
         return EndReport(write_report(run, settings, baseline, exit_status=exit_status))
-    # Records, metrics and verdict are on disk: a page that cannot be made must not end their run in an internal error.
-    except Exception as error:  # noqa: BLE001 for this reason
+    except Exception as error:  # noqa: BLE001 results are on disk: a page must not end their run in an internal error
         remedy = f"`rageval report {run.run_id}` tries again"
         return EndReport(run.path / REPORT, f"report: not written: {type(error).__name__}: {error}; {remedy}")
 

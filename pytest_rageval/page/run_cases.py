@@ -97,9 +97,9 @@ def cut(text: str | None, most: int) -> str:
 def listed_cases(side: Side, flips: Flips, before: Scores | None, names: Mapping[str, str]) -> list[ListedCase]:
     """The cases of the run, worst first; `names`: metrics of the other run by what they are called in this one."""
     rows, texts = read_rows(side)
-    known = {name: _Scale(metric["scale"], metric["better"]) for name, metric in side.metrics["metrics"].items()}
+    scales = {name: _Scale(metric["scale"], metric["better"]) for name, metric in side.metrics["metrics"].items()}
     scores = before.renamed(names).cases if before else {}
-    cases = [_listed(row, texts.get(row.key), flips, scores.get(row.key), known) for row in rows]
+    cases = [_listed(row, texts.get(row.key), flips, scores.get(row.key), scales) for row in rows]
     return sorted(cases, key=lambda case: case.severity)
 
 
@@ -115,13 +115,13 @@ NO_TEXTS = CaseTexts("", "", "", 1)
 
 
 def _listed(
-    row: Row, texts: CaseTexts | None, flips: Flips, before: CaseScores | None, known: Mapping[str, _Scale]
+    row: Row, texts: CaseTexts | None, flips: Flips, before: CaseScores | None, scales: Mapping[str, _Scale]
 ) -> ListedCase:
-    shares = {name: known[name].share(score) for name, score in row.scores.items() if name in known}
+    shares = {name: scales[name].share(score) for name, score in row.scores.items() if name in scales}
     falls = []
     if before is not None and before.scores != row.scores:
         earlier = before.scores
-        falls = [(share - known[name].share(earlier[name]), name) for name, share in shares.items() if name in earlier]
+        falls = [(share - scales[name].share(earlier[name]), name) for name, share in shares.items() if name in earlier]
     drop, fallen = min(falls, default=(0.0, None))
     level = math.fsum(shares.values()) / len(shares) if shares else 1.0
     change = flips.change(row.key)

@@ -286,8 +286,8 @@ class DefinitionText(NamedTuple):
 def definitions(page: PageRun) -> list[DefinitionText]:
     """Of every metric of the run, once whatever its cut-offs."""
     names = dict.fromkeys(name.partition("@")[0] for name in page.metrics["metrics"])
-    known = [page.registry[name] for name in names if name in page.registry]
-    return [_definition(metric) for metric in known]
+    metrics = [page.registry[name] for name in names if name in page.registry]
+    return [_definition(metric) for metric in metrics]
 
 
 def _definition(metric: Metric) -> DefinitionText:
