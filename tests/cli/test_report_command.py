@@ -101,6 +101,18 @@ def test_an_interrupted_run_has_a_page_that_says_what_is_missing(project: Projec
     assert "pytest --rageval-resume one" in text
 
 
+def test_a_damaged_run_has_a_page_that_names_the_line(project: Project):
+    project.cases(SOME)
+    project.run("--rageval-run-id", "one")
+    path = project.runs[-1] / "results.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + b"[" + lines[1] + b"".join(lines[2:]))
+    assert project.rageval("report", "one").ret == 0
+    text = page_of(project.runs[-1])
+    assert "This run cannot be read:" in text
+    assert "results.jsonl:2: not JSON" in text
+
+
 def test_a_report_that_cannot_be_written_is_a_line_and_no_more(project: Project, monkeypatch: pytest.MonkeyPatch):
     def broken(*args: object, **named: object) -> str:
         raise ValueError("a fault of ours")
