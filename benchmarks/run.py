@@ -23,6 +23,7 @@ NAMES = (
     "cases_loading",
     "retrieval_metrics",
     "replay",
+    "report_page",
 )
 
 

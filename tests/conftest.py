@@ -55,7 +55,8 @@ def _hear_ctrl_c() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         # A test that runs alone and with workers needs no mark: its arguments say which it is.
-        if "-n" in getattr(item, "callspec", _NO_PARAMETERS).params.get("how", ()):
+        is_with_workers = "-n" in getattr(item, "callspec", _NO_PARAMETERS).params.get("how", ())
+        if is_with_workers or item.get_closest_marker("browser"):
             item.add_marker("child_process")
     if config.getoption("--quick"):
         left_out = [item for item in items if item.get_closest_marker("child_process")]

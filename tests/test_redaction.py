@@ -156,7 +156,7 @@ def test_by_default_the_beginnings_are_kept_and_everything_for_scoring_again(pro
         "reports/cache/judge_cache.sqlite",
         *(
             f"reports/runs/{project.runs[-1].name}/{name}"
-            for name in ("results.jsonl", "report.json", "observations.jsonl", "run.log")
+            for name in ("results.jsonl", "report.json", "report.html", "observations.jsonl", "run.log")
         ),
     }
     assert WORDS["trace"] in (project.runs[-1] / "observations.jsonl").read_text(encoding="utf-8")

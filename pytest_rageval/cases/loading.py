@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.discovery import is_of_questions
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.paired_files import Partner, find_partner
+from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound
@@ -47,7 +46,7 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     report = Report(_name(path, root))
     if is_of_questions(path):
         return CaseFile(path, (), ())  # read with its questions, which say what is wrong with it
-    with _no_garbage_collection():
+    with no_collection():
         partner = find_partner(path, report, lambda other: _name(other, root), max_line_bytes)
         rows = _rows(path, report, max_line_bytes)
         converted = list(_converted(rows, report, partner))
@@ -142,18 +141,3 @@ def _name(path: Path, root: Path) -> str:
             name = inner.relative_to(outer).as_posix()
             break
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Thousands of long-lived objects come to be at once, none of them garbage: looking costs half of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            if not gc.get_freeze_count():  # else what others froze would thaw
-                gc.freeze()  # to and fro: what is new goes to the oldest generation without a look at it
-                gc.unfreeze()
-            gc.enable()

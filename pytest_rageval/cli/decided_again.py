@@ -40,13 +40,13 @@ class Deciding(NamedTuple):
         plan = plan_again(at.run, at.settings, at.root)
         with Progress("scored") as watch:
             finished = aggregate_again(Redo(at.run, plan, at.run.config, at.baseline, watch=watch))
-        self.end(finished, plan)
+        self.end(finished, plan, at)
 
-    def end(self, finished: Finished, plan: Plan) -> NoReturn:
+    def end(self, finished: Finished, plan: Plan, at: Opened) -> NoReturn:
         """Write metrics.json where it is wanted as well, show the run, and leave."""
         if self.output_metrics is not None:
             write_metrics(self.output_metrics, finished.metrics)
-        end(finished, plan)
+        end(finished, plan, at.project.baseline_file)
 
 
 def deciding_options(command: F) -> F:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from pytest_rageval.finish import Finished
+from pytest_rageval.page.report_file import end_report
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.run_reports import write_reports
@@ -18,13 +20,16 @@ from pytest_rageval.text import printable
 COLOURS = {"green": "green", "red": "red", "yellow": "yellow"}
 
 
-def end(finished: Finished, plan: Plan) -> NoReturn:
+def end(finished: Finished, plan: Plan, baseline: Path) -> NoReturn:
     """Show a run that was just written, write its reports, and leave: 1 where a gate or a case failed."""
     notes = write_reports(finished.folder, plan, finished.cases)
     code = show(finished, plan)
     for note in notes:
         click.secho(printable(note), fg="yellow")
     click.echo(f"summary: {finished.folder / 'summary.md'}")
+    if plan.settings.report:
+        report = end_report(finished.folder, plan.settings, baseline, exit_status=code)
+        click.echo(printable(report.problem or f"report:  {report.path}"))
     sys.exit(code)
 
 

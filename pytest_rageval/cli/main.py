@@ -21,6 +21,7 @@ VERBS = {
         "explain": "one case of a run, everything",
         "history": "the metrics of all runs in time",
         "metrics": "every metric with its definition",
+        "report": "the page of a run: one file for people",
     },
     "cases": {
         "cases": "check, count, describe and convert case files",

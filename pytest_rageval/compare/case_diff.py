@@ -25,21 +25,30 @@ def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
 
     Only the lines of these cases are decoded. None where there is no file.
     """
+    return {key: representative_trial(trials) for key, trials in trials_of(path, keys).items()}
+
+
+def trials_of(path: Path, keys: Set[str], fields: Set[str] = _READ) -> dict[str, dict[int, Record]]:
+    """By case, the lines of a file of records by trial, of which each holds at least these fields."""
     if not keys or not path.is_file():
         return {}
     named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in keys}
     trials: dict[str, dict[int, Record]] = {}
+
+    def check(record: Record) -> None:
+        _check(record, fields)
+
     with path.open("rb", buffering=BUFFER) as file:
         for number, line in enumerate(file, start=1):
             beginning = _KEY.match(line)
             if beginning and beginning[1] in named and line.endswith(b"\n"):
-                record = record_in(line, f"{path}:{number}", _check)
+                record = record_in(line, f"{path}:{number}", check)
                 trials.setdefault(record["case_key"], {})[record["trial"]] = record
-    return {key: representative_trial(records) for key, records in trials.items()}
+    return trials
 
 
-def _check(record: Record) -> None:
-    if missing := _READ - record.keys():
+def _check(record: Record, fields: Set[str]) -> None:
+    if missing := fields - record.keys():
         raise DamagedLineError(f"is not a record: it has no {', '.join(sorted(missing))}")
 
 

@@ -91,17 +91,21 @@ class VerdictFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The verdict. `sentence` begins with the word and holds the counts; `gates` is its part about the gates."""
+    """The verdict: three counts, asides that they do not hold, and the gates; `sentence` is all of it."""
 
     tone: VerdictTone
     word: str
     counts: tuple[Count, Count, Count]
+    asides: tuple[str, ...]
     gates: str
-    sentence: str
 
     @property
     def symbol(self) -> str:
         return SYMBOLS[self.word]
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.word}: {'; '.join([', '.join(map(str, self.counts)), *self.asides])}. {self.gates}"
 
     def content(self, problems: Mapping[str, str]) -> dict[str, Any]:
         """The verdict as metrics.json holds it, with what fails the run beside its gates."""
@@ -115,10 +119,7 @@ def run_verdict(facts: VerdictFacts) -> RunVerdict:
     What ends with an exit status other than 0 is neither green nor grey.
     """
     word, tone = _word(facts)
-    counts = _counts(facts)
-    gates = _gates(facts)
-    clauses = [", ".join(map(str, counts)), *_asides(facts)]
-    return RunVerdict(tone, word, counts, gates, f"{word}: {'; '.join(clauses)}. {gates}")
+    return RunVerdict(tone, word, _counts(facts), tuple(_asides(facts)), _gates(facts))
 
 
 def with_verdict(metrics: Mapping[str, Any]) -> Mapping[str, Any]:

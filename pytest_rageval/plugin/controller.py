@@ -15,6 +15,7 @@ import pytest
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
+from pytest_rageval.page.report_file import EndReport, end_report
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.display.github_report import report_to_github
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict
@@ -47,6 +48,7 @@ class Controller:
         self._errors: dict[str, str] = {}
         """The tests that showed an error of their setup first, by what it said."""
         self._finished: Finished | None = None
+        self._report: EndReport | None = None
         self._is_broken = False
         """Could a result not be written?"""
         self._extent = Extent(frozenset(), frozenset())
@@ -260,6 +262,10 @@ class Controller:
         report_verdict(session, self._finished)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             report_gates(session, list(gate_tests(self._finished, self._active.prepared.plan)))
+        prepared = self._active.prepared
+        if prepared.settings.report:
+            folder, baseline = self._finished.folder, prepared.project.baseline_file
+            self._report = end_report(folder, prepared.settings, baseline, exit_status=int(exitstatus))
 
     def _write(self) -> None:
         """Write what the records come to."""
@@ -306,5 +312,5 @@ class Controller:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._finished is not None:
-            write_summary(terminalreporter, self._finished, self._session.notes, self._session.root)
+            write_summary(terminalreporter, self._finished, self._session.notes, self._session.root, self._report)
             report_to_github(terminalreporter, self._finished, self._config)

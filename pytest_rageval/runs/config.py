@@ -25,7 +25,7 @@ from pytest_rageval.runs.stored_plan import described_metrics, meanings
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "pydantic")
 CANNOT_CHANGE_RESULTS = frozenset(
     {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
-     "store_full_text", "redact", "save_traces", "report_json", "known_failures",
+     "store_full_text", "redact", "save_traces", "report", "report_json", "known_failures",
      "allow_regressions", "ignore_invariants", "retries",
      "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "tolerated", "cases",
      "allow_partial", "resume", "shard", "max_cost", "judge_concurrency", "judge_requests_per_minute",

@@ -58,11 +58,11 @@ def read_history(reports: Path) -> tuple[list[PastRun], list[Skipped]]:
     skipped: list[Skipped] = []
     for path in run_folders(reports):
         try:
-            runs.append(_past(StoredRun(path)))
+            runs.append(past_run(StoredRun(path)))
         except SettingsError as error:
             skipped.append(Skipped(path.name, str(error)))
     runs.sort(key=lambda run: (run.timestamp, run.run_id))
-    return list(_with_changes(runs)), skipped
+    return list(with_changes(runs)), skipped
 
 
 def run_folders(reports: Path) -> list[Path]:
@@ -100,7 +100,7 @@ def check_metrics(runs: Sequence[PastRun], asked: Iterable[str]) -> None:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _past(run: StoredRun) -> PastRun:
+def past_run(run: StoredRun) -> PastRun:
     """SettingsError where the folder does not hold a finished run."""
     if not (run.path / CONFIG).is_file():
         raise SettingsError(f"no run: it has no {CONFIG}")
@@ -123,7 +123,7 @@ def _past(run: StoredRun) -> PastRun:
     )
 
 
-def _with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:
+def with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:
     """The runs, each with what was changed against the one before."""
     last: dict[str, PastRun] = {}
     before: PastRun | None = None

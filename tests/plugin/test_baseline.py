@@ -164,7 +164,7 @@ def test_git_keeps_what_should_be_kept(settled: Project):
     for name in ("results*.jsonl", "observations*.jsonl", "report.*", "cache/"):
         assert name in ignored.splitlines()
     assert sorted(path.name for path in settled.runs[-1].iterdir()) == [
-        "config.json", "metrics.json", "observations.jsonl", "report.json", "results.jsonl", "run.log",
+        "config.json", "metrics.json", "observations.jsonl", "report.html", "report.json", "results.jsonl", "run.log",
         "scores.jsonl", "summary.md",
     ]  # fmt: skip
 

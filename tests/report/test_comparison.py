@@ -14,7 +14,6 @@ from rich.cells import cell_len
 from stored_pair import a_chunk, compared, store
 from two_runs import a_row
 
-from pytest_rageval.report.comparison.comparison_html import comparison_html
 from pytest_rageval.report.comparison.comparison_markdown import LONGEST, comparison_markdown
 from pytest_rageval.report.comparison.comparison_terminal import comparison_lines
 
@@ -88,20 +87,6 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_hostile_text_is_text_in_html(tmp_path: Path):
-    page = Page(comparison_html(content_of(tmp_path, key=f"a.jsonl::{HOSTILE}", text=HOSTILE)))
-    assert "<script>alert(1)</script> `x` **b** | {{ 7*7 }} \\x1b[31mred \\u202e @everyone" in page.text
-    assert not page.tags & {"script", "img", "link", "iframe", "a"}
-    assert not {name for name in page.attributes if name.startswith("on") or name in ("src", "href")}
-
-
-def test_a_page_needs_nothing_from_elsewhere_and_follows_the_reader_into_the_dark(tmp_path: Path):
-    page = comparison_html(content_of(tmp_path))
-    assert "://" not in page
-    assert "prefers-color-scheme: dark" in page
-    assert "@media print" in page
-
-
 def test_hostile_text_is_text_in_markdown(tmp_path: Path):
     text = comparison_markdown(content_of(tmp_path, key=f"a.jsonl::{HOSTILE}", text=HOSTILE))
     page = Page(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
@@ -142,7 +127,6 @@ def test_what_one_side_kept_no_record_of_is_said_in_every_form(tmp_path: Path):
     (tmp_path / "runs/a/results.jsonl").unlink()
     content = compared(tmp_path, "a", "b").content
     assert "answer before  no record was kept" in "\n".join(terminal(content))
-    assert "No record was kept." in comparison_html(content)
     assert "- answer before: <code>no record was kept</code>" in comparison_markdown(content)
 
 
@@ -152,12 +136,11 @@ def test_a_refused_comparison_says_so_first_in_every_form(tmp_path: Path):
     content = compared(tmp_path, "a", "b").content
     assert terminal(content)[-1] == "not comparable: nothing is compared"
     assert comparison_markdown(content).startswith("## ❌ not comparable")
-    assert "not comparable: dataset was" in comparison_html(content)
 
 
 def test_what_was_ignored_stands_in_every_form(tmp_path: Path):
     store(tmp_path, "a", [a_row("a.jsonl::q", mrr=1.0)])
     store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
     content = compared(tmp_path, "a", "b", ignore=True).content
-    for text in ("\n".join(terminal(content)), comparison_markdown(content), comparison_html(content)):
+    for text in ("\n".join(terminal(content)), comparison_markdown(content)):
         assert "compared in spite of: dataset was" in text

@@ -115,7 +115,7 @@ def _judge_again(
     if again.problem is not None:
         what = printable(f"{again.problem.kind}: {again.problem.message}")
         click.secho(f"{again.failed} of {again.judged} answers could not be judged; the first: {what}", fg="yellow")
-    shared.end(finished, plan)
+    shared.end(finished, plan, at)
 
 
 def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:

@@ -36,7 +36,7 @@ def abstention(run: str, reports: str | None, baseline: str | None, **options: A
         cases = labels.cases if labels else None
         how = Redo(at.run, plan, config, at.baseline, stays=stays, labels=cases, watch=watch)
         finished = redo(how, labels.applied if labels else None)
-    shared.end(finished, plan)
+    shared.end(finished, plan, at)
 
 
 def _is_of_another_layer(measure: Measure) -> bool:

@@ -30,4 +30,5 @@ def merge(runs: tuple[str, ...], **options: object) -> None:
     check_parts(parts, [case for file in files for case in load_file(file, project.root).cases])
     baseline = project_baseline(project)
     plan = plan_of(parts[0], project.settings, project.root)
-    end(merge_runs(parts, plan, project.reports, baseline, project.baseline_file), plan)
+    finished = merge_runs(parts, plan, project.reports, baseline, project.baseline_file)
+    end(finished, plan, project.baseline_file)

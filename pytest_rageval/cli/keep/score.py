@@ -32,4 +32,4 @@ def score(run: str, reports: str | None, baseline: str | None, metrics: str | No
     with Progress("scored") as watch:
         how = Redo(at.run, plan, config, at.baseline, labels=labels.cases if labels else None, watch=watch)
         finished = redo(how, labels.applied if labels else None)
-    shared.end(finished, plan)
+    shared.end(finished, plan, at)

@@ -6,15 +6,16 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pytest_rageval.compare.pairing import Paired, pair
-from pytest_rageval.compare.side import open_side
+from pytest_rageval.compare.side import Side, open_side
 from pytest_rageval.config.project import find_project
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.json_text import json_text
@@ -43,7 +44,9 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     sides = [open_side(project.reports, project.baseline_file, run) for run in (before, after)]
     ignores = options["ignore_invariants"] or project.settings.ignore_invariants
     comparison = pair(sides[0], sides[1], project.settings, ignore_invariants=ignores)
-    if output is None:
+    if form == "html":
+        _put(_page(sides, comparison, project.settings), output)
+    elif output is None:
         _show(comparison, form)
     else:
         _write(output, rendered(comparison.content, form, WIDTH, is_coloured=False))
@@ -54,28 +57,39 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
 
 
 def rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: bool) -> str:
-    """The comparison in one of the forms; imports what that one needs."""
+    """The comparison in one of the forms beside HTML; imports what that one needs."""
     if form == "json":
         return json_text(content, sort_keys=True) + "\n"
     if form == "markdown":
         from pytest_rageval.report.comparison.comparison_markdown import comparison_markdown
 
         return comparison_markdown(content)
-    if form == "html":
-        from pytest_rageval.report.comparison.comparison_html import comparison_html
-
-        return comparison_html(content)
     from pytest_rageval.report.comparison.comparison_terminal import comparison_lines
 
     lines = comparison_lines(content, width=width)
     return "".join(_styled(line.text, line.style, is_coloured=is_coloured) + "\n" for line in lines)
 
 
+def _page(sides: Sequence[Side], comparison: Paired, settings: Settings) -> str:
+    """The report of B, compared with A: the same page as `rageval report B --compare A` writes."""
+    from pytest_rageval.page.page_run import page_of
+    from pytest_rageval.page.report_file import sized_html
+
+    return sized_html(page_of(sides[1], sides[0], comparison.content, settings, is_chosen=True))
+
+
+def _put(text: str, output: Path | None) -> None:
+    if output is not None:
+        _write(output, text)
+    else:
+        click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
+
+
 def _show(comparison: Paired, form: str) -> None:
     is_coloured = _wants_colour() and form == "terminal"
     text = rendered(comparison.content, form, shutil.get_terminal_size((WIDTH, 24)).columns, is_coloured=is_coloured)
     # Bytes, since the encoding of a pipe may not know a Korean name. What has no form in UTF-8 JSON has an escape.
-    click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
+    _put(text, None)
 
 
 def _write(path: Path, text: str) -> None:

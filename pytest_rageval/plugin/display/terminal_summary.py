@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from pytest_rageval.finish import Finished
+from pytest_rageval.page.report_file import EndReport
 from pytest_rageval.report.summary_terminal import summary
 from pytest_rageval.text import printable
 
 
-def write_summary(terminal: pytest.TerminalReporter, finished: Finished, notes: Sequence[str], root: Path) -> None:
+def write_summary(
+    terminal: pytest.TerminalReporter, finished: Finished, notes: Sequence[str], root: Path, report: EndReport | None
+) -> None:
     """Short by default, metric by metric with -v, nothing with -qq."""
     if terminal.verbosity < -1:
         return
@@ -27,3 +30,8 @@ def write_summary(terminal: pytest.TerminalReporter, finished: Finished, notes: 
     folder = finished.folder
     shown = folder.relative_to(root) if folder.is_relative_to(root) else folder
     terminal.write_line(f"summary: {shown / 'summary.md'}")
+    if report is not None:
+        if report.problem is None:
+            terminal.write_line(f"report:  {shown / report.path.name}")
+        else:
+            terminal.write_line(printable(report.problem), yellow=True)

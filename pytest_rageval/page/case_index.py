@@ -1,0 +1,98 @@
+"""The columns of a page's case list: what its rows show and its filter asks, small enough to read at once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.page.data_blocks import TEXTS, DataBlocks
+from pytest_rageval.page.page_run import PageRun
+from pytest_rageval.page.run_cases import ListedCase
+from pytest_rageval.text import printable
+
+DECIMALS = 4
+
+
+def case_columns(page: PageRun) -> dict[str, Any]:
+    """The index block: a list of values by column, names by number where they repeat."""
+    cases = page.cases
+    layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
+    tags = _Names()
+    layers = list(LAYERS)
+    return {
+        "run": page.run_id,
+        "compared": page.compared is not None,
+        "id": [printable(case.id) for case in cases],
+        **_coded("file", [case.key.partition("::")[0] if "::" in case.key else "" for case in cases]),
+        **_coded("outcome", [case.row.outcome for case in cases]),
+        **_coded("change", [case.change for case in cases]),
+        **_group("category", cases),
+        **_group("difficulty", cases),
+        **_group("domain", cases),
+        "tag": [[tags.code(tag) for tag in _tags(case)] for case in cases],
+        "tags": tags.names,
+        "layer": [sum({1 << layers.index(layer_of[name]) for name, _ in case.row.failed if name in layer_of})
+                  for case in cases],
+        "layers": layers,
+        **_coded("fallen", [case.fallen or "" for case in cases]),
+        "drop": [round(case.drop, DECIMALS) for case in cases],
+        "level": [round(case.level, DECIMALS) for case in cases],
+        "latency": [_rounded(case.row.latency.get("total_ms")) for case in cases],
+    }  # fmt: skip
+
+
+class _Names:
+    """Names by number, in the order in which they were first met."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._codes: dict[Hashable, int] = {}
+
+    def code(self, name: str) -> int:
+        if name not in self._codes:
+            self._codes[name] = len(self.names)
+            self.names.append(printable(name))
+        return self._codes[name]
+
+
+def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
+    """A column of numbers, and under its plural the names that they stand for."""
+    names = _Names()
+    return {column: [names.code(value) for value in values], f"{column}s": names.names}
+
+
+def _group(group: str, cases: Sequence[ListedCase]) -> Mapping[str, Any]:
+    return _coded(group, [next(iter(case.row.groups[group]), "") for case in cases])
+
+
+def _tags(case: ListedCase) -> list[str]:
+    return list(dict.fromkeys([*case.row.groups["tag"], *(tag for _, tag in case.row.failed)]))
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value)
+
+
+def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
+    """Questions, answers, reasons and places in blocks of their own: only rows in sight and words to find need them."""
+    rows = [
+        [printable(text) for text in (case.texts.question, case.texts.answer, case.why, case.texts.place)]
+        for case in cases
+    ]
+    return blocks.add_parts(rows, TEXTS)
+
+
+def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
+    """A block a metric with the score of each case, null where it has none."""
+    names = sorted({name for case in page.cases for name in case.row.scores})
+    lines = {}
+    for name in names:
+        scores = [case.row.scores.get(name) for case in page.cases]
+        lines[name] = blocks.add([None if score is None else round(score, DECIMALS) for score in scores])
+    return lines
+
+
+def add_falls(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
+    """A block a metric that fell in some case: the numbers of these cases, the largest fall first."""
+    return {name: blocks.add([fall.number for fall in falls]) for name, falls in page.falls.items()}

@@ -1,0 +1,297 @@
+"""One case as its page shows it: why it failed, texts, chunks with golds, claims, gates, scores, trials, trace."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pytest_rageval.compare.case_diff import place_of, representative_trial
+from pytest_rageval.errors import RagevalError
+from pytest_rageval.metrics.described import is_described
+from pytest_rageval.metrics.reference.arithmetic import arithmetic
+from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.model import EvalCase, Observation
+from pytest_rageval.numbers import duration, score_text, short
+from pytest_rageval.page.case_comparison import case_comparison
+from pytest_rageval.page.run_cases import CaseLines, ListedCase
+from pytest_rageval.page.text_diff import word_diff, word_set
+from pytest_rageval.runs.disk.reader import observation_of, recorded_case
+
+LONGEST_TEXT = 4_000
+"""Characters of a question or an answer; chunks stand as far as results.jsonl keeps them."""
+LONGEST_TRACE = 6_000
+OUTCOMES = {
+    "passed": ("✔", "passed"),
+    "failed": ("✘", "FAILED"),
+    "error": ("!", "ERROR"),
+    "xfailed": ("✘", "known failure"),
+    "skipped": ("–", "skipped"),
+}
+CHANGES = {"worse": "new: passed before", "fixed": "fixed: failed before", "new": "new case", "same": "",
+           "unmeasured": "had scores before"}  # fmt: skip
+
+
+class ChunkRow(NamedTuple):
+    """A retrieved chunk, or a gold that was not retrieved (`rank` None)."""
+
+    rank: int | None
+    kind: str
+    mark: str
+    place: str
+    score: float | None
+    text: str | None
+    note: str = ""
+
+
+class CheckedClaim(NamedTuple):
+    """A statement of the answer: is it supported, and which chunk is nearest to it."""
+
+    is_supported: bool
+    text: str
+    chunk: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """What the pages of all cases share.
+
+    names   metrics of the other run → what they are called in this one
+    """
+
+    run_id: str
+    config: Mapping[str, Any]
+    metrics: Mapping[str, Mapping[str, Any]]
+    registry: Registry
+    names: Mapping[str, str]
+    other: str | None = None
+    before_k: int | None = None
+
+
+def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run: RunView) -> dict[str, Any]:
+    """The content of a case's page: names and values for the template, nothing escaped."""
+    record = representative_trial(lines.records)
+    line = lines.observations.get(record["trial"])
+    observation = _observation(line, run) if case.is_failing or case.change == "worse" else None
+    labelled = observation.case if observation else _case(line)
+    earlier = representative_trial(before.records) if before else None
+    chunks = list(_chunks(record, labelled, earlier, run.config.get("k")))
+    answer, question = _texts(record, line)
+    expected = labelled.gold.answers[0] if labelled and labelled.gold.answers else None
+    symbol, word = OUTCOMES[case.row.outcome]
+    return {
+        "key": case.key, "id": case.id, "place": case.texts.place, "symbol": symbol, "word": word,
+        "outcome": case.row.outcome, "change": CHANGES[case.change], "facts": _facts(record),
+        "why": list(_why(record, observation, chunks, run)), "question": question, "answer": answer,
+        "is_cut": answer is not None and answer.endswith("…") and line is None,
+        "abstained": bool(record["abstention"] and record["abstention"]["abstained"]),
+        "expected": list(labelled.gold.answers or ()) if labelled else [],
+        "answerable": record.get("answerable", True),
+        "key_facts": list(labelled.gold.key_facts or ()) if labelled else [],
+        "diff": word_diff(expected, answer) if expected and answer else [],
+        "k": run.config.get("k"), "chunks": chunks, "top_score": max((c.score or 0 for c in chunks), default=0),
+        "claims": list(_claims(record)), "judgements": list(_judgements(record)),
+        "gates": record["verdict"]["failed_gates"], "gates_held": record["verdict"].get("gates_held", 0),
+        "scores": list(_scores(record, observation, run)), "skipped": _skipped(record),
+        "trials": _trials(lines.records), "trace": _trace(record), "latency": _latency(record),
+        "has_observation": line is not None, "rerun": f"pytest {shlex.quote(case.key)}",
+        "explain": f"rageval explain {shlex.quote(run.run_id)} {shlex.quote(case.key)}",
+        "comparison": _comparison(record, before, answer, run),
+        "other": run.other,
+    }  # fmt: skip
+
+
+def _observation(line: Mapping[str, Any] | None, run: RunView) -> Observation | None:
+    """The observation as it was scored; None where none was kept, or it cannot be read any more."""
+    if line is None or line["answer"] is None:
+        return None
+    try:
+        return observation_of(line, run.config)
+    except (RagevalError, KeyError, TypeError, ValueError):  # a damaged line costs its details, not the report
+        return None
+
+
+def _case(line: Mapping[str, Any] | None) -> EvalCase | None:
+    if line is None:
+        return None
+    try:
+        return recorded_case(line)
+    except (RagevalError, KeyError, TypeError, ValueError):  # as above
+        return None
+
+
+def _texts(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
+    """Answer and question: in full where the run keeps observations."""
+    answer = (line["answer"] or {}).get("answer") if line else None
+    question = line["case"].get("question") if line else None
+    return _limited(answer if answer is not None else record["answer"]), _limited(question or record["question"])
+
+
+def _comparison(
+    record: Mapping[str, Any], before: CaseLines | None, answer: str | None, run: RunView
+) -> dict[str, Any] | None:
+    """The case before and after; None where the page compares nothing."""
+    if run.other is None:
+        return None
+    earlier = representative_trial(before.records) if before else None
+    was = _texts(earlier, before.observations.get(earlier["trial"]))[0] if before and earlier else None
+    return case_comparison(record, earlier, answer, was, run.names)
+
+
+def _limited(text: str | None) -> str | None:
+    return text if text is None or len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
+
+
+def _facts(record: Mapping[str, Any]) -> list[str]:
+    facts = [record.get(name) for name in ("difficulty", "domain", "category")]
+    facts += ["requires_kg"] * bool(record.get("requires_kg")) + ["unanswerable"] * (not record.get("answerable", True))
+    return [str(fact) for fact in [*facts, *record.get("tags", ())] if fact]
+
+
+# ── why ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _why(
+    record: Mapping[str, Any], observation: Observation | None, chunks: Sequence[ChunkRow], run: RunView
+) -> Iterator[str]:
+    """Why the case failed: the error, or each gate with its arithmetic; then the golds that are missing."""
+    if error := record["error"]:
+        yield f"{error['kind']}: {error['message'] or 'its message is left out'}"
+    gates = record["verdict"]["failed_gates"]
+    for gate in gates:
+        terms = _terms(gate["metric"], observation, run)
+        tag = f" ({gate['tag']})" if gate["tag"] else ""
+        yield f"{gate['metric']} = {short(gate['value'])}, needs {gate['threshold']}{tag}" + (
+            f": {terms}" if terms else ""
+        )
+    if any(run.metrics.get(gate["metric"], {}).get("layer") in ("L2", "L3") for gate in gates):
+        yield from (f"{chunk.mark} “{chunk.place}” was not retrieved{chunk.note}" for chunk in chunks if not chunk.rank)
+        late = (chunk for chunk in chunks if chunk.rank and chunk.note)
+        yield from (f"{chunk.mark} “{chunk.place}” stands at rank {chunk.rank}{chunk.note}" for chunk in late)
+    if not gates and not error and record.get("reason"):
+        yield str(record["reason"])
+
+
+def _terms(name: str, observation: Observation | None, run: RunView) -> str:
+    if observation is None:
+        return ""
+    try:
+        measure = run.registry.measure(name, observation.k)
+        return "" if is_described(measure.metric) else arithmetic(measure, observation)
+    except RagevalError:  # a metric that is not known here any more
+        return ""
+
+
+# ── chunks, claims ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _chunks(
+    record: Mapping[str, Any], case: EvalCase | None, earlier: Mapping[str, Any] | None, k: int | None
+) -> Iterator[ChunkRow]:
+    """What was retrieved, by rank, then the golds that were not."""
+    golds = _gold_names(case)
+    matched: set[int] = set()
+    for chunk in record["retrieved_chunks"]:
+        is_late = k is not None and chunk["rank"] > k and not matched.issuperset(chunk["matches"])
+        matched.update(chunk["matches"])
+        numbers = ", ".join(str(gold + 1) for gold in chunk["matches"])
+        kind = "gold" if chunk["matches"] else "other"
+        mark, note = (f"gold {numbers}" if numbers else "other"), (f", beyond k = {k}" if is_late else "")
+        yield ChunkRow(chunk["rank"], kind, mark, place_of(chunk), chunk["score_final"], chunk["text"], note)
+    ranks_before = _ranks(earlier)
+    for number, name in enumerate(golds):
+        if number not in matched:
+            rank = ranks_before.get(number)
+            note = f"; it stood at rank {rank} before" if rank else ""
+            yield ChunkRow(None, "missed", f"gold {number + 1} of {len(golds)}", name, None, None, note)
+
+
+def _gold_names(case: EvalCase | None) -> list[str]:
+    if case is None:
+        return []
+    if case.gold.supports:
+        return [str(anchor) for anchor in case.gold.supports]
+    return list(case.gold.chunk_ids or ())
+
+
+def _ranks(record: Mapping[str, Any] | None) -> dict[int, int]:
+    ranks: dict[int, int] = {}
+    for chunk in record["retrieved_chunks"] if record else ():
+        for gold in chunk["matches"]:
+            ranks.setdefault(gold, chunk["rank"])
+    return ranks
+
+
+def _claims(record: Mapping[str, Any]) -> Iterator[CheckedClaim]:
+    """The statements that the judge of groundedness told apart, each with the chunk that has most of its words."""
+    judgement = record.get("groundedness") or {}
+    words = [word_set(chunk["text"] or "") for chunk in record["retrieved_chunks"]]
+    for name, is_supported in (("unsupported_claims", False), ("supported_claims", True)):
+        for claim in judgement.get(name) or ():
+            if claim is not None:
+                yield CheckedClaim(is_supported, claim, _nearest(word_set(claim), words))
+
+
+def _nearest(claim: frozenset[str], chunks: Sequence[frozenset[str]]) -> int | None:
+    """The rank of the chunk that has most words of a claim, at least half of them."""
+    shared = [len(claim & chunk) for chunk in chunks]
+    most = max(shared, default=0)
+    return shared.index(most) + 1 if most and most * 2 >= len(claim) else None
+
+
+def _judgements(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name in ("groundedness", "correctness"):
+        if judgement := record.get(name):
+            yield {
+                "metric": name, "score": short(judgement["score"]), "model": judgement.get("model") or "?",
+                "reasoning": judgement.get("reasoning"), "is_heuristic": bool(judgement.get("heuristic")),
+            }  # fmt: skip
+
+
+# ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _scores(record: Mapping[str, Any], observation: Observation | None, run: RunView) -> Iterator[dict[str, Any]]:
+    failed = {gate["metric"]: gate["threshold"] for gate in record["verdict"]["failed_gates"]}
+    for name, value in record.get("scores", {}).items():
+        scale = run.metrics.get(name, {}).get("scale", [0, 1])
+        yield {
+            "metric": name, "value": score_text(value), "top": "" if scale[1] == 1 else f" of {scale[1]:g}",
+            "threshold": failed.get(name), "terms": _terms(name, observation, run) if observation else "",
+        }  # fmt: skip
+
+
+def _skipped(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Reasons for which metrics do not apply, with the metrics."""
+    names: dict[str, list[str]] = {}
+    for name, reason in (record.get("skipped_metrics") or {}).items():
+        names.setdefault(reason, []).append(name)
+    return sorted(names.items())
+
+
+def _trials(records: Mapping[int, Mapping[str, Any]]) -> dict[str, Any] | None:
+    """How many trials held their gates, and each one's answer; None of a single one."""
+    if len(records) < 2:
+        return None
+    each = [
+        {
+            "number": number + 1, "answer": records[number]["answer"],
+            "has_passed": bool(records[number]["verdict"].get("trial_passed")),
+        }
+        for number in sorted(records)
+    ]  # fmt: skip
+    return {"passed": sum(trial["has_passed"] for trial in each), "each": each}
+
+
+def _trace(record: Mapping[str, Any]) -> str | None:
+    if not record.get("trace"):
+        return None
+    text = json.dumps(record["trace"], ensure_ascii=False, indent=1)
+    return text if len(text) <= LONGEST_TRACE else text[:LONGEST_TRACE] + "\n…"
+
+
+def _latency(record: Mapping[str, Any]) -> str:
+    phases = ((name.removesuffix("_ms"), value) for name, value in (record.get("latency") or {}).items())
+    return " · ".join(f"{name} {duration(value)}" for name, value in phases if value and value >= 1)

@@ -1,0 +1,39 @@
+"""Compressed data inside a page: lines of base64, each of which the page's script inflates when it needs it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+BODIES = 64
+"""Cases in a block of rendered fragments."""
+TEXTS = 2048
+"""Cases in a block of questions, answers and reasons."""
+LEVEL = 6
+
+
+class DataBlocks:
+    """Lines in the order in which they were added; a line is named by its number."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, value: Any) -> int:
+        """Add a JSON value; its line."""
+        self.lines.append(_packed(value))
+        return len(self.lines) - 1
+
+    def replace(self, line: int, value: Any) -> None:
+        self.lines[line] = _packed(value)
+
+    def add_parts(self, values: Sequence[Any], size: int) -> list[int]:
+        """Add a list in blocks of so many; the lines."""
+        return [self.add(values[start : start + size]) for start in range(0, len(values), size)]
+
+
+def _packed(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return b64encode(zlib.compress(text.encode(), LEVEL)).decode("ascii")

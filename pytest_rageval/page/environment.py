@@ -1,0 +1,97 @@
+"""The templates of everything in HTML, with the style and the script that go into a page, and its security policy."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pytest_rageval.numbers import score_text, short
+from pytest_rageval.text import printable
+
+FOLDED_LINES = 12
+"""Lines of a text that stand unfolded."""
+LINE_WIDTH = 110
+
+
+@cache
+def environment() -> Environment:
+    """Autoescape is on for every template."""
+    pages = Environment(
+        loader=PackageLoader("pytest_rageval.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, auto_reload=False,
+    )  # fmt: skip
+    pages.filters |= {
+        "key": case_address,
+        "score": score_text,
+        "short": short,
+        "bare": _bare,
+        "filter_word": _filter_word,
+    }
+    pages.tests["long"] = _is_long
+    return pages
+
+
+def rendered(name: str, **content: Any) -> str:
+    """A template filled in; control characters, and marks that turn the direction of writing, are shown.
+
+    Once over the whole text: value by value, the same takes half of the time of rendering.
+    """
+    return printable(environment().get_template(name).render(content))
+
+
+@cache
+def asset(name: str) -> str:
+    """The style or the script that goes into a page."""
+    return files("pytest_rageval.page").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def style() -> Markup:
+    return Markup(asset("tokens.css"))  # noqa: S704 because it is a file of ours
+
+
+def script() -> Markup:
+    return Markup(asset("cases.js"))  # noqa: S704 because it is a file of ours
+
+
+@cache
+def policy() -> str:
+    """The content security policy: our style and our script by their hashes, and nothing from anywhere."""
+    return (
+        f"default-src 'none'; style-src {_source(asset('tokens.css'))}; script-src {_source(asset('cases.js'))}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def case_address(key: str) -> str:
+    """The part of the page's address that opens a case: `#/case/` and the key, escaped."""
+    return "#/case/" + quote(printable(key), safe="")
+
+
+def _bare(name: str) -> str:
+    return name.partition("@")[0]
+
+
+def _filter_word(text: str) -> str:
+    """A value as the filter language takes it: quoted where it is more than one word."""
+    if re.fullmatch(r"[^\s\"\\]+", text):
+        return text
+    return '"' + re.sub(r'(["\\])', r"\\\1", printable(text)) + '"'
+
+
+def _is_long(text: str) -> bool:
+    """Does a text take more than the lines that stand unfolded?"""
+    if len(text) < LINE_WIDTH and text.count("\n") < FOLDED_LINES:
+        return False
+    return sum(1 + len(line) // LINE_WIDTH for line in re.split("\n", text)) > FOLDED_LINES

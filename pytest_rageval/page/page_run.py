@@ -1,0 +1,189 @@
+"""What a page is made from: a stored run, what it is compared with, its cases and the runs before it, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.compare import comparison_words as words
+from pytest_rageval.compare.pairing import pair, renamed_metrics
+from pytest_rageval.compare.side import Side, open_side
+from pytest_rageval.compare.verdict_sentence import RunVerdict, VerdictFacts, run_verdict
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.page.falls import Fall, falls_by_metric
+from pytest_rageval.page.run_cases import Flips, ListedCase, listed_cases
+from pytest_rageval.page.trend import recent_runs
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.history import PastRun
+from pytest_rageval.runs.stored_plan import registry_of
+
+
+@dataclass(frozen=True)
+class PageRun:
+    """A finished run and what its page tells beside it.
+
+    before      the other run, or baseline; None where there is nothing to compare with
+    comparison  the content of `pair`; None without another run
+    cases       worst first
+    trend       finished runs of the same cases in time, this one last
+    is_chosen   the other run was named, and is not what the run was compared with when it ended
+    exit_status of pytest, where it is known
+    """
+
+    side: Side
+    settings: Settings
+    before: Side | None
+    comparison: Mapping[str, Any] | None
+    cases: Sequence[ListedCase]
+    trend: Sequence[PastRun]
+    is_chosen: bool = False
+    exit_status: int = 0
+
+    @property
+    def run_id(self) -> str:
+        return self.side.run_id
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        return self.side.metrics
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The content of config.json; empty where nothing tells it."""
+        return self.side.config or {}
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """What failed the run beside its gates, by name."""
+        verdict = self.metrics.get("verdict") or {}
+        problems: Mapping[str, str] = verdict.get("problems") or {}
+        return problems
+
+    @cached_property
+    def registry(self) -> Registry:
+        return registry_of(self.side.run) if self.side.run else load_registry()
+
+    @property
+    def compared(self) -> Mapping[str, Any] | None:
+        """The comparison, where the two could be compared."""
+        return self.comparison if self.comparison and self.comparison["compared"] else None
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """Metrics of the other run by what they are called in this one: `recall_any@5` → `recall_any@2`."""
+        return renamed_metrics(self.before, self.side) if self.before else {}
+
+    @cached_property
+    def falls(self) -> Mapping[str, list[Fall]]:
+        """By metric the cases that fell in it."""
+        if self.compared is None or self.before is None or self.before.scores is None:
+            return {}
+        return falls_by_metric(self.cases, self.before.scores.cases, self.metrics["metrics"], self.names)
+
+    def values_in_time(self, name: str) -> list[float | None]:
+        """A metric in the runs of the trend; at the cut-off of this run's k, each at its own."""
+        bare, at, k = name.partition("@")
+        written = f"{bare}@k" if at and k == str(self.config.get("k")) else name
+        return [run.value(written) for run in self.trend]
+
+    @cached_property
+    def gates(self) -> Sequence[Mapping[str, Any]]:
+        """Gates of the run as they were decided; against a run that was chosen, those of the project as it is now."""
+        decided = self.metrics.get("gates") or []
+        if not self.is_chosen or self.compared is None:
+            return decided
+        return [*(gate for gate in decided if gate["op"] not in ("drop", "rise")), *self.compared["gates"]]
+
+    @cached_property
+    def verdict(self) -> RunVerdict:
+        """The verdict that the run ended with; against a run that was chosen, that of this comparison."""
+        comparison = self.comparison if self.is_chosen else self._decided_comparison
+        return run_verdict(
+            VerdictFacts(
+                self.metrics, comparison, self.gates, self.problems, self.exit_status,
+                is_waived=self.settings.allow_regressions or self.settings.update_baseline,
+            )
+        )  # fmt: skip
+
+    @property
+    def _decided_comparison(self) -> Mapping[str, Any] | None:
+        """The comparison as it was made when the run ended."""
+        comparison = self.metrics.get("comparison")
+        if comparison is None:
+            return None
+        return {**comparison, "compared": not comparison.get("problems") or self.settings.ignore_invariants}
+
+    @property
+    def missing(self) -> list[str]:
+        """Files that a complete run has and this one has not, with what is not shown for it."""
+        lost = {
+            RESULTS: "cases are listed without texts, and none can be opened",
+            OBSERVATIONS: "expected answers and golds that were not retrieved are not shown",
+        }
+        if self.side.run is None:
+            return [f"{self.run_id} is known by its aggregates and scores only: no case can be opened"]
+        folder = self.side.run.path
+        gone = [name for name in lost if self.metrics["total_tests"] and not (folder / name).is_file()]
+        return [f"{name} is not in {folder.name}/ (removed, or not written): {lost[name]}" for name in gone]
+
+    def changed_settings(self) -> list[tuple[str, str, str]]:
+        """Settings that differ from the other run: name, before, after."""
+        rows = words.configuration_rows(self.comparison) if self.comparison else []
+        return [(name.removeprefix("params."), was, now) for name, was, now in rows]
+
+
+def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any) -> PageRun:
+    """Read all that a page of this run needs; `facts` are those of PageRun that its files do not hold."""
+    comparison = None
+    if before is not None:
+        comparison = pair(before, side, settings, ignore_invariants=settings.ignore_invariants).content
+    return page_of(side, before, comparison, settings, **facts)
+
+
+def page_of(
+    side: Side, before: Side | None, comparison: Mapping[str, Any] | None, settings: Settings, **facts: Any
+) -> PageRun:
+    """The same of two runs that were compared already."""
+    is_compared = before is not None and comparison is not None and comparison["compared"]
+    scores = before.scores if before is not None and is_compared else None
+    names = renamed_metrics(before, side) if before else {}
+    cases = listed_cases(side, flips_of(comparison), scores, names)
+    trend = recent_runs(side.run) if side.run else []
+    return PageRun(side, settings, before, comparison, cases, trend, **facts)
+
+
+def side_of(run: StoredRun) -> Side:
+    """A run as one side of a comparison; SettingsError of one that has not ended."""
+    return Side(run.run_id, run.finished_metrics, run.scores, run.config, run)
+
+
+def flips_of(comparison: Mapping[str, Any] | None) -> Flips:
+    if comparison is None or not comparison["compared"]:
+        return Flips()
+    worse, fixed, unmeasured = (
+        frozenset(case["case_key"] for case in comparison[name])
+        for name in ("flipped_to_fail", "flipped_to_pass", "unmeasured")
+    )
+    return Flips(worse, fixed, unmeasured, frozenset(comparison["only_after"]))
+
+
+def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
+    """What a run was compared with when it ended: the baseline of that time, if it is still there or its run is."""
+    comparison = run.finished_metrics.get("comparison")
+    run_id = comparison.get("baseline_run_id") if comparison else None
+    if not run_id:
+        return None
+    for reference in ("baseline", run_id):
+        try:
+            side = open_side(reports, baseline, reference)
+        except SettingsError:  # gone, or replaced by something else: the next one may do
+            continue
+        if side.run_id == run_id:
+            return side
+    return None

@@ -1,0 +1,173 @@
+"""The report of a run as one page: first screen, sections, and the cases as compressed blocks that its script reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from pytest_rageval.compare import comparison_words as words
+from pytest_rageval.compare.gate_lines import gate_line
+from pytest_rageval.page import first_screen, sections
+from pytest_rageval.page.case_index import add_falls, add_scores, add_texts, case_columns
+from pytest_rageval.page.case_view import RunView, case_view
+from pytest_rageval.page.data_blocks import BODIES, TEXTS, DataBlocks
+from pytest_rageval.page.environment import policy, rendered, script, style
+from pytest_rageval.page.page_run import PageRun
+from pytest_rageval.page.run_cases import ListedCase, read_case_lines
+
+BUDGET = 2_000
+"""Cases whose page is in the file, worst first, unless all are asked for."""
+PLAIN = 200
+"""Failing cases that can be read without scripts."""
+SHOWN_RUNS = 8
+SECTIONS = (("cases", "Cases"), ("heat", "Layers"), ("metrics", "Metrics"), ("distributions", "Distributions"),
+            ("speed", "Speed"), ("judge", "Judge"), ("history", "History"), ("config", "Configuration"),
+            ("definitions", "Definitions"))  # fmt: skip
+KEYS = (("/", "filter"), ("j k", "next, previous row"), ("Enter", "open"), ("Esc", "back"),
+        ("n p", "next, previous case of the filter"), ("c", "compare"), ("d", "difference or plain"),
+        ("y", "copy link"), ("r", "copy the command that runs the case again"), ("m", "copy as Markdown"),
+        ("?", "these keys"))  # fmt: skip
+BLOCKS = '<script type="text/plain" id="blocks">'
+ONE_SIDED = (("only_before", "only before"), ("only_after", "only in this run"))
+
+
+def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
+    """The whole page; `budget` None puts the page of every case into it."""
+    blocks, bodied = _blocks(page, budget)
+    html = rendered(
+        "page.html", page=page, policy=policy(), style=style(), script=script(), version=version("pytest-rageval"),
+        sections=SECTIONS, keys=KEYS, about=_about(page), total=len(page.cases), bodied=bodied,
+        **_first_screen(page), **_case_list(page), **_sections(page),
+    )  # fmt: skip
+    before, place, after = html.rpartition(BLOCKS)
+    return f"{before}{place}{chr(10).join(blocks.lines)}{after}"
+
+
+def _about(page: PageRun) -> str:
+    description, ended = page.metrics.get("description"), page.metrics["volatile"].get("timestamp")
+    target = page.config.get("target")
+    parts = [description, target if isinstance(target, str) else None, ended and ended[:16].replace("T", " ")]
+    return " · ".join(str(part) for part in parts if part)
+
+
+# ── data ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
+    """The compressed blocks, the index first, and for how many cases there is a page."""
+    blocks = DataBlocks()
+    blocks.add(None)  # the index, which names the lines of all others, comes to stand here
+    bodies = list(fragments(page, page.cases[:budget]))
+    lines = {
+        "bodies": blocks.add_parts(bodies, BODIES),
+        "texts": add_texts(blocks, page.cases),
+        "scores": add_scores(blocks, page),
+        "falls": add_falls(blocks, page),
+    }
+    sizes = {"perBody": BODIES, "perTexts": TEXTS, "bodied": len(bodies)}
+    blocks.replace(0, case_columns(page) | lines | sizes | {"project": _project(page)})
+    return blocks, len(bodies)
+
+
+def _project(page: PageRun) -> str:
+    """What the last filter is remembered for."""
+    return (
+        str(page.config.get("target") or "")
+        + "|"
+        + "|".join(sorted({case.key.partition("::")[0] for case in page.cases})[:3])
+    )
+
+
+def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
+    """The rendered page of each of these cases; '' of one without a record, none where no records are kept."""
+    keys = {case.key for case in cases}
+    lines = read_case_lines(page.side.run, keys) if page.side.run and page.side.has_records else {}
+    other = page.before if page.compared else None
+    before = read_case_lines(other.run, keys) if other and other.run and other.has_records else {}
+    view = RunView(
+        page.run_id,
+        page.config,
+        page.metrics["metrics"],
+        page.registry,
+        page.names,
+        other.run_id if other else None,
+    )
+    for case in cases if lines else ():
+        is_kept = case.key in lines
+        yield rendered("case.html", c=case_view(case, lines[case.key], before.get(case.key), view)) if is_kept else ""
+
+
+# ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _first_screen(page: PageRun) -> Mapping[str, Any]:
+    failing = sum(case.is_failing for case in page.cases)
+    notes = [*page.missing, *(page.comparison or {}).get("notes", ())]
+    notes += [problem["said"] for problem in (page.comparison or {}).get("problems", ())]
+    return {
+        "changed": page.changed_settings(),
+        "equal": first_screen.equal_settings(page),
+        "judge": page.metrics.get("judge"),
+        "notes": notes,
+        "tiles": list(first_screen.tiles(page)),
+        "flips": first_screen.flips(page),
+        "flips_head": first_screen.flips_head(page),
+        "no_flips": _no_flips(page, failing),
+        "moves": first_screen.moves(page),
+        "no_moves": first_screen.no_moves(page),
+        "errors": first_screen.error_kinds(page),
+        "tags": sorted(
+            ((tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items()),
+            key=lambda item: (-item[1], item[0]),
+        ),
+    }
+
+
+def _no_flips(page: PageRun, failing: int) -> str:
+    if not page.cases:
+        return "This run has no cases." if not page.metrics["total_tests"] else "The cases of this run are not kept."
+    if page.compared and failing:
+        return f"Nothing newly fails. {failing} case{'s fail' if failing != 1 else ' fails'} as before."
+    return "No case fails."
+
+
+def _case_list(page: PageRun) -> Mapping[str, Any]:
+    failing = [case for case in page.cases if case.is_failing]
+    outcomes = {name: sum(case.row.outcome == name for case in page.cases) for name in ("failed", "error", "xfailed")}
+    fixed = sum(case.change == "fixed" for case in page.cases)
+    worse = sum(case.change == "worse" for case in page.cases)
+    present = [name for name, number in outcomes.items() if number]
+    chips = [("newly failing", "changed:worse", worse)] if worse else []
+    chips += [("failing", f"outcome:{','.join(present)}", len(failing))] if present else []
+    chips += [("errors", "outcome:error", outcomes["error"])] if outcomes["error"] else []
+    chips += [("fixed", "changed:fixed", fixed)] if fixed else []
+    return {
+        "chips": [*chips, ("all", "", len(page.cases))],
+        "failing": failing[:PLAIN],
+        "failing_total": len(failing),
+    }
+
+
+def _sections(page: PageRun) -> Mapping[str, Any]:
+    heat_layers, heat_rows = sections.heat(page)
+    history_names = [tile.metric for tile in first_screen.tiles(page) if tile.n is not None]
+    return {
+        "heat_layers": heat_layers,
+        "heat_rows": heat_rows,
+        "metric_layers": sections.metric_layers(page),
+        "unscored": sections.unscored(page),
+        "gates": [(gate["passed"], gate_line(gate)) for gate in page.gates],
+        "distributions": list(sections.distributions(page)),
+        "latency_rows": sections.latency_rows(page),
+        "latency_bars": sections.latency_bars(page),
+        "slowest": sections.slowest(page),
+        "cost_rows": sections.cost_rows(page),
+        "judge_rows": sections.judge_rows(page),
+        "history_names": history_names,
+        "history": sections.history(page, history_names),
+        "configuration": sections.configuration(page),
+        "versions": words.version_rows(page.comparison) if page.comparison else [],
+        "definitions": sections.definitions(page),
+        "one_sided": ONE_SIDED,
+    }

@@ -1,0 +1,189 @@
+"""The cases of a stored run as a list: outcome, change against another run, texts cut to a line, worst first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pytest_rageval.compare.case_diff import trials_of
+from pytest_rageval.compare.side import Side
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.aggregate import normalised
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.score_table import Scores
+from pytest_rageval.runs.row import CaseScores, Row, cases_of
+
+LINE = 90
+"""Characters of a text that a row of the list holds."""
+WHY = 140
+CHANGES = ("worse", "unmeasured", "new", "same", "fixed")
+"""What became of a case since the other run; `same` where there is none, or nothing flipped."""
+_RANKS = {"error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
+
+
+class CaseTexts(NamedTuple):
+    """What a row of the list says of a case beside its scores."""
+
+    question: str
+    answer: str
+    place: str
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCase:
+    """One case of the list.
+
+    drop        the largest fall of a score since the other run as a share of its scale, negative; 0 where none fell
+    fallen      the metric of that fall
+    level       mean of the scores as 0 to 1, higher better; 1 where there is none
+    """
+
+    row: Row
+    texts: CaseTexts
+    change: str
+    drop: float
+    fallen: str | None
+    level: float
+
+    @property
+    def key(self) -> str:
+        return self.row.key
+
+    @property
+    def id(self) -> str:
+        return self.row.key.partition("::")[2] or self.row.key
+
+    @property
+    def is_failing(self) -> bool:
+        return self.row.is_bad or self.row.outcome == "error"
+
+    @property
+    def why(self) -> str:
+        """Failed gates or the error, cut to a line; '' of a case that passed."""
+        if self.row.outcome == "passed":
+            return ""
+        kind = f"{self.row.error_kind}: " if self.row.error_kind else ""
+        return cut(kind + (self.row.message or self.row.outcome), WHY)
+
+    @property
+    def severity(self) -> tuple[int, float, float, str]:
+        """The order of the list: newly failing, errors, failing, then the largest falls and the lowest scores."""
+        state = self.row.outcome if self.is_failing else self.change
+        rank = 0 if self.change == "worse" else _RANKS.get(state, 5)
+        return rank, self.drop, self.level, self.key
+
+
+class Flips(NamedTuple):
+    """Keys of cases that flipped between two runs, or are on one side only."""
+
+    worse: frozenset[str] = frozenset()
+    fixed: frozenset[str] = frozenset()
+    unmeasured: frozenset[str] = frozenset()
+    new: frozenset[str] = frozenset()
+
+    def change(self, key: str) -> str:
+        return next((name for name in self._fields if key in getattr(self, name)), "same")
+
+
+def cut(text: str | None, most: int) -> str:
+    """A text on one line, with … where it was cut."""
+    line = " ".join((text or "")[: 4 * most].split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def listed_cases(side: Side, flips: Flips, before: Scores | None, names: Mapping[str, str]) -> list[ListedCase]:
+    """The cases of the run, worst first; `names`: metrics of the other run by what they are called in this one."""
+    rows, texts = read_rows(side)
+    scales = {name: _Scale(metric["scale"], metric["better"]) for name, metric in side.metrics["metrics"].items()}
+    scores = before.renamed(names).cases if before else {}
+    cases = [_listed(row, texts.get(row.key), flips, scores.get(row.key), scales) for row in rows]
+    return sorted(cases, key=lambda case: case.severity)
+
+
+class _Scale(NamedTuple):
+    ends: list[float]
+    better: str
+
+    def share(self, score: float) -> float:
+        return normalised(score, self.ends, self.better)
+
+
+NO_TEXTS = CaseTexts("", "", "", 1)
+
+
+def _listed(
+    row: Row, texts: CaseTexts | None, flips: Flips, before: CaseScores | None, scales: Mapping[str, _Scale]
+) -> ListedCase:
+    shares = {name: scales[name].share(score) for name, score in row.scores.items() if name in scales}
+    falls = []
+    if before is not None and before.scores != row.scores:
+        earlier = before.scores
+        falls = [(share - scales[name].share(earlier[name]), name) for name, share in shares.items() if name in earlier]
+    drop, fallen = min(falls, default=(0.0, None))
+    level = math.fsum(shares.values()) / len(shares) if shares else 1.0
+    change = flips.change(row.key)
+    return ListedCase(row, texts or NO_TEXTS, change, min(drop, 0.0), fallen if drop < 0 else None, level)
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_rows(side: Side) -> tuple[list[Row], dict[str, CaseTexts]]:
+    """A row a case, and the texts of those with a record; without records what the table of scores knows."""
+    texts: dict[str, CaseTexts] = {}
+
+    def rows(run: StoredRun) -> Iterator[Row]:
+        for record in run.records():
+            key = record["case_key"]
+            trials = max(record["trial"] + 1, texts[key].trials if key in texts else 1)
+            texts[key] = _texts(record, trials)
+            yield _row(record, run)
+
+    if side.run is not None and side.has_records:
+        return cases_of(rows(side.run)), texts
+    scores = side.scores
+    return ([_bare_row(key, case, scores) for key, case in scores.cases.items()] if scores else []), {}
+
+
+def _row(record: Mapping[str, Any], run: StoredRun) -> Row:
+    try:
+        return Row.of(record)
+    except (KeyError, TypeError, AttributeError) as error:
+        place = f"{run.path / RESULTS}: case {record['case_key']!r}"
+        raise SettingsError(f"{place}: not a record: {type(error).__name__}: {error}; was the file changed?") from None
+
+
+def _texts(record: Mapping[str, Any], trials: int) -> CaseTexts:
+    source = record.get("source") or {}
+    place = f"{source['file']}:{source['line']}" if source.get("file") else ""
+    return CaseTexts(cut(record["question"], LINE), cut(record["answer"], LINE), place, trials)
+
+
+def _bare_row(key: str, case: CaseScores, scores: Scores) -> Row:
+    """A row of what the table of scores knows."""
+    category = scores.categories.get(key, "uncategorised")
+    return Row(
+        key=key, trial=0, outcome=case.outcome, content_hash=case.content_hash,
+        groups={"category": (category,), "tag": (), "difficulty": (), "domain": (), "answerable": ()},
+        scores=case.scores, not_applicable=frozenset(),
+        failed=tuple((metric, metric) for metric in sorted(case.failed_metrics or ())),
+        gates_examined=0, trial_passed=case.outcome == "passed", error_kind=case.error_kind, message=None,
+        is_blank=False, latency={}, cost={}, judge=None,
+    )  # fmt: skip
+
+
+class CaseLines(NamedTuple):
+    """A case by trial: what was recorded, and the observations where the run keeps them."""
+
+    records: Mapping[int, Mapping[str, Any]]
+    observations: Mapping[int, Mapping[str, Any]]
+
+
+def read_case_lines(run: StoredRun, keys: Set[str]) -> dict[str, CaseLines]:
+    """Records and observations of some cases, each file read once from front to back."""
+    observations = trials_of(run.path / OBSERVATIONS, keys, {"case_key", "trial", "case"})
+    records = trials_of(run.path / RESULTS, keys)
+    return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}

@@ -1,0 +1,298 @@
+"""The sections of a page below its first screen, as rows of numbers: heat, metrics, distributions, speed, judge, …"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pytest_rageval.compare import comparison_words as words
+from pytest_rageval.metrics.reference.definitions_page import doc_parts
+from pytest_rageval.metrics.registry import LAYERS, Metric
+from pytest_rageval.numbers import denominator, duration, score_text
+from pytest_rageval.page.figures import (
+    Bar,
+    IntervalFigure,
+    Spark,
+    change_figure,
+    doubling_histogram,
+    histogram,
+    interval_figure,
+    spark,
+)
+from pytest_rageval.page.first_screen import interval_text
+from pytest_rageval.page.page_run import PageRun
+from pytest_rageval.page.run_cases import ListedCase
+from pytest_rageval.runs.aggregate import normalised
+from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
+from pytest_rageval.runs.history import PastRun
+from pytest_rageval.stats.intervals import mean_interval
+
+SHOWN_CATEGORIES = 30
+SHOWN_CAUSES = 10
+CULPRITS = ("worse", "doubtful")
+
+
+class HeatCell(NamedTuple):
+    """A layer's mean in a category as 0 to 1: its text, interval, cases, shade of 0 to 9, and change."""
+
+    value: str
+    interval: str
+    n: int
+    shade: int
+    change: str
+
+
+class MetricRow(NamedTuple):
+    """A metric of the table, with what moved and the cases that caused it."""
+
+    name: str
+    better: str
+    value: str
+    figure: IntervalFigure | None
+    interval: str
+    denominator: str
+    before: str
+    change: str
+    change_figure: IntervalFigure | None
+    change_interval: str
+    p: str
+    verdict: str
+    tone: words.Tone
+    line: Spark | None
+    causes: Sequence[tuple[ListedCase, int, str, str]]
+    fallen: int
+
+
+# ── heat ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell | None]]]]:
+    """Layers, and by category (the largest first) the number of its cases and a cell for each layer."""
+    described = page.metrics["metrics"]
+    layers = [layer for layer in LAYERS if layer in page.metrics["by_layer"]]
+    values: dict[str, dict[str, list[float]]] = {}
+    sizes: dict[str, int] = {}
+    for case in page.cases:
+        category = case.row.groups["category"][0]
+        sizes[category] = sizes.get(category, 0) + 1
+        for layer, score in _by_layer(case, described).items():
+            values.setdefault(category, {}).setdefault(layer, []).append(score)
+    changes = _category_changes(page)
+    largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:SHOWN_CATEGORIES]
+    return layers, [
+        (
+            name,
+            sizes[name],
+            [_cell(values.get(name, {}).get(layer), changes.get((name, layer), "")) for layer in layers],
+        )
+        for name in largest
+    ]
+
+
+def _by_layer(case: ListedCase, described: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """The mean of a case's scores in each layer, as 0 to 1, higher better."""
+    scores: dict[str, list[float]] = {}
+    for name, score in case.row.scores.items():
+        if metric := described.get(name):
+            scores.setdefault(metric["layer"], []).append(normalised(score, metric["scale"], metric["better"]))
+    return {layer: math.fsum(values) / len(values) for layer, values in scores.items()}
+
+
+def _cell(values: Sequence[float] | None, moved: str) -> HeatCell | None:
+    if not values:
+        return None
+    mean = math.fsum(values) / len(values)
+    shade = min(max(int(mean * 10), 0), 9)
+    return HeatCell(f"{mean:.2f}", interval_text(mean_interval(values, (0, 1))), len(values), shade, moved)
+
+
+def _category_changes(page: PageRun) -> dict[tuple[str, str], str]:
+    if page.compared is None:
+        return {}
+    layers = words.layers(page.compared)
+    rows = words.category_rows(page.compared)
+    return {(row[0], layer): text for row in rows for layer, text in zip(layers, row[5:], strict=True) if text != "="}
+
+
+# ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def metric_layers(page: PageRun) -> list[tuple[str, str, str, list[MetricRow]]]:
+    """By layer: its name, title, score, and its metrics."""
+    described = page.metrics["metrics"]
+    layers = []
+    for layer, title in LAYERS.items():
+        names = sorted(name for name, metric in described.items() if metric["layer"] == layer)
+        rows = [_metric_row(name, page) for name in names if described[name]["mean"] is not None]
+        if rows:
+            score = (page.metrics["by_layer"].get(layer) or {}).get("score")
+            layers.append((layer, title, score_text(score), rows))
+    return layers
+
+
+def unscored(page: PageRun) -> list[str]:
+    """Metrics without a value in this run."""
+    return sorted(name for name, metric in page.metrics["metrics"].items() if metric["mean"] is None)
+
+
+def _metric_row(name: str, page: PageRun) -> MetricRow:
+    metric = page.metrics["metrics"][name]
+    moved = page.compared["metrics"].get(name) if page.compared else None
+    tone = words.tone(moved) if moved else "plain"
+    before, _, delta, interval, p = words.numbers(moved) if moved else ("", "", "", "", "")
+    falls = page.falls.get(name, []) if tone in CULPRITS else []
+    top = metric["scale"][1]
+    return MetricRow(
+        name=name, better=metric["better"], value=score_text(metric["mean"]) + ("" if top == 1 else f" of {top:g}"),
+        figure=interval_figure(metric["mean"], metric.get("ci"), metric["scale"]),
+        interval=interval_text(metric.get("ci")), denominator=denominator(metric),
+        before=before, change=delta,
+        change_figure=change_figure(moved["delta"], moved["ci"], metric["scale"]) if moved else None,
+        change_interval=interval, p=p, verdict=moved["verdict"] if moved else "", tone=tone,
+        line=spark(page.values_in_time(name)),
+        causes=[
+            (page.cases[fall.number], fall.number, score_text(fall.before), score_text(fall.after))
+            for fall in falls[:SHOWN_CAUSES]
+        ],
+        fallen=len(falls),
+    )  # fmt: skip
+
+
+# ── distributions, speed ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def distributions(page: PageRun) -> Iterator[tuple[str, int, list[Bar]]]:
+    """Histograms of the metrics that have more than two values."""
+    described = page.metrics["metrics"]
+    for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
+        values = [score for case in page.cases if (score := case.row.scores.get(name)) is not None]
+        if len(set(values)) > 2:
+            yield name, len(values), histogram(values, described[name]["scale"])
+
+
+def latency_rows(page: PageRun) -> list[tuple[str, ...]]:
+    """Phase, p50, p95 and p99 of asking; of its parts the first two."""
+    latency = page.metrics["volatile"].get("latency") or {}
+    if latency.get("p50_ms") is None:
+        return []
+    rows: list[tuple[str, ...]] = [
+        ("asking, in all", *(duration(latency[name]) for name in ("p50_ms", "p95_ms", "p99_ms")))
+    ]
+    for phase, parts in (latency.get("phases") or {}).items():
+        rows.append((phase.removesuffix("_ms").replace("_", " "), duration(parts["p50"]), duration(parts["p95"]), ""))
+    return rows
+
+
+def latency_bars(page: PageRun) -> list[Bar]:
+    return doubling_histogram([time for case in page.cases if (time := case.row.latency.get("total_ms")) is not None])
+
+
+def slowest(page: PageRun) -> list[tuple[ListedCase, int, str]]:
+    """The five slowest cases."""
+    timed = [
+        (time, number)
+        for number, case in enumerate(page.cases)
+        if (time := case.row.latency.get("total_ms")) is not None
+    ]
+    longest = sorted(timed, reverse=True)[:5]
+    return [(page.cases[number], number, duration(time)) for time, number in longest]
+
+
+def cost_rows(page: PageRun) -> list[tuple[str, str]]:
+    cost = page.metrics["volatile"].get("cost") or {}
+    unknown = "not known"
+    dollars, tokens, saved = (cost.get(f"judge_{name}") for name in ("total_usd", "total_tokens", "saved_usd"))
+    rows = [
+        ("judge", unknown if dollars is None else f"${dollars:.4f}"),
+        ("tokens of the judge", unknown if tokens is None else f"{tokens:,}"),
+    ]
+    if saved:
+        rows.append(("saved by the cache", f"${saved:.4f}"))
+    usage = cost.get("target_usage") or {}
+    return rows + [(f"system: {name}", f"{value:,.6g}") for name, value in usage.items()]
+
+
+# ── judge, history, configuration ─────────────────────────────────────────────────────────────────────────────
+
+
+def judge_rows(page: PageRun) -> list[tuple[str, str]]:
+    """Who judged, and what is known of how far that judge can be trusted."""
+    judge = page.metrics.get("judge")
+    if not judge:
+        return []
+    kind = (
+        "a heuristic without a model: its scores gate only where a gate was written"
+        if judge["heuristic"]
+        else "a model"
+    )
+    hits = page.metrics["volatile"].get("cache_hit_rate")
+    spot = (page.metrics.get("aggregate_metrics") or {}).get("judge_reliability")
+    prompts = ", ".join(f"{name} {version}" for name, version in judge["prompt_versions"].items())
+    return [
+        ("judge", judge["model"]),
+        ("kind", kind),
+        ("prompts", prompts or "–"),
+        ("agreement with people", "not measured for this run: rageval calibrate measures it"),
+        (
+            "spot check by a second judge",
+            f"disagrees with {score_text(spot['disagreement_rate'])} of {spot['spot_check_n']} judgements"
+            if spot else "not made: rageval judge --spot-check makes one",
+        ),
+        ("judgements from the cache", "–" if hits is None else f"{hits:.0%}".replace("%", " %")),
+    ]  # fmt: skip
+
+
+class HistoryRow(NamedTuple):
+    """A run in time, with what was changed before it and its values of some metrics."""
+
+    run: PastRun
+    passed: str
+    changes: str
+    values: list[str]
+
+
+def history(page: PageRun, names: Sequence[str]) -> list[HistoryRow]:
+    """The last runs, newest first."""
+    return [
+        HistoryRow(
+            run,
+            f"{run.outcomes.get('passed', 0)} of {run.total}",
+            "; ".join(map(change_text, run.changes[:4])) + (" …" if len(run.changes) > 4 else ""),
+            [score_text(run.value(name)) for name in names],
+        )
+        for run in reversed(page.trend)
+    ]
+
+
+def configuration(page: PageRun) -> list[tuple[str, str]]:
+    """Every setting that can explain a result, by name."""
+    return [(name, setting_text(value)) for name, value in flat_settings(page.config).items()] if page.config else []
+
+
+class DefinitionText(NamedTuple):
+    """A metric's definition in parts, as `rageval metrics NAME` shows it."""
+
+    name: str
+    layer: str
+    values: str
+    definition: str
+    details: str
+    rule: str
+    source: str
+    gates: Sequence[str]
+
+
+def definitions(page: PageRun) -> list[DefinitionText]:
+    """Of every metric of the run, once whatever its cut-offs."""
+    names = dict.fromkeys(name.partition("@")[0] for name in page.metrics["metrics"])
+    metrics = [page.registry[name] for name in names if name in page.registry]
+    return [_definition(metric) for metric in metrics]
+
+
+def _definition(metric: Metric) -> DefinitionText:
+    parts = doc_parts(metric)
+    values = f"{metric.values}, {metric.better} is better"
+    layer = f"{metric.layer} {LAYERS[metric.layer]}" if metric.layer != LAYERS[metric.layer] else metric.layer
+    definition = parts.definition or "A metric of the project's own, without a description."
+    return DefinitionText(metric.name, layer, values, definition, parts.details, parts.rule, parts.source, metric.gates)

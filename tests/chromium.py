@@ -1,0 +1,108 @@
+"""A real Chromium for tests of pages: it lives in a thread of its own, since Playwright keeps an event loop running."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PLAIN = (str, int, float, bool, bytes, type(None), list, dict)
+
+
+def chromium_path() -> str | None:
+    """Where the machine's own Chromium is; None where there is none."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class InThread:
+    """An object of another thread: what is called here is done there."""
+
+    def __init__(self, thread: ThreadPoolExecutor, target: Any) -> None:
+        self._thread, self._target = thread, target
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._thread.submit(getattr, self._target, name).result()
+        if not callable(value) or isinstance(value, type):
+            return self._shown(value)
+        return lambda *args, **named: self._shown(self._thread.submit(value, *args, **named).result())
+
+    def _shown(self, value: Any) -> Any:
+        return value if isinstance(value, PLAIN) else InThread(self._thread, value)
+
+
+class OpenPage:
+    """A page, and what it did that a page of ours never does: requests, dialogs, errors, violations of its policy."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.requests: list[str] = []
+        self.answered: list[str] = []
+        """Requests that really went out: those that the policy stops are requests to Playwright all the same."""
+        self.problems: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.page, name)
+
+    def watch(self) -> None:
+        self.page.on("request", lambda request: self.requests.append(request.url[:100]))
+        self.page.on("response", lambda response: self.answered.append(response.url[:100]))
+        self.page.on("dialog", self._dismiss)
+        self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        self.page.on("console", lambda message: self.problems.append(f"console: {message.text}"))
+
+    def _dismiss(self, dialog: Any) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def open(self, path: Path, address: str = "") -> OpenPage:
+        """Open a file and wait until its script has shown the first rows."""
+        self.page.goto(path.as_uri() + address)
+        self.page.wait_for_selector("html[data-ready]", state="attached", timeout=20_000)
+        return self
+
+    def go(self, address: str) -> None:
+        """Follow an address within the page to the page of a case."""
+        self.page.evaluate("address => { location.hash = address; }", address)
+        self.page.wait_for_selector("#case .case-bar", timeout=10_000)
+
+
+class Chromium:
+    """One browser for a session of tests."""
+
+    def __init__(self, path: str) -> None:
+        self._thread = ThreadPoolExecutor(1, "chromium")
+        self._playwright: Any = None
+        self._browser = self._thread.submit(self._launch, path).result()
+
+    def _launch(self, path: str) -> Any:
+        from playwright.sync_api import sync_playwright
+
+        self._playwright = sync_playwright().start()
+        return self._playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+
+    def close(self) -> None:
+        self._thread.submit(self._browser.close).result()
+        self._thread.submit(self._playwright.stop).result()
+        self._thread.shutdown()
+
+    def call(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Run a function in the browser's thread."""
+        return self._thread.submit(function, *args, **named).result()
+
+    @contextmanager
+    def page(self, width: int = 1280, height: int = 800, **options: Any) -> Iterator[OpenPage]:
+        """A page of its own, without anything kept from others; `options` are those of a Playwright context."""
+        context = self.call(self._browser.new_context, viewport={"width": width, "height": height}, **options)
+        page = self.call(context.new_page)
+        self.call(page.set_default_timeout, 20_000)
+        opened = OpenPage(page)
+        self.call(opened.watch)
+        opened.page = InThread(self._thread, page)
+        try:
+            yield opened
+        finally:
+            self.call(context.close)

@@ -1,0 +1,131 @@
+"""`report.html` at the end of a run, and `rageval report`: what is written where, and what is said."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from project import SOME, Project, a_case, a_missed_case
+
+from pytest_rageval.page import report_file
+
+
+def page_of(folder: Path) -> str:
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def title(folder: Path) -> str:
+    return page_of(folder).partition("<title>")[2].partition("</title>")[0]
+
+
+def test_a_run_ends_with_its_report(project: Project):
+    project.cases(SOME)
+    result = project.run()
+    folder = project.runs[-1]
+    result.stdout.fnmatch_lines([f"report:  reports/runs/{folder.name}/report.html"])
+    assert title(folder) == f"○ No baseline · {folder.name}"
+
+
+def test_a_table_turns_it_off(project: Project):
+    project.cases(SOME)
+    project.configure('target = "bot:answer"\nreport = false')
+    result = project.run()
+    result.stdout.no_fnmatch_line("report:*")
+    assert not (project.runs[-1] / "report.html").exists()
+
+
+def test_the_report_of_a_run_with_a_baseline_is_the_comparison_with_it(project: Project):
+    project.cases([a_case("one"), a_case("two")])
+    project.run("--rageval-update-baseline")
+    project.cases([a_case("one"), a_missed_case("two")])
+    project.run("--rageval-ignore-invariants", "--rageval-run-id", "worse")
+    text = page_of(project.runs[-1])
+    assert "<b>1</b> case newly fails" in text
+    assert "compared with" in text
+    assert "Newly failing" in text
+
+
+@pytest.mark.parametrize("arguments", [[], ["--rageval-allow-regressions"], ["-k", "one"]])
+def test_the_page_says_the_sentence_that_every_face_says(project: Project, arguments: list[str]):
+    project.cases([a_case("one"), a_case("two")])
+    project.run("--rageval-update-baseline")
+    project.cases([a_case("one"), a_missed_case("two")])
+    project.run("--rageval-ignore-invariants", "--rageval-run-id", "worse", *arguments)
+    line = page_of(project.runs[-1]).partition('<p class="sentence">')[2].partition("</p>")[0]
+    shown = " ".join(re.sub("<[^>]*>", "", line).split())
+    assert unescape(shown).partition(" ")[2] == project.metrics()["verdict"]["sentence"]
+
+
+def test_the_command_writes_the_same_page_again(project: Project):
+    project.cases([a_case("one"), a_missed_case("two")])
+    project.run("--rageval-run-id", "one")
+    path = project.runs[-1] / "report.html"
+    before = path.read_bytes()
+    path.unlink()
+    result = project.rageval("report", "latest")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["report: *reports/runs/one/report.html"])
+    assert path.read_bytes() == before
+
+
+def test_another_run_can_be_compared_with_and_it_is_the_page_of_compare(project: Project):
+    project.cases([a_case("one"), a_case("two")])
+    project.run("--rageval-run-id", "a")
+    project.cases([a_case("one"), a_case("two")])
+    project.run("--rageval-run-id", "b")
+    assert project.rageval("report", "b", "--compare", "a", "--output", "b.html").ret == 0
+    assert project.rageval("compare", "a", "b", "--format", "html", "--output", "c.html").ret == 0
+    assert (project.path / "b.html").read_bytes() == (project.path / "c.html").read_bytes()
+    assert "compared with a" in (project.path / "b.html").read_text(encoding="utf-8")
+
+
+def test_a_page_may_be_held_small(project: Project):
+    project.cases([a_case(f"case-{number}") for number in range(80)])
+    project.run("--rageval-run-id", "one")
+    assert project.rageval("report", "one", "--max-mb", "0.1").ret == 0
+    assert (project.runs[-1] / "report.html").stat().st_size <= 100_000
+    assert "of them with their page in this file" in page_of(project.runs[-1])
+
+
+def test_an_interrupted_run_has_a_page_that_says_what_is_missing(project: Project):
+    project.cases(SOME)
+    project.run("--rageval-run-id", "one")
+    (project.runs[-1] / "metrics.json").unlink()
+    result = project.rageval("report", "one")
+    assert result.ret == 0
+    text = page_of(project.runs[-1])
+    assert "This run is interrupted:" in text
+    assert "<code>metrics.json</code></td><td>✘ missing" in text
+    assert "pytest --rageval-resume one" in text
+
+
+def test_a_damaged_run_has_a_page_that_names_the_line(project: Project):
+    project.cases(SOME)
+    project.run("--rageval-run-id", "one")
+    path = project.runs[-1] / "results.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + b"[" + lines[1] + b"".join(lines[2:]))
+    assert project.rageval("report", "one").ret == 0
+    text = page_of(project.runs[-1])
+    assert "This run cannot be read:" in text
+    assert "results.jsonl:2: not JSON" in text
+
+
+def test_a_report_that_cannot_be_written_is_a_line_and_no_more(project: Project, monkeypatch: pytest.MonkeyPatch):
+    def broken(*args: object, **named: object) -> str:
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(report_file, "report_html", broken)
+    project.cases(SOME)
+    result = project.run()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["report: not written: ValueError: a fault of ours; `rageval report * tries again"])
+
+
+def test_nothing_is_shown_of_a_redacted_run(project: Project):
+    project.cases([a_missed_case("one", question="What is the boiling point of secretwater?")])
+    project.run("--rageval-redact")
+    assert "secretwater" not in page_of(project.runs[-1])
+    assert project.rageval("report", "latest", "--full").ret == 0

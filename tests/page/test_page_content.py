@@ -1,0 +1,156 @@
+"""What a page is made of: the order of its cases, why each failed, aligned chunks, blocks, charts."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64decode
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_states import LONG, PLAN, a_full_record, a_page, page_between, some_cases, store_full
+from stored_pair import a_chunk, store
+from two_runs import a_plan
+
+from pytest_rageval.numbers import score_text
+from pytest_rageval.page import first_screen, sections
+from pytest_rageval.page.case_comparison import aligned_chunks
+from pytest_rageval.page.data_blocks import BODIES
+from pytest_rageval.page.figures import doubling_histogram, histogram, interval_figure, spark
+from pytest_rageval.page.report_page import report_html
+
+
+def blocks_of(html: str) -> list[Any]:
+    lines = html.partition('id="blocks">')[2].partition("</script>")[0].split("\n")
+    return [json.loads(zlib.decompress(b64decode(line))) for line in lines]
+
+
+def body_of(html: str, number: int = 0) -> str:
+    blocks = blocks_of(html)
+    body: str = blocks[blocks[0]["bodies"][number // BODIES]][number % BODIES]
+    return body
+
+
+def test_newly_failing_cases_stand_first_then_errors_then_known_failures(tmp_path: Path):
+    before = [*some_cases(2, "xfailed", cases=6)]
+    now = [*some_cases(2, "xfailed", cases=6)]
+    now[4] = some_cases(6, cases=6)[4]
+    now[5] = some_cases(6, "error", cases=6)[5]
+    store_full(tmp_path, "before", before)
+    store_full(tmp_path, "now", now)
+    page = page_between(tmp_path, "before", "now")
+    assert [case.id.rpartition("-")[2] for case in page.cases[:4]] == ["4", "5", "0", "1"]
+    assert [case.change for case in page.cases[:2]] == ["worse", "unmeasured"]
+
+
+def test_a_case_says_first_why_it_failed(tmp_path: Path):
+    body = body_of(report_html(a_page(tmp_path, "worse")))
+    why = body.partition('class="why"')[2].partition("</ul>")[0]
+    assert "token_f1 = 0.2, needs &gt;= 0.5 (L5_wrong_answer)" in why
+    assert body.index('class="why"') < body.index("Question")
+
+
+def test_a_gold_that_was_not_retrieved_stands_as_an_empty_row(tmp_path: Path):
+    body = body_of(report_html(a_page(tmp_path, "worse")))
+    assert "✘ missed gold 2 of 2" in body
+    assert "stock/since.md &gt; # Since" in body
+
+
+def test_a_gold_beyond_k_is_said_with_its_rank(tmp_path: Path):
+    rows = [replace(row, failed=(("recall_any@5", "L2_doc_retrieval_fail"),)) for row in some_cases(1, cases=1)]
+    chunks = [*(a_chunk(rank, f"{rank}.md") for rank in range(1, 8)), a_chunk(8, "stock/north.md", [0])]
+    records = {row.key: a_full_record(row, retrieved_chunks=chunks) for row in rows}
+    store(tmp_path, "now", rows, plan=PLAN, records=records)
+    body = body_of(report_html(page_between(tmp_path, None, "now")))
+    assert "gold 1 “stock/north.md” stands at rank 8, beyond k = 5" in body
+
+
+def test_cases_beyond_the_budget_are_rows_without_a_page(tmp_path: Path):
+    page = a_page(tmp_path, "worse")
+    index = blocks_of(report_html(page, budget=10))[0]
+    assert (len(index["id"]), index["bodied"]) == (40, 10)
+    assert blocks_of(report_html(page, budget=None))[0]["bodied"] == 40
+
+
+def test_a_case_without_a_record_has_no_page_and_costs_no_other_one_its_own(tmp_path: Path):
+    rows = some_cases(3, cases=5)
+    folder = store_full(tmp_path, "now", rows)
+    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "results.jsonl").write_text("".join(lines[1:]), encoding="utf-8")
+    page = page_between(tmp_path, None, "now")
+    assert len(page.cases) == 4
+    blocks = blocks_of(report_html(page))
+    assert [bool(body) for body in blocks[blocks[0]["bodies"][0]]] == [True] * 4
+
+
+def test_what_a_folder_misses_is_said_and_the_rest_is_shown(tmp_path: Path):
+    folder = store_full(tmp_path, "now", some_cases(3, cases=5))
+    (folder / "results.jsonl").unlink()
+    (folder / "observations.jsonl").unlink()
+    html = report_html(page_between(tmp_path, None, "now"))
+    assert "results.jsonl is not in now/ (removed, or not written): cases are listed without texts" in html
+    assert "observations.jsonl is not in now/" in html
+    assert blocks_of(html)[0]["id"][0].startswith(LONG), "the table of scores still knows the cases"
+
+
+def test_chunks_of_both_sides_stand_in_one_list():
+    before = [a_chunk(1, "a.md", [0]), a_chunk(2, "b.md"), a_chunk(3, "c.md", [1])]
+    after = [a_chunk(1, "a.md", [0]), a_chunk(2, "d.md"), a_chunk(3, "b.md")]
+    rows = [(row.before, row.after, row.place, row.state) for row in aligned_chunks(before, after)]
+    assert rows == [
+        (1, 1, "a.md", "equal"),
+        (None, 2, "d.md", "NEW"),
+        (2, 3, "b.md", "moved"),
+        (3, None, "c.md", "GONE"),
+    ]
+
+
+def test_tiles_of_metrics_with_gates_come_first_failed_ones_before_all(tmp_path: Path):
+    tiles = list(first_screen.tiles(a_page(tmp_path, "gate failed")))
+    assert tiles[0].metric == "recall_any@5"
+    assert tiles[0].gate is not None
+    assert tiles[0].gate[0] is False
+    assert tiles[-1].metric == "p95 latency"
+
+
+def test_a_regressed_metric_names_its_cases_the_largest_fall_first(tmp_path: Path):
+    page = a_page(tmp_path, "worse")
+    rows = {row.name: row for _, _, _, layer in sections.metric_layers(page) for row in layer}
+    causes = [(case.id.rpartition("-")[2], was, now) for case, _, was, now in rows["token_f1"].causes[:2]]
+    assert causes == [("0", score_text(0.9), score_text(0.2)), ("1", score_text(0.89), score_text(0.2))]
+    assert rows["token_f1"].fallen == 12
+
+
+def test_a_change_of_k_is_one_setting_and_metrics_pair_across_it(tmp_path: Path):
+    rows = some_cases(cases=8)
+    other = [replace(row, scores={name.replace("@5", "@2"): 0.5 for name in row.scores}) for row in rows]
+    store(tmp_path, "before", rows, plan=PLAN)
+    store(tmp_path, "now", other, plan=a_plan("recall_any", "mrr", "token_f1", "context_recall", k=2), config={"k": 2})
+    page = page_between(tmp_path, "before", "now")
+    assert page.changed_settings() == [("k", "5", "2")]
+    assert {"recall_any", "context_recall"} <= {move.metric for move in first_screen.moves(page)}
+    assert page.values_in_time("recall_any@2") == [1.0, 0.5]
+
+
+@pytest.mark.parametrize(("mean", "ci", "placed"), [(0.5, (0.25, 0.75), (50, 25, 75)), (5.0, None, (100, None, None))])
+def test_an_interval_is_drawn_on_its_scale(mean: float, ci: Any, placed: tuple[float, ...]):
+    assert interval_figure(mean, ci, (0, 1) if mean < 1 else (0, 5)) == placed
+
+
+def test_charts_of_nothing_are_nothing():
+    assert interval_figure(None, None, (0, 1)) is None
+    assert spark([0.5]) is None
+    assert doubling_histogram([]) == []
+
+
+def test_histograms_count_every_value():
+    assert [bar.cases for bar in histogram([0, 0.05, 0.1, 0.99, 1], (0, 1))] == [2, 1, 0, 0, 0, 0, 0, 0, 0, 2]
+    assert [(bar.low, bar.cases) for bar in doubling_histogram([1, 3, 4, 7.9])] == [(1, 1), (2, 1), (4, 2)]
+
+
+def test_a_line_of_equal_values_lies_in_the_middle():
+    line = spark([0.5, None, 0.5])
+    assert line is not None
+    assert line.points == "0,10 100,10"

@@ -1,0 +1,43 @@
+"""The difference of two texts by words, in scripts with and without spaces."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_rageval.page.text_diff import MOST_WORDS, word_diff
+
+
+def marked(before: str, after: str) -> str:
+    marks = {"same": "{}", "gone": "[-{}-]", "new": "[+{}+]"}
+    return "".join(marks[piece.kind].format(piece.text) for piece in word_diff(before, after))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("It is kept here.", "It is kept here.", "It is kept here."),
+        ("kept in Japan", "kept in Korea", "kept in [-Japan-][+Korea+]"),
+        ("제주 크림은 32,000원", "제주 크림은 28,000원", "제주 크림은 [-32-][+28+],000원"),
+        ("카메라는 두 대", "카메라는 세 대", "카메라는 [-두 -][+세 +]대"),
+        ("在北京市", "在上海市", "在[-北京-][+上海+]市"),
+        ("東京です", "京都です", "[-東-]京[+都+]です"),
+        ("one two", "one\ntwo", "one\ntwo"),
+        ("", "new", "[+new+]"),
+        ("gone", "", "[-gone-]"),
+    ],
+)
+def test_words_that_differ_are_marked(before: str, after: str, shown: str):
+    assert marked(before, after) == shown
+
+
+def test_both_texts_can_be_read_from_the_difference():
+    before, after = "a b  c, d!\n e", "a c, d? e f"
+    pieces = word_diff(before, after)
+    assert "".join(piece.text for piece in pieces if piece.kind != "gone") == after
+    assert "".join(piece.text for piece in pieces if piece.kind == "gone") == "b  ! "[:3] + "!\n "
+
+
+def test_the_end_of_a_very_long_text_is_compared_as_one():
+    before = "word " * (MOST_WORDS + 50)
+    assert [piece.kind for piece in word_diff(before, before)] == ["same"]
+    assert marked(before, before + "more").endswith("[+" + "word " * 50 + "more+]")
