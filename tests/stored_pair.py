@@ -17,7 +17,7 @@ from pytest_rageval.io.atomic import write_json
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.config import dataset_hash_of
 from pytest_rageval.runs.disk.score_table import write_scores
-from pytest_rageval.runs.records import to_line
+from pytest_rageval.runs.records import SCHEMA, to_line
 from pytest_rageval.runs.row import Row, cases_of
 
 PLAN = a_plan("recall_any", "mrr")
@@ -34,12 +34,15 @@ def a_record(row: Row, **fields: Any) -> dict[str, Any]:
     """A line of results.jsonl, as much of it as a comparison and a report read."""
     failed = [{"metric": metric, "value": 0.0, "threshold": ">= 1", "tag": tag} for metric, tag in row.failed]
     return {
-        "schema": 1, "case_key": row.key, "trial": row.trial, "question": f"What is {row.key}?", "answer": "An answer.",
+        "schema": SCHEMA, "case_key": row.key, "test_case_id": row.key.partition("::")[2], "trial": row.trial,
+        "question": f"What is {row.key}?", "answer": "An answer.",
         "retrieved_chunks": [], "abstention": {"abstained": False}, "error": None,
         "verdict": {"passed": not failed, "failed_gates": failed, "trial_passed": not failed, "gates_held": 1},
         "outcome": row.outcome, "content_hash": row.content_hash, "category": row.groups["category"][0], "reason": None,
         "tags": list(row.groups["tag"]), "difficulty": None, "domain": None, "answerable": True, "judge": row.judge,
         "scores": dict(row.scores), "skipped_metrics": {}, "latency": dict(row.latency), "cost": dict(row.cost),
+        "requires_kg": False, "gold": "anchors", "references": [], "indexing_coverage": None, "versions": None,
+        "groundedness": None, "correctness": None, "judge_input": None, "score_details": {}, "attempts": 1,
         "source": {"file": row.key.partition("::")[0], "line": 1},
     } | fields  # fmt: skip
 

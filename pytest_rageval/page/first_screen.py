@@ -11,7 +11,7 @@ from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.numbers import change, duration, short
 from pytest_rageval.page.figures import IntervalFigure, Spark, interval_figure, spark
 from pytest_rageval.page.page_run import PageRun
-from pytest_rageval.page.run_cases import ListedCase, cut
+from pytest_rageval.page.run_cases import ListedCase, on_one_line
 from pytest_rageval.runs.config_diff import flat_settings
 
 TILES = 5
@@ -149,7 +149,7 @@ def _flip(case: ListedCase, number: int, page: PageRun) -> Flip:
         fall = next((fall for fall in page.falls.get(case.fallen, ()) if fall.number == number), None)
         if fall is not None:
             moved = f"{case.fallen.partition('@')[0]} {short(fall.before)} → {short(fall.after)}"
-    return Flip(case, number, moved, cut(case.why, 90))
+    return Flip(case, number, moved, on_one_line(case.why, 90))
 
 
 def moves(page: PageRun) -> list[Move]:

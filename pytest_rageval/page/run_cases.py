@@ -66,7 +66,7 @@ class ListedCase:
         if self.row.outcome == "passed":
             return ""
         kind = f"{self.row.error_kind}: " if self.row.error_kind else ""
-        return cut(kind + (self.row.message or self.row.outcome), WHY)
+        return on_one_line(kind + (self.row.message or self.row.outcome), WHY)
 
     @property
     def severity(self) -> tuple[int, float, float, str]:
@@ -88,7 +88,7 @@ class Flips(NamedTuple):
         return next((name for name in self._fields if key in getattr(self, name)), "same")
 
 
-def cut(text: str | None, most: int) -> str:
+def on_one_line(text: str | None, most: int) -> str:
     """A text on one line, with … where it was cut."""
     line = " ".join((text or "")[: 4 * most].split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
@@ -159,7 +159,7 @@ def _row(record: Mapping[str, Any], run: StoredRun) -> Row:
 def _texts(record: Mapping[str, Any], trials: int) -> CaseTexts:
     source = record.get("source") or {}
     place = f"{source['file']}:{source['line']}" if source.get("file") else ""
-    return CaseTexts(cut(record["question"], LINE), cut(record["answer"], LINE), place, trials)
+    return CaseTexts(on_one_line(record["question"], LINE), on_one_line(record["answer"], LINE), place, trials)
 
 
 def _bare_row(key: str, case: CaseScores, scores: Scores) -> Row:

@@ -110,7 +110,7 @@ def test_a_damaged_run_has_a_page_that_names_the_line(project: Project):
     assert project.rageval("report", "one").ret == 0
     text = page_of(project.runs[-1])
     assert "This run cannot be read:" in text
-    assert "results.jsonl:2: not JSON" in text
+    assert "results.jsonl:2: does not match its checksum" in text
 
 
 def test_a_report_that_cannot_be_written_is_a_line_and_no_more(project: Project, monkeypatch: pytest.MonkeyPatch):

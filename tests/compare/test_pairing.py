@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from resealed import change_lines
 from stored_pair import a_chunk, compared, store
 from two_runs import a_plan, a_row
 
@@ -241,13 +243,14 @@ def test_of_several_trials_one_that_ended_as_the_case_did_is_shown(tmp_path: Pat
 
     store(tmp_path, "a", trials(True, True), records={})
     folder = store(tmp_path, "b", trials(True, False), records={})
-    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
-    for number, line in enumerate(lines):
-        line |= {"answer": f"answer {number}"}
-        line["verdict"] |= {"passed": False, "trial_passed": number == 0}
-    (folder / "results.jsonl").write_text(
-        "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8"
-    )
+    numbers = count()
+
+    def tell_apart(text: str) -> str:
+        line, number = json.loads(text), next(numbers)
+        verdict = line["verdict"] | {"passed": False, "trial_passed": number == 0}
+        return json.dumps(line | {"answer": f"answer {number}", "verdict": verdict}, separators=(",", ":"))
+
+    change_lines(folder / "results.jsonl", tell_apart)
     (flip,) = compared(tmp_path, "a", "b").content["flipped_to_fail"]
     assert flip["detail"]["answer_after"] == "answer 1"
 
