@@ -23,6 +23,7 @@ def case_columns(page: PageRun) -> dict[str, Any]:
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
+        "both": page.has_both_sides,
         "id": [printable(case.id) for case in cases],
         **_coded("file", [case.key.partition("::")[0] if "::" in case.key else "" for case in cases]),
         **_coded("outcome", [case.row.outcome for case in cases]),

@@ -74,6 +74,11 @@ class PageRun:
         """The comparison, where the two could be compared."""
         return self.comparison if self.comparison and self.comparison["compared"] else None
 
+    @property
+    def has_both_sides(self) -> bool:
+        """Are there texts of both runs, so that a case can be seen before and after? A baseline holds none."""
+        return self.compared is not None and self.before is not None and self.before.has_records
+
     @cached_property
     def names(self) -> Mapping[str, str]:
         """Metrics of the other run by what they are called in this one: `recall_any@5` → `recall_any@2`."""

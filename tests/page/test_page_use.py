@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from chromium import Chromium, OpenPage
 from page_states import CASES, LONG, a_page, page_between, some_cases, store_full, write_page
+from project import SOME, Project
 
 from pytest_rageval.page.environment import case_address
 
@@ -113,6 +115,21 @@ def test_a_link_to_a_case_needs_no_filter(chromium: Chromium, report: Path):
         assert "stock/since.md > # Since" in text
         assert "← nearest: chunk 2" in page.inner_text(".unsupported")
         assert f"pytest {KEY}" in text
+
+
+def test_where_only_the_baseline_is_there_a_case_opens_as_itself(chromium: Chromium, project: Project):
+    """As in CI: baseline.json is committed, the records of its run are not."""
+    project.cases(SOME)
+    project.run("--rageval-update-baseline")
+    shutil.rmtree(project.runs[-1])
+    project.write("worse.py", "import bot\ndef answer(question):\n    return bot.answer(question) | {'answer': 'no'}\n")
+    project.run("--rageval-target", "worse:answer")
+    with chromium.page() as page:
+        page.open(project.runs[-1] / "report.html")
+        page.locator(".flips a, ol a >> nth=0").first.click()
+        page.wait_for_selector("#case h2")
+        assert "token_f1 = 0" in page.inner_text("#case")
+        assert not page.url.endswith("/compare")
 
 
 def test_only_what_differs_is_shown_on_request(chromium: Chromium, report: Path):

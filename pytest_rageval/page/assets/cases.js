@@ -163,7 +163,7 @@
     const note = change === "worse" ? " new" : change === "fixed" ? " fixed" : "";
     cell(row, "outcome " + outcome, `${MARKS[outcome]} ${WORDS[outcome] || outcome}${note}`);
     const link = cell(row, "id", "").appendChild(element("a", "", index.id[number]));
-    link.href = address(number) + (change === "worse" ? "/compare" : "");
+    link.href = address(number) + (change === "worse" && index.both ? "/compare" : "");
     cell(row, "category", name("category", number));
     const question = cell(row, "question", ""), fallen = name("fallen", number);
     cell(row, "drop", fallen ? `${index.drop[number].toFixed(2)} ${fallen.split("@")[0]}` : index.compared ? "" : index.level[number].toFixed(2));
@@ -231,7 +231,7 @@
     const home = made.appendChild(element("a", "", "← cases"));
     home.href = back;
     if (place >= 0) made.append(element("span", "faint", `${place + 1} of ${order.length}`), button("next", "n", "next"), button("previous", "p", "previous"));
-    if (index.compared) made.append(button("compare", "c", isCompared ? "case" : "compare"));
+    if (index.both) made.append(button("compare", "c", isCompared ? "case" : "compare"));
     made.append(button("diff", "d", isCompared ? "differences only" : "difference / plain"), button("link", "y", "copy link"), button("rerun", "r", "copy command"), button("markdown", "m", "copy as Markdown"));
     return made;
   };
@@ -252,7 +252,7 @@
       page.innerHTML = body; // escaped by the template; the policy forbids handlers and scripts
       page.prepend(bar(number, isCompared));
     }
-    page.classList.toggle("comparing", isCompared && index.compared);
+    page.classList.toggle("comparing", isCompared && index.both);
     page.classList.toggle("differing", isDiff);
     report.hidden = true;
     page.hidden = false;
@@ -357,7 +357,7 @@
   };
   const caseKey = (key) => {
     if (key === "Escape") return (location.hash = back), true;
-    if (!(key in CASE_KEYS) || (key === "c" && !index.compared)) return false;
+    if (!(key in CASE_KEYS) || (key === "c" && !index.both)) return false;
     ACTIONS[CASE_KEYS[key]]();
     return true;
   };
