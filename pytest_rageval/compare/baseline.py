@@ -12,8 +12,13 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.io.json_text import json_text
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.runs.disk.reader import checked_metrics, in_present_form
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
+
+SCHEMA = 1
+"""Of metrics.json, which a baseline is with its cases."""
+REMEDY = "make a new one with --rageval-update-baseline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +51,17 @@ class Baseline:
 
 
 def project_baseline(project: Project) -> Baseline | None:
-    """The baseline to compare with; one that was named must exist, unless a run is to become it."""
+    """The baseline to compare with; one that was named must exist, unless a run is to become it.
+
+    Then one that cannot be read is none either: it is to be replaced.
+    """
     settings = project.settings
-    is_required = settings.baseline is not None and not settings.update_baseline
-    return read_baseline(project.baseline_file, is_required=is_required)
+    if not settings.update_baseline:
+        return read_baseline(project.baseline_file, is_required=settings.baseline is not None)
+    try:
+        return read_baseline(project.baseline_file, is_required=False)
+    except SettingsError:
+        return None
 
 
 def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
@@ -57,6 +69,7 @@ def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
     if not path.exists() and not is_required:
         return None
     content = read_json(path, "baseline")
+    _check_kind(content, path)
     try:
         cases = {
             key: CaseScores(
@@ -71,9 +84,18 @@ def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
         content["metrics"], content["volatile"]
         config: Mapping[str, Any] | None = content.pop("config", None)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise SettingsError(f"baseline: {path} is not a baseline; write one with --rageval-update-baseline") from None
+        raise SettingsError(f"baseline: {path} is not a baseline; {REMEDY}") from None
     metrics = checked_metrics(in_present_form(content, config), path)
     return Baseline(path, metrics, cases, config)
+
+
+def _check_kind(content: Mapping[str, Any], path: Path) -> None:
+    """SettingsError where the file is of a form that this version does not know, or of a part of the cases."""
+    schema = content.get("schema")
+    if "cases" in content and schema != SCHEMA:
+        raise SettingsError(f"baseline: {path}: schema is {shown_value(schema)}, this version reads {SCHEMA}; {REMEDY}")
+    if content.get("partial") is True:
+        raise SettingsError(f"baseline: {path} is of a partial run, which shows nothing; {REMEDY}")
 
 
 def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:

@@ -154,7 +154,7 @@ def relabelled(before: Comparable, after: Comparable) -> list[str]:
 
 def relabelled_note(keys: Sequence[str]) -> str:
     """One line for people about cases that are labelled otherwise."""
-    whose = "1 case is" if len(keys) == 1 else f"{len(keys)} cases are"
+    whose = counted(len(keys), "case is", "cases are")
     return f"{whose} labelled otherwise than before (category, tags, metadata, …): {listed(keys)}"
 
 

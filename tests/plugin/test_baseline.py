@@ -150,6 +150,30 @@ def test_a_baseline_is_not_made_of_a_run_with_errors_or_a_part(project: Project)
     assert (project.path / "reports/baseline.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"schema": 9}, "baseline.json: schema is 9, this version reads 1; make a new one with --rageval-update-base"),
+        ({"schema": None}, "baseline.json: schema is null, this version reads 1; make a new one with --rageval-update"),
+        (
+            {"partial": True},
+            "baseline.json is of a partial run, which shows nothing; make a new one with --rageval-upd",
+        ),
+        ({"cases": 1}, "baseline.json is not a baseline; make a new one with --rageval-update-baseline"),
+    ],
+)
+def test_a_baseline_of_another_form_is_one_line_and_can_be_made_anew(
+    settled: Project, change: dict[str, Any], problem: str
+):
+    file = settled.path / "reports" / "baseline.json"
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | change), encoding="utf-8")
+    result = settled.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert len(lines_with(result, problem)) == 1
+    assert settled.run("--rageval-update-baseline").ret == 0
+    assert settled.run().ret == 0
+
+
 def test_a_baseline_holds_no_texts(settled: Project):
     text = (settled.path / "reports/baseline.json").read_text(encoding="utf-8")
     assert "boiling" not in text
