@@ -1,0 +1,94 @@
+"""Drafts of cases, accepted into the case file one by one, or dropped. Both files follow from what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.marks import Marks, Place
+from pytest_rageval.cases.writing.case_text import JsonLines
+from pytest_rageval.cases.writing.case_writer import CaseWriter
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import EvalCase
+
+Decision = Literal["accepted", "dropped"]
+DRAFTS = ".drafts.jsonl"
+
+
+class DraftStore:
+    """`X.drafts.jsonl`, and the `X.jsonl` that accepted ones are appended to. Dropped ones stay in the backup."""
+
+    def __init__(self, path: Path, root: Path) -> None:
+        self._drafts = CaseWriter(path)
+        self._text = JsonLines(self._drafts.content)
+        self._accepted_file = path.with_name(path.name.removesuffix(DRAFTS) + ".jsonl")
+        self._cases = CaseWriter(self._accepted_file, may_be_new=True)
+        loaded = load_file(self._accepted_file, root).cases if self._accepted_file.exists() else ()
+        self._ids = {case.id for case in loaded}
+        self._lines_before = self._cases.content
+        self._changed: dict[int, str] = {}
+        self._decisions: dict[int, Decision] = {}
+        self._accepted: dict[int, tuple[str, str]] = {}
+        """By line in the file of drafts: id and text, in the order in which they were accepted."""
+
+    @property
+    def file_name(self) -> str:
+        return self._drafts.path.name
+
+    def marks_of(self, case: EvalCase) -> Marks:
+        return Marks.of(case)
+
+    def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:  # noqa: ARG002 because others need it
+        self._changed[case.source.line] = self._text.line_with(case, marks, {})
+        self._write_drafts()
+        return ""
+
+    def decide(self, case: EvalCase, marks: Marks, decision: Decision | None) -> None:
+        """Accept a draft with these marks, drop it, or take either back; a CaseError where its id is taken."""
+        line = case.source.line
+        text = self._text.line_with(case, marks, {}).rstrip("\r")
+        accepted = {at: entry for at, entry in self._accepted.items() if at != line}
+        if decision == "accepted":
+            is_there = text in self._lines_before.decode("utf-8").split("\n")  # we were stopped between the two files
+            if not is_there and case.id in self._ids | {case_id for case_id, _ in accepted.values()}:
+                name = self._accepted_file.name
+                raise CaseError(f"case {case.id!r}: {name} has a case with this id; press e and give it another one")
+            if not is_there:
+                accepted[line] = (case.id, text)
+        before = self._lines_before
+        ended = before if not before or before.endswith(b"\n") else before + b"\n"
+        lines = "".join(f"{written}\n" for _, written in accepted.values())
+        self._cases.write(ended + lines.encode("utf-8") if lines else before)
+        self._accepted = accepted
+        self._changed[line] = text
+        self._decisions = {at: kind for at, kind in self._decisions.items() if at != line}
+        if decision is not None:
+            self._decisions[line] = decision
+        self._write_drafts()
+
+    def text_of(self, case: EvalCase, marks: Marks) -> str:
+        """The draft as it would be written now."""
+        return self._text.line_with(case, marks, {}).rstrip("\r")
+
+    def edit(self, case: EvalCase, text: str) -> EvalCase:
+        """Take another text for a draft; CaseError where it is no case."""
+        try:
+            record = parse(text)
+            edited, _ = case_from_record(dict(record) if isinstance(record, dict) else {}, case.source)
+        except StrictJsonError as error:
+            raise CaseError(f"not taken: {error.oddities[0][1]}; press e again") from None
+        except Unsound as unsound:
+            raise CaseError(f"not taken: {unsound.findings.kept[0]}; press e again") from None
+        self._text.replace(case.source.line, text)
+        self._changed[case.source.line] = text
+        self._write_drafts()
+        return edited
+
+    def _write_drafts(self) -> None:
+        gone = dict.fromkeys(self._decisions, "")
+        self._drafts.write(self._text.composed({**self._changed, **gone}))
