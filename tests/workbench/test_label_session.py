@@ -30,7 +30,7 @@ from pytest_rageval.workbench.label.label_store import (
     opinions,
 )
 from pytest_rageval.workbench.label.notes_search import NotesSearch
-from pytest_rageval.workbench.label.pools import Pool, Retrieval, merged
+from pytest_rageval.workbench.label.pools import Pool, Retrieval, merged, path_prefix
 
 
 def a_chunk(name: str, text: str | None = None, heading: str = "", **fields: Any) -> Chunk:
@@ -209,9 +209,21 @@ def test_the_search_finds_sections_by_words_and_names_them_as_the_systems_do(tmp
     assert (section.rel_path, section.heading_path) == ("price.md", "# Prices > ## Creams")
     assert (section.start_line, section.end_line) == (9, 12)
     assert "# no heading" in (section.text or "")
-    system = Retrieval("bot", (Chunk("1", None, "notes/other.md", "# Other", "x"),))
-    pool = merged(CASE, [system, Retrieval("search", (section,), is_search=True)], notes)
-    assert {c.chunk.rel_path for c in pool.candidates} == {"notes/price.md", "notes/other.md"}
+
+
+def test_notes_are_named_as_the_systems_name_them_also_where_a_system_gives_nothing(folder: Desk):
+    notes = folder.path / "vault" / "notes"
+    notes.mkdir(parents=True)
+    (notes / "a.md").write_text("# A\nsoap\n")
+    (notes / "b.md").write_text("# B\ncream\n")
+    for written in ("a.md", "notes/a.md", "vault/notes/a.md", "notes/elsewhere.md"):
+        folder.write(a_bare("one", "cream"), a_bare("two", "soap"))
+        bot = Bot({"cream": (Chunk("1", rel_path=written, text="x"),)})
+        session = folder.session(bot, search=NotesSearch(notes))
+        session.go(1)
+        paths = {candidate.chunk.rel_path for candidate in settle(session).pool.candidates}
+        assert paths == {written.replace("elsewhere", "a")}
+    assert path_prefix(notes, []) == ""
 
 
 def test_a_search_in_an_empty_folder_finds_nothing(tmp_path: Path):

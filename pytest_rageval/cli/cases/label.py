@@ -213,7 +213,9 @@ def _source(wishes: Wishes, project: Project, cases: Sequence[EvalCase]) -> Iter
     if problems:
         raise SettingsError(*problems)
     asking = Asking(settings.longest_call, settings.ask_params, Mask(settings.secrets()))
-    source = PoolSource(targets, NotesSearch(notes) if notes is not None else None, asking)
+    anchors = (anchor for case in cases for anchor in (case.gold.supports or ()))
+    search = NotesSearch(notes) if notes is not None else None
+    source = PoolSource(targets, search, asking, (anchor.rel_path for anchor in anchors))
     try:
         yield source
     finally:

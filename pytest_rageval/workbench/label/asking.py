@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from pytest_rageval.model import AskRequest, EvalCase, Json
 from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.targets.target import Target
 from pytest_rageval.workbench.label.notes_search import NotesSearch
-from pytest_rageval.workbench.label.pools import Pool, Retrieval, merged
+from pytest_rageval.workbench.label.pools import Pool, Retrieval, merged, path_prefix
 
 POOL_K = 20
 """Chunks that are asked for: more than a system is tested with, or golds just below the cut are never seen."""
@@ -23,6 +24,8 @@ AHEAD = 2
 """Cases that are asked for before they are opened."""
 MOST_POOLS = 200
 """Pools that are kept in memory."""
+MOST_PATHS = 1000
+"""Paths of chunks that are remembered; so many tell how a system names its notes."""
 SEARCH = "search"
 
 
@@ -37,11 +40,17 @@ class Asking(NamedTuple):
 class PoolSource:
     """Asks the targets, and the search if there is one; `close` gives everything back."""
 
-    def __init__(self, targets: Sequence[Target], search: NotesSearch | None, asking: Asking) -> None:
+    def __init__(
+        self, targets: Sequence[Target], search: NotesSearch | None, asking: Asking, paths: Iterable[str] = ()
+    ) -> None:
+        """`paths`: those that the golds of the cases have; with those of the chunks they tell how notes are named."""
         self._targets, self._search, self._asking = targets, search, asking
         self._loop = BackgroundLoop(asking.longest_call)
         self._pools: dict[str, Future[Pool]] = {}
         self._is_closed = False
+        self._paths = dict.fromkeys(paths)
+        self._first_case: str | None = None
+        self._has_first = asyncio.Event()
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -95,7 +104,23 @@ class PoolSource:
         asked = [self._asked(case, target) for target in self._targets]
         if self._search is not None:
             asked.append(self._searched(case, self._search))
-        return merged(case, await asyncio.gather(*asked), self._search.folder if self._search else None)
+        if self._search is None:
+            return merged(case, await asyncio.gather(*asked))
+        self._first_case = self._first_case or case.key
+        try:
+            retrievals = await asyncio.gather(*asked)
+            named = (
+                chunk.rel_path for retrieval in retrievals if not retrieval.is_search for chunk in retrieval.chunks
+            )
+            self._paths.update(
+                dict.fromkeys(itertools.islice(filter(None, named), max(0, MOST_PATHS - len(self._paths))))
+            )
+        finally:
+            if case.key == self._first_case:
+                self._has_first.set()
+        # A system that gives nothing for a case shall not change how its notes are named.
+        await self._has_first.wait()
+        return merged(case, retrievals, path_prefix(self._search.folder, self._paths))
 
     async def _asked(self, case: EvalCase, target: Target) -> Retrieval:
         request = AskRequest(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -113,18 +113,17 @@ def _hits(case: EvalCase, marks: Marks, chunks: tuple[Chunk, ...]) -> tuple[froz
 # ── merged ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def merged(case: EvalCase, retrievals: Iterable[Retrieval], notes: Path | None = None) -> Pool:
+def merged(case: EvalCase, retrievals: Iterable[Retrieval], prefix: str = "") -> Pool:
     """One pool of what the systems and the search gave, in an order that follows from the case alone.
 
-    A section that the search found and of which a system retrieved a chunk is that chunk. `notes` is the folder of the
-    search: its paths get the prefix with which the systems name the same files.
+    A section that the search found and of which a system retrieved a chunk is that chunk. `prefix` is what the systems
+    write before the paths of the search.
     """
     retrievals = list(retrievals)
     candidates: dict[tuple[str, ...], Candidate] = {}
     for retrieval in retrievals:
         if not retrieval.is_search:
             _add_system(candidates, retrieval)
-    prefix = _prefix(case, [candidate.chunk for candidate in candidates.values()], notes)
     for retrieval in retrievals:
         if retrieval.is_search:
             _add_search(candidates, [replace(c, rel_path=f"{prefix}{c.rel_path}") for c in retrieval.chunks])
@@ -170,12 +169,8 @@ def _shuffled(case: EvalCase, chunk: Chunk) -> bytes:
     return hashlib.sha256("\0".join((case.key, *_identity(chunk))).encode("utf-8", "replace")).digest()
 
 
-def _prefix(case: EvalCase, chunks: Sequence[Chunk], notes: Path | None) -> str:
-    """What the systems, or the golds, write before a note's path within its folder: nothing, `notes/`, …"""
-    if notes is None:
-        return ""
-    anchors = (*(case.gold.supports or ()), *(case.gold.irrelevant_supports or ()))
-    paths = [chunk.rel_path for chunk in chunks if chunk.rel_path] + [anchor.rel_path for anchor in anchors]
+def path_prefix(notes: Path, paths: Collection[str]) -> str:
+    """What systems and golds with these paths write before a note's path within its folder: nothing, `notes/`, …"""
     folders = notes.resolve().parts[1:]
     prefixes = ["", *("/".join(folders[at:]) + "/" for at in range(len(folders) - 1, -1, -1))]
 

@@ -211,7 +211,9 @@ def test_b_hides_scores_and_question_mark_shows_all_keys(file: Path):
         assert "hos[t]ile #" not in shown(app)
         await press(app, pilot, "question_mark")
         assert "gold, or no more" in shown(app)
-        await press(app, pilot, "right_square_bracket", "left_square_bracket", "escape")
+        await press(app, pilot, "down", "down", "up")
+        assert app.mode.scroll == 1
+        await press(app, pilot, "escape")
         assert "gold, or no more" not in shown(app)
         await press(app, pilot, "right_square_bracket")
         assert app.mode.scroll > 0

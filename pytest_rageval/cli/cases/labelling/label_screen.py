@@ -113,7 +113,10 @@ class LabelScreen(App[None]):
         if key != "q":
             self._is_told_of_unsaved = False
         self.session.message = ""
-        if self.mode.shows_keys and key not in ("[", "]"):
+        if self.mode.shows_keys:
+            if key in ("up", "down"):
+                self.mode.scroll = max(0, self.mode.scroll + (1 if key == "down" else -1))
+                return
             self.mode.shows_keys, self.mode.scroll = False, 0
             if key in ("?", "escape"):
                 return

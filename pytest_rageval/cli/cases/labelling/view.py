@@ -35,14 +35,14 @@ NARROW_DRAFT_LEGEND = (NARROW_LEGEND[0], "y accept n drop e edit ⏎ next t z ? 
 KEYS = """\
 ↑ ↓             point at a chunk          shift+↑ ↓   several at once
 space           gold, or no more          x           irrelevant, or no more
-1–9             into group n              g           golds that follow: next group
+1–9             into group n              g           group of golds to come
 v  ↑ ↓  ⏎       lines as a snippet        [ ]         scroll the text
-a               answerable                u           unanswerable: clears golds
+a               answerable                u           unanswerable, no golds
 w               find in the chunks        /           ask another query
-⏎               save, next case           ← →         save, case before / after
+⏎               save, next case           ← →         save, other case
 t               save, next unlabelled     s           skip: leave as it was
-z  Z            undo, redo (all cases)    b           hide scores and systems
-y  n  e         drafts: accept, drop, edit in $EDITOR
+z  Z            undo, redo (all cases)    b           hide the scores
+y  n  e         drafts: accept, drop, edit
 esc             leave what was begun      q           save and quit
 ?               these keys                ctrl+c      save and quit"""
 MARKS = {"gold": "✔", "irrelevant": "✘", "none": " "}
@@ -90,6 +90,10 @@ def _wide(session: LabelSession, mode: Mode, width: int, height: int) -> list[Te
     right = width - 3 - left
     legend = _legend(session, width)
     inner = height - 6 - len(legend)
+    if mode.shows_keys:
+        keys = [Text(f"│{row}│") for row in _key_rows(mode, width - 2, inner + 4)]
+        above = [_title(session, width), _question(session, width), Text(f"┌{'─' * (width - 2)}┐")]
+        return [*above, *keys[: inner + 2], Text(f"└{'─' * (width - 2)}┘"), *legend]
     listed = _list(session, left, inner)
     text = _text(session, mode, right, inner)
     heads = fitted(f" {_list_title(session)} ", left).rstrip(" "), f" {_place_title(session, right - 2)} "
@@ -107,6 +111,9 @@ def _wide(session: LabelSession, mode: Mode, width: int, height: int) -> list[Te
 def _narrow(session: LabelSession, mode: Mode, width: int, height: int) -> list[Text]:
     legend = _legend(session, width)
     inner = height - 5 - len(legend)
+    if mode.shows_keys:
+        keys = [Text(row) for row in _key_rows(mode, width, inner + 3)]
+        return [_title(session, width), _question(session, width), *keys, *legend]
     listed = _list(session, width, inner // 2 + 1)
     text = _text(session, mode, width, inner - inner // 2 - 1)
     return [
@@ -286,14 +293,15 @@ def _chunk_text(session: LabelSession) -> str:
 
 
 def _text(session: LabelSession, mode: Mode, width: int, height: int) -> list[Text]:
-    if mode.shows_keys:
-        rows = [Text(fitted(f" {line}", width)) for line in _keys_in(width)[mode.scroll :]]
-        return [*rows, *(Text(" " * width) for _ in range(height))][:height]
     notes = [Text(fitted(f" {note}", width), style="dim") for note in _notes(session, mode)]
     room = max(1, height - len(notes)) if height > 3 else height
     text = _chunk_text(session)
     segments = laid_out(text, width - 2)
     first = min(mode.scroll, max(0, len(segments) - 1))
+    hidden = len(segments) - first - room
+    if hidden > 0 and room > 3:
+        notes.insert(0, Text(fitted(f" ] {hidden + 1} more lines", width), style="dim"))
+        room -= 1
     marked = _marked_rows(session, text, width - 2)
     rows = []
     for number in range(first, min(first + room, len(segments))):
@@ -305,6 +313,13 @@ def _text(session: LabelSession, mode: Mode, width: int, height: int) -> list[Te
         rows.append(row)
     rows += [Text(" " * width) for _ in range(room - len(rows))]
     return [*rows, *notes][:height]
+
+
+def _key_rows(mode: Mode, width: int, height: int) -> list[str]:
+    lines = _keys_in(width)
+    first = min(mode.scroll, max(0, len(lines) - height))
+    shown = [fitted(f" {line}", width) for line in lines[first : first + height]]
+    return [*shown, *(" " * width for _ in range(height - len(shown)))]
 
 
 def _keys_in(width: int) -> list[str]:
