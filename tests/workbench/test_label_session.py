@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -516,6 +517,20 @@ def test_a_draft_that_was_appended_before_we_were_stopped_is_not_appended_twice(
     assert [case.id for case in load_file(drafts, folder.path).cases] == ["b"]
 
 
+@pytest.mark.parametrize("changed", ["cases.jsonl", "cases.drafts.jsonl"])
+def test_drafts_or_cases_changed_meanwhile_are_kept_and_the_draft_too(folder: Desk, changed: str):
+    folder.write(a_bare("old"))
+    drafts = folder.write(a_bare("a"), a_bare("b"), name="cases.drafts.jsonl")
+    session = folder.session(file=drafts)
+    point(session, "a").toggle_gold()
+    theirs = folder.write(a_bare("theirs"), name=changed)
+    session.decide("accepted")
+    assert "was changed by another program meanwhile" in session.message
+    assert [case.id for case in load_file(theirs, folder.path).cases] == ["theirs"]
+    (aside,) = folder.path.glob("cases.drafts.labels-*.jsonl")
+    assert load_file(aside, folder.path).cases[0].gold.supports == (Anchor("notes/a.md"),)
+
+
 def test_an_edited_draft_that_is_no_case_is_not_taken(folder: Desk):
     drafts = folder.write(a_bare("a"), name="cases.drafts.jsonl")
     session = folder.session(file=drafts)
@@ -524,6 +539,26 @@ def test_an_edited_draft_that_is_no_case_is_not_taken(folder: Desk):
         assert "not taken" in session.message
     assert session.case.id == "a"
     assert find_case_files(folder.path, ("*.jsonl",)) == []
+
+
+def test_a_target_that_blocks_its_loop_does_not_keep_anybody_from_quitting(
+    folder: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pytest_rageval.workbench.label.asking.CLOSE_PATIENCE_S", 0.1)
+    is_over = threading.Event()
+
+    class Blocking(Bot):
+        async def ask(self, request: AskRequest) -> Answer:
+            is_over.wait(30)
+            return Answer("x", chunks=())
+
+    folder.write(a_bare("a"))
+    source = folder.source(Blocking())
+    source.pool(load_file(folder.file, folder.path).cases[0])
+    start = time.monotonic()
+    source.close()
+    assert time.monotonic() - start < 10
+    is_over.set()
 
 
 def test_everything_is_closed(folder: Desk):

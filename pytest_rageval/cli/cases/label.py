@@ -110,7 +110,7 @@ def label(
         if is_screen:
             from pytest_rageval.cli.cases.labelling.label_screen import LabelScreen  # here, because it is an extra
 
-            LabelScreen(session, others).run()
+            LabelScreen(session, others).run(mouse=False)  # so that text can be selected as ever
         else:
             _run_lines(session)
     if is_screen:

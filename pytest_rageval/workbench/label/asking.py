@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ MOST_POOLS = 200
 """Pools that are kept in memory."""
 MOST_PATHS = 1000
 """Paths of chunks that are remembered; so many tell how a system names its notes."""
+CLOSE_PATIENCE_S = 2.0
+"""Seconds that targets may take to close."""
 SEARCH = "search"
 
 
@@ -79,10 +82,19 @@ class PoolSource:
             return
         self._is_closed = True
         self._loop.cancel()
-        if not self._loop.is_blocked:
+        closed: Future[None] = Future()
+        self._loop.start([self._close_targets(closed)])
+        # An async target that blocks its loop is left behind, on its daemon thread: nobody shall wait for it.
+        with suppress(TimeoutError):
+            closed.result(CLOSE_PATIENCE_S)
+            self._loop.close()
+
+    async def _close_targets(self, closed: Future[None]) -> None:
+        try:
             for target in self._targets:
-                self._loop.run(target.aclose())
-        self._loop.close()
+                await target.aclose()
+        finally:
+            closed.set_result(None)
 
     def _started(self, case: EvalCase) -> Future[Pool]:
         future: Future[Pool] = Future()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -10,11 +10,13 @@ from pytest_rageval.cases import load_file
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.marks import Marks, Place
 from pytest_rageval.cases.writing.case_text import JsonLines
-from pytest_rageval.cases.writing.case_writer import CaseWriter
+from pytest_rageval.cases.writing.case_writer import CaseWriter, ChangedMeanwhile
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase
+from pytest_rageval.workbench.label.label_store import aside_file
 
 Decision = Literal["accepted", "dropped"]
 DRAFTS = ".drafts.jsonl"
@@ -33,6 +35,9 @@ class DraftStore:
         self._lines_before = self._cases.content
         self._changed: dict[int, str] = {}
         self._decisions: dict[int, Decision] = {}
+        self._aside: Path | None = None
+        self._kept: dict[int, str] = {}
+        """By line what found no place in a file that another program changed."""
         self._accepted: dict[int, tuple[str, str]] = {}
         """By line in the file of drafts: id and text, in the order in which they were accepted."""
 
@@ -45,11 +50,13 @@ class DraftStore:
 
     def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:  # noqa: ARG002 because others need it
         self._changed[case.source.line] = self._text.line_with(case, marks, {})
-        self._write_drafts()
-        return ""
+        return self._written(case, self._write_drafts)
 
-    def decide(self, case: EvalCase, marks: Marks, decision: Decision | None) -> None:
-        """Accept a draft with these marks, drop it, or take either back; a CaseError where its id is taken."""
+    def decide(self, case: EvalCase, marks: Marks, decision: Decision | None) -> str:
+        """Accept a draft with these marks, drop it, or take either back; what to tell the person, if anything.
+
+        A CaseError where its id is taken.
+        """
         line = case.source.line
         text = self._text.line_with(case, marks, {}).rstrip("\r")
         accepted = {at: entry for at, entry in self._accepted.items() if at != line}
@@ -63,13 +70,25 @@ class DraftStore:
         before = self._lines_before
         ended = before if not before or before.endswith(b"\n") else before + b"\n"
         lines = "".join(f"{written}\n" for _, written in accepted.values())
-        self._cases.write(ended + lines.encode("utf-8") if lines else before)
-        self._accepted = accepted
         self._changed[line] = text
+        if problem := self._written(case, lambda: self._cases.write(ended + lines.encode() if lines else before)):
+            return problem
+        self._accepted = accepted
         self._decisions = {at: kind for at, kind in self._decisions.items() if at != line}
         if decision is not None:
             self._decisions[line] = decision
-        self._write_drafts()
+        return self._written(case, self._write_drafts)
+
+    def _written(self, case: EvalCase, write: Callable[[], object]) -> str:
+        """Empty once it is written; where another program changed the file, the draft goes into one beside it."""
+        try:
+            write()
+        except ChangedMeanwhile as error:
+            self._aside = self._aside or aside_file(self._drafts.path)
+            self._kept[case.source.line] = self._changed[case.source.line].rstrip("\r")
+            write_lines(self._aside, self._kept.values())
+            return f"{error}; this draft is in {self._aside.name}"
+        return ""
 
     def text_of(self, case: EvalCase, marks: Marks) -> str:
         """The draft as it would be written now."""

@@ -300,7 +300,7 @@ class LabelSession:
         state = self.states[self.at]
         try:
             if self.drafts is not None and state.decision != self._saved[self.at].decision:
-                self.drafts.decide(self.case, state.marks, state.decision)
+                self.message = self.drafts.decide(self.case, state.marks, state.decision)
             else:
                 self.message = self.store.save(self.case, state.marks, self._judged())
         except (CaseError, OSError) as error:

@@ -61,7 +61,7 @@ class CaseFileStore:
         try:
             self._writer.write(self.text.composed(changed))
         except ChangedMeanwhile as error:
-            self._aside = _aside(self._writer.path)
+            self._aside = aside_file(self._writer.path)
             self._save_aside(case, marks, hashes)
             return f"{error}; this label and all that follow are in {self._aside.name}"
         self._changed = changed
@@ -78,7 +78,7 @@ class CaseFileStore:
         return note_hashes(self._notes, places) if self._notes is not None else {}
 
 
-def _aside(path: Path) -> Path:
+def aside_file(path: Path) -> Path:
     """A new name for labels that have no place in the file: `X.labels-20261122_101500.jsonl`."""
     stem = f"{path.name.removesuffix(path.suffix)}.labels-{time.strftime('%Y%m%d_%H%M%S')}"
     names = (f"{stem}{f'-{number}' if number else ''}.jsonl" for number in range(1000))

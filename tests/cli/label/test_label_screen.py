@@ -273,6 +273,14 @@ def test_drafts_are_accepted_dropped_and_edited(tmp_path: Path, monkeypatch: pyt
     assert "d2" in (tmp_path / "x.drafts.jsonl.bak").read_text()
 
 
+def test_what_others_said_stands_beside_the_text(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        app.mode.opinions = {"c0": ["anna: gold notes/[a].md\x1b"]}
+        assert "anna: gold notes/[a].md\\x1b" in shown(app)
+
+    play(file, story)
+
+
 def test_keys_of_drafts_say_so_elsewhere(file: Path):
     async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
         for key in "yne":

@@ -108,8 +108,8 @@ class LabelLines:
 
     def _marked(self) -> str:
         view, marks = self.session.view(), self.session.marks
-        golds = [f"{at + 1}" for at, found in enumerate(view.golds) if found]
-        irrelevant = [f"{at + 1}" for at, found in enumerate(view.irrelevant) if found]
+        golds = [f"{at + 1}" for at, here in enumerate(view.golds) if here]
+        irrelevant = [f"{at + 1}" for at, here in enumerate(view.irrelevant) if here]
         groups = f" groups {', '.join(map(_numbers, self._groups()))}" if marks.groups else ""
         says = "answerable" if marks.answerable else "unanswerable"
         return f"  {says} · golds {' '.join(golds) or '–'}{groups} · irrelevant {' '.join(irrelevant) or '–'}"

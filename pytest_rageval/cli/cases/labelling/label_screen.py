@@ -121,7 +121,7 @@ class LabelScreen(App[None]):
             if key in ("?", "escape"):
                 return
         if key == "escape":
-            self.session.range_start, self.mode.asks_to_clear, self.mode.found = None, False, ""
+            self.session.range_start, self.mode.asks_to_clear, self.mode.words = None, False, ""
             return
         if self.mode.asks_to_clear and key != "u":
             self.mode.asks_to_clear = False
@@ -144,7 +144,7 @@ class LabelScreen(App[None]):
             if not mode.typed.strip():
                 return
             if what == "find":
-                mode.found = mode.typed
+                mode.words = mode.typed
                 self.session.find(mode.typed)
             else:
                 self._ask(mode.typed)

@@ -54,6 +54,7 @@ class Mode:
     """What the screen is doing beside marking.
 
     typing   the prompt that is open: 'find' or 'ask'; `typed` is what stands in it
+    words    what was looked for in the chunks last
     lines    first and last row of the text that become a snippet
     """
 
@@ -64,7 +65,7 @@ class Mode:
     shows_keys: bool = False
     hides_scores: bool = False
     scroll: int = 0
-    found: str = ""
+    words: str = ""
     opinions: dict[str, list[str]] = field(default_factory=dict)
     """By case id what others said of it, a line each."""
 
@@ -308,8 +309,8 @@ def _text(session: LabelSession, mode: Mode, width: int, height: int) -> list[Te
         is_meant = mode.lines is not None and min(mode.lines) <= number <= max(mode.lines)
         style = "reverse" if is_meant else "black on yellow" if number in marked else ""
         row = Text(" ").append(fitted(segments[number].shown, width - 2), style=style).append(" ")
-        if mode.found and mode.found.strip():
-            row.highlight_words([mode.found], "bold underline", case_sensitive=False)
+        if mode.words and mode.words.strip():
+            row.highlight_words([mode.words], "bold underline", case_sensitive=False)
         rows.append(row)
     rows += [Text(" " * width) for _ in range(room - len(rows))]
     return [*rows, *notes][:height]
