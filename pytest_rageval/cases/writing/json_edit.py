@@ -44,7 +44,7 @@ def edited_json(text: str, values: Mapping[KeyPath, Json]) -> str:
     """
     style = _style_of(text)
     for path, value in values.items():
-        text = _with_value(text, _SPACE.match(text).end(), path, value, style)  # type: ignore[union-attr]
+        text = _with_value(text, _after_space(text, 0), path, value, style)
     return text
 
 

@@ -174,7 +174,7 @@ def _cases(path: Path, project: Project) -> list[EvalCase]:
 
 def _store(wishes: Wishes, project: Project) -> LabelStore:
     if wishes.path.name.endswith(DRAFTS):
-        return DraftStore(wishes.path, project.root)
+        return DraftStore(wishes.path, project.root, _notes(wishes, project))
     if wishes.blind is not None:
         return OpinionStore(opinion_file(wishes.path, wishes.blind), project.root)
     return CaseFileStore(wishes.path, _notes(wishes, project))

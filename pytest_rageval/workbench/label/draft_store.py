@@ -16,7 +16,7 @@ from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase
-from pytest_rageval.workbench.label.label_store import aside_file
+from pytest_rageval.workbench.label.label_store import aside_file, hashes_of
 
 Decision = Literal["accepted", "dropped"]
 DRAFTS = ".drafts.jsonl"
@@ -25,7 +25,8 @@ DRAFTS = ".drafts.jsonl"
 class DraftStore:
     """`X.drafts.jsonl`, and the `X.jsonl` that accepted ones are appended to. Dropped ones stay in the backup."""
 
-    def __init__(self, path: Path, root: Path) -> None:
+    def __init__(self, path: Path, root: Path, notes: Path | None = None) -> None:
+        self._notes = notes
         self._drafts = CaseWriter(path)
         self._text = JsonLines(self._drafts.content)
         self._accepted_file = path.with_name(path.name.removesuffix(DRAFTS) + ".jsonl")
@@ -49,7 +50,7 @@ class DraftStore:
         return Marks.of(case)
 
     def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:  # noqa: ARG002 because others need it
-        self._changed[case.source.line] = self._text.line_with(case, marks, {})
+        self._changed[case.source.line] = self._line(case, marks)
         return self._written(case, self._write_drafts)
 
     def decide(self, case: EvalCase, marks: Marks, decision: Decision | None) -> str:
@@ -58,7 +59,7 @@ class DraftStore:
         A CaseError where its id is taken.
         """
         line = case.source.line
-        text = self._text.line_with(case, marks, {}).rstrip("\r")
+        text = self.text_of(case, marks)  # without the CR of a file whose lines end with CRLF
         accepted = {at: entry for at, entry in self._accepted.items() if at != line}
         if decision == "accepted":
             is_there = text in self._lines_before.decode("utf-8").split("\n")  # we were stopped between the two files
@@ -70,7 +71,7 @@ class DraftStore:
         before = self._lines_before
         ended = before if not before or before.endswith(b"\n") else before + b"\n"
         lines = "".join(f"{written}\n" for _, written in accepted.values())
-        self._changed[line] = text
+        self._changed[line] = self._line(case, marks)
         if problem := self._written(case, lambda: self._cases.write(ended + lines.encode() if lines else before)):
             return problem
         self._accepted = accepted
@@ -92,7 +93,10 @@ class DraftStore:
 
     def text_of(self, case: EvalCase, marks: Marks) -> str:
         """The draft as it would be written now."""
-        return self._text.line_with(case, marks, {}).rstrip("\r")
+        return self._line(case, marks).rstrip("\r")
+
+    def _line(self, case: EvalCase, marks: Marks) -> str:
+        return self._text.line_with(case, marks, hashes_of(marks, self._notes))
 
     def edit(self, case: EvalCase, text: str) -> EvalCase:
         """Take another text for a draft; CaseError where it is no case."""

@@ -54,7 +54,7 @@ class CaseFileStore:
         return Marks.of(case)
 
     def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:  # noqa: ARG002 because others need it
-        line, hashes = case.source.line, self._hashes(marks)
+        line, hashes = case.source.line, hashes_of(marks, self._notes)
         if self._aside is not None:
             return self._save_aside(case, marks, hashes)
         changed = {**self._changed, line: self.text.line_with(case, marks, hashes)}
@@ -73,9 +73,11 @@ class CaseFileStore:
         write_lines(self._aside, (json.dumps(record, ensure_ascii=False) for record in self._unwritten.values()))
         return f"saved in {self._aside.name}"
 
-    def _hashes(self, marks: Marks) -> dict[str, str]:
-        places = [place.rel_path for place in (*marks.golds, *marks.irrelevant) if isinstance(place, Anchor)]
-        return note_hashes(self._notes, places) if self._notes is not None else {}
+
+def hashes_of(marks: Marks, notes: Path | None) -> dict[str, str]:
+    """Hashes of the notes that the marked places stand in; none without a folder of notes."""
+    places = [place.rel_path for place in (*marks.golds, *marks.irrelevant) if isinstance(place, Anchor)]
+    return note_hashes(notes, places) if notes is not None else {}
 
 
 def aside_file(path: Path) -> Path:

@@ -148,9 +148,12 @@ def test_opinions_are_compared_and_only_disagreements_opened(desk: Project, type
 
 def test_drafts_are_accepted_one_by_one_and_never_collected(desk: Project, typed: Any):
     desk.cases([{"id": f"d{at}", "question": "q"} for at in range(2)], "evalcases/x.drafts.jsonl")
+    for name in ("apple", "banana", "cherry", "date", "elder"):
+        desk.write(f"notes/{name}.md", "# Top\n")
     typed("1", "y", "n")
-    result = desk.rageval("label", "evalcases/x.drafts.jsonl", "--plain")
+    result = desk.rageval("label", "evalcases/x.drafts.jsonl", "--plain", "--notes", "notes")
     assert result.ret == 0
+    assert len(case(desk, "d0", "evalcases/x.jsonl").metadata["note_hashes"]) == 1
     assert [case.id for case in load_file(desk.path / "evalcases/x.jsonl", desk.path).cases] == ["d0"]
     desk.cases([{"id": "later", "question": "q"}], "evalcases/x.drafts.jsonl")
     desk.run()

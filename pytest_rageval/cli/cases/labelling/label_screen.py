@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -83,7 +84,7 @@ class LabelScreen(App[None]):
             "n": lambda: self._decide("dropped"),
             "e": self._edit,
         }
-        self._keys |= {str(group): lambda group=group: session.put_in_group(group) for group in range(1, 10)}  # type: ignore[misc]
+        self._keys |= {str(group): partial(session.put_in_group, group) for group in range(1, 10)}
 
     def compose(self) -> ComposeResult:
         yield self._canvas
