@@ -241,6 +241,8 @@ def test_leaving_with_what_cannot_be_saved_says_so_first(tmp_path: Path):
         assert app.is_running
         assert "header lacks the column gold_supports" in app.session.message
         assert app.session.message.endswith("q again leaves without this case")
+        assert "cases.csv: case" in rows(app)[-4]
+        assert "q again leaves without this case" in rows(app)[-3]
         await press(app, pilot, "q")
 
     play(file, story)

@@ -95,6 +95,7 @@ def _wide(session: LabelSession, mode: Mode, width: int, height: int) -> list[Te
         keys = [Text(f"│{row}│") for row in _key_rows(mode, width - 2, inner + 4)]
         above = [_title(session, width), _question(session, width), Text(f"┌{'─' * (width - 2)}┐")]
         return [*above, *keys[: inner + 2], Text(f"└{'─' * (width - 2)}┘"), *legend]
+    below = _below(session, mode, width - 4)
     listed = _list(session, left, inner)
     text = _text(session, mode, right, inner)
     heads = fitted(f" {_list_title(session)} ", left).rstrip(" "), f" {_place_title(session, right - 2)} "
@@ -103,9 +104,9 @@ def _wide(session: LabelSession, mode: Mode, width: int, height: int) -> list[Te
     rows += [Text.assemble("│", row, "│", other, "│") for row, other in zip(listed, text, strict=True)]
     rows += [
         Text(f"├{'─' * left}┴{'─' * right}┤"),
-        Text.assemble("│", fitted(f" {_golds(session)}", width - 2), "│"),
+        Text.assemble("│", fitted(f" {below[0]}", width - 2), "│"),
     ]
-    rows.append(Text(f"└{_ruled(_message(session, mode), width - 2)}┘", style="bold" if session.message else ""))
+    rows.append(Text(f"└{_ruled(below[1], width - 2)}┘", style="bold" if session.message else ""))
     return [*rows, *legend]
 
 
@@ -115,12 +116,13 @@ def _narrow(session: LabelSession, mode: Mode, width: int, height: int) -> list[
     if mode.shows_keys:
         keys = [Text(row) for row in _key_rows(mode, width, inner + 3)]
         return [_title(session, width), _question(session, width), *keys, *legend]
+    below = _below(session, mode, width)
     listed = _list(session, width, inner // 2 + 1)
     text = _text(session, mode, width, inner - inner // 2 - 1)
     return [
         _title(session, width), _question(session, width), *listed,
-        Text(_ruled(f" {_place_title(session, width - 4)} ", width)), *text, Text(fitted(_golds(session), width)),
-        Text(_ruled(_message(session, mode), width), style="bold" if session.message else ""), *legend,
+        Text(_ruled(f" {_place_title(session, width - 4)} ", width)), *text, Text(fitted(below[0], width)),
+        Text(_ruled(below[1], width), style="bold" if session.message else ""), *legend,
     ]  # fmt: skip
 
 
@@ -194,6 +196,15 @@ def _golds(session: LabelSession) -> str:
     parts.append(f"  irrelevant: {','.join(map(str, irrelevant)) or '–'}")
     parts.append(f"  undo: {session.undo_steps} step{'' if session.undo_steps == 1 else 's'}")
     return "   ".join(parts)
+
+
+def _below(session: LabelSession, mode: Mode, width: int) -> tuple[str, str]:
+    """The golds and the message; a message that is too long for one row takes that of the golds as well."""
+    message = _message(session, mode)
+    if cell_len(message) <= width:
+        return _golds(session), message
+    first, *rest = (row.shown for row in laid_out(message.removeprefix("─ "), width - 4))
+    return first, f"─ {''.join(rest).rstrip()} "
 
 
 def _message(session: LabelSession, mode: Mode) -> str:
