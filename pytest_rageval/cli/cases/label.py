@@ -20,9 +20,9 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import EvalCase
+from pytest_rageval.prepare import target_in
 from pytest_rageval.stats.agreement import in_words
-from pytest_rageval.targets import check_target, target_from_spec
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets import check_target
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.label.asking import Asking, PoolSource
 from pytest_rageval.workbench.label.draft_store import DRAFTS, DraftStore
@@ -204,7 +204,7 @@ def _source(wishes: Wishes, project: Project, cases: Sequence[EvalCase]) -> Iter
     specs, notes, settings = _specs(wishes, project), _notes(wishes, project), project.settings
     if not specs and notes is None:
         raise SettingsError("no system to ask: name one with --target, e.g. --target demo, or a folder with --notes")
-    targets = [_target(spec, project) for spec in specs]
+    targets = [target_in(project, spec) for spec in specs]
     problems = [
         problem
         for spec, target in zip(specs, targets, strict=True)
@@ -220,15 +220,6 @@ def _source(wishes: Wishes, project: Project, cases: Sequence[EvalCase]) -> Iter
         yield source
     finally:
         source.close()
-
-
-def _target(spec: str, project: Project) -> Target:
-    settings = project.settings
-    return target_from_spec(
-        spec, root=project.root, reports=project.reports, timeout=settings.timeout, retries=settings.retries,
-        concurrency=settings.concurrency, max_bytes=settings.max_response_bytes, headers=settings.resolved_headers(),
-        mapping=settings.mapping if spec == settings.target else None,
-    )  # fmt: skip
 
 
 # ── second opinions ───────────────────────────────────────────────────────────────────────────────────────────
