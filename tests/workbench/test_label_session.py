@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,18 @@ def test_notes_are_named_as_the_systems_name_them_also_where_a_system_gives_noth
         paths = {candidate.chunk.rel_path for candidate in settle(session).pool.candidates}
         assert paths == {written.replace("elsewhere", "a")}
     assert path_prefix(notes, []) == ""
+
+
+def test_threads_that_search_at_once_find_what_one_alone_finds(tmp_path: Path):
+    for note in range(60):
+        (tmp_path / f"{note:02}.md").write_text(
+            f"# Note {note}\n" + "cream soap price\n" * (note % 7 + 1) + "x " * note
+        )
+    alone = NotesSearch(tmp_path).find("price of cream", 20)
+    shared = NotesSearch(tmp_path)
+    with ThreadPoolExecutor(8) as threads:
+        results = list(threads.map(lambda _: shared.find("price of cream", 20), range(8)))
+    assert all(result == alone for result in results)
 
 
 def test_a_search_in_an_empty_folder_finds_nothing(tmp_path: Path):

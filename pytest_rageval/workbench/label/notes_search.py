@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,17 +25,22 @@ _MARKDOWN.core.ruler.enableOnly(["normalize", "block"])  # what stands inside a 
 
 
 class NotesSearch:
-    """The sections of all notes below a folder, read at the first question. Paths are relative to the folder."""
+    """The sections of all notes below a folder, read at the first question. Paths are relative to the folder.
+
+    May be used from any thread.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._reading = threading.Lock()
         self._sections: list[Chunk] | None = None
         self._lengths: list[int] = []
         self._postings: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
 
     def find(self, question: str, k: int) -> list[Chunk]:
         """The k sections that say most of the question's words, best first; those that say none are not among them."""
-        sections = self._read() if self._sections is None else self._sections
+        with self._reading:  # the next cases are asked for at the same time, and the notes are read once
+            sections = self._read() if self._sections is None else self._sections
         mean = sum(self._lengths) / len(sections) if sections else 0.0
         scores: defaultdict[int, float] = defaultdict(float)
         for term in dict.fromkeys(index_terms(question)):
