@@ -113,17 +113,20 @@ def _judge(settings: Settings, root: Path, workers: int) -> Judge | None:
 
 def make_target(prepared: Prepared) -> Target:
     """The configured target, which exists; SettingsError or CaseError where it cannot be made."""
-    settings = prepared.settings
-    if settings.target is None:
+    if prepared.settings.target is None:
         raise SettingsError(NO_TARGET)
+    return target_in(prepared.project, prepared.settings.target)
+
+
+def target_in(project: Project, spec: str) -> Target:
+    """The target of this spelling, asked as the project says; its mapping belongs to the configured one alone."""
+    settings = project.settings
     connection = Connection(
         timeout=settings.timeout, retries=settings.retries, concurrency=settings.concurrency,
         max_bytes=settings.max_response_bytes, headers=settings.resolved_headers(),
     )  # fmt: skip
-    root, reports = prepared.project.root, prepared.project.reports
-    return target_from_spec(
-        settings.target, root=root, reports=reports, connection=connection, mapping=settings.mapping
-    )
+    mapping = settings.mapping if spec == settings.target else None
+    return target_from_spec(spec, root=project.root, reports=project.reports, connection=connection, mapping=mapping)
 
 
 def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:

@@ -25,6 +25,7 @@ VERBS = {
     },
     "cases": {
         "cases": "check, count, describe and convert case files",
+        "label": "golds marked in the terminal; second opinions; drafts accepted",
     },
     "judge": {
         "calibrate": "a judge against people's labels",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text
@@ -23,30 +23,35 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file in one step: a reader sees the old or the new one, never half of either."""
-    _replace(path, (text,))
+    _replace(path, lambda file: file.write(text.encode("utf-8")))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Replace a file in one step by these lines, which need not be in memory together."""
-    _replace(path, (line + "\n" for line in lines))
+    _replace(path, lambda file: file.writelines(f"{line}\n".encode() for line in lines))
 
 
-def _replace(path: Path, parts: Iterable[str]) -> None:
+def write_bytes(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Replace a file in one step by these bytes, with these permissions."""
+    _replace(path, lambda file: file.write(content), mode)
+
+
+def _replace(path: Path, write: Callable[[IO[bytes]], object], mode: int = 0o644) -> None:
     try:
-        _replace_named(path, parts)
+        _replace_named(path, write, mode)
     except OSError as error:  # of a file beside it, or of none: a person needs the name of this one
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def _replace_named(path: Path, parts: Iterable[str]) -> None:
+def _replace_named(path: Path, write: Callable[[IO[bytes]], object], mode: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(parts)
+        with os.fdopen(handle, "wb") as file:
+            write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

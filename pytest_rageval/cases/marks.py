@@ -1,0 +1,136 @@
+"""What a person marks on one case: golds in groups, irrelevant places, answerable or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pytest_rageval.model import Anchor, Chunk, EvalCase, Gold
+
+Place = Anchor | str
+"""A place in a document, or the id of a chunk."""
+Kind = Literal["anchors", "ids"]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Golds and irrelevant places, all of one kind.
+
+    groups  positions in `golds`: an OR of ANDs; none: all golds are needed together, which is group 1
+    """
+
+    kind: Kind = "anchors"
+    golds: tuple[Place, ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
+    irrelevant: tuple[Place, ...] = ()
+    answerable: bool = True
+
+    @classmethod
+    def of(cls, case: EvalCase) -> Marks:
+        """What the case says; places where it names any, else ids."""
+        gold = case.gold
+        has_ids = bool(gold.chunk_ids or gold.irrelevant_ids) or gold.ids_are_prefixes
+        if has_ids and not gold.supports and not gold.irrelevant_supports:
+            return cls("ids", gold.chunk_ids or (), (), gold.irrelevant_ids or (), case.answerable)
+        supports, groups = gold.supports or (), gold.support_groups or ()
+        return cls("anchors", supports, groups, gold.irrelevant_supports or (), case.answerable)
+
+    @property
+    def is_label(self) -> bool:
+        """Do they say what is right: a gold, or that there is none?"""
+        return bool(self.golds) or not self.answerable
+
+    def group_of(self, gold: int) -> int | None:
+        """The 1-based group of a gold; None where it is in no group."""
+        if not self.groups:
+            return 1
+        return next((number for number, group in enumerate(self.groups, start=1) if gold in group), None)
+
+    # ── changed ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def with_gold(self, place: Place, group: int = 1) -> Marks:
+        """With one more gold, in a group; what was unanswerable or irrelevant is so no more."""
+        marks = replace(self, irrelevant=tuple(other for other in self.irrelevant if other != place), answerable=True)
+        if place not in marks.golds:
+            marks = replace(marks, golds=(*marks.golds, place))
+            if not marks.groups and group == 1:
+                return marks
+        elif group == 1:
+            return marks
+        return marks.in_group(marks.golds.index(place), group)
+
+    def in_group(self, gold: int, group: int) -> Marks:
+        """With a gold moved into a 1-based group, which is then written down; groups left empty go."""
+        if self.groups and self.group_of(gold) == group:
+            return self
+        members = [list(inner) for inner in self.groups] or [list(range(len(self.golds)))]
+        for inner in members:
+            if gold in inner:
+                inner.remove(gold)
+        while len(members) < group:
+            members.append([])
+        members[group - 1] = sorted({*members[group - 1], gold})
+        return replace(self, groups=tuple(tuple(inner) for inner in members if inner))
+
+    def without_golds(self, golds: Iterable[int]) -> Marks:
+        """Without these golds, by position; the groups follow."""
+        gone = set(golds)
+        position = {old: new for new, old in enumerate(at for at in range(len(self.golds)) if at not in gone)}
+        groups = (tuple(position[at] for at in group if at in position) for group in self.groups)
+        kept = tuple(place for at, place in enumerate(self.golds) if at in position)
+        return replace(self, golds=kept, groups=tuple(group for group in groups if group))
+
+    def with_irrelevant(self, place: Place) -> Marks:
+        """With one more place that must not come; it is no gold."""
+        marks = self.without_golds([at for at, gold in enumerate(self.golds) if gold == place])
+        return marks if place in marks.irrelevant else replace(marks, irrelevant=(*marks.irrelevant, place))
+
+    def without_irrelevant(self, places: Iterable[int]) -> Marks:
+        """Without these irrelevant places, by position."""
+        gone = set(places)
+        return replace(self, irrelevant=tuple(place for at, place in enumerate(self.irrelevant) if at not in gone))
+
+    def with_snippet(self, gold: int, snippet: str) -> Marks:
+        """With one more passage, one of which a chunk must quote; ids have none and stay as they are."""
+        place = self.golds[gold]
+        if not isinstance(place, Anchor) or snippet in place.snippets:
+            return self
+        quoted = replace(place, snippets=(*place.snippets, snippet))
+        return replace(self, golds=(*self.golds[:gold], quoted, *self.golds[gold + 1 :]))
+
+    def unanswerable(self) -> Marks:
+        """Without golds: the corpus holds no answer."""
+        return replace(self, golds=(), groups=(), answerable=False)
+
+
+def label_place(chunk: Chunk, kind: Kind) -> Place | None:
+    """How a chunk is named in labels of this kind; None where it has no such name."""
+    if kind == "ids":
+        return chunk.chunk_id or chunk.doc_id
+    return Anchor(chunk.rel_path, chunk.heading_path or "") if chunk.rel_path else None
+
+
+def case_with_marks(case: EvalCase, marks: Marks) -> EvalCase:
+    """The case as it is once these marks are written."""
+    if marks.kind == "ids":
+        ids = tuple(str(place) for place in marks.golds)
+        irrelevant = tuple(str(place) for place in marks.irrelevant)
+        gold = replace(case.gold, chunk_ids=ids or None, irrelevant_ids=irrelevant or None)
+    else:
+        gold = replace(
+            case.gold,
+            supports=_anchors(marks.golds) or None,
+            support_groups=marks.groups or None,
+            irrelevant_supports=_anchors(marks.irrelevant) or None,
+        )
+    return replace(case, gold=gold, answerable=marks.answerable)
+
+
+def _anchors(places: tuple[Place, ...]) -> tuple[Anchor, ...]:
+    return tuple(place for place in places if isinstance(place, Anchor))
+
+
+def gold_of(marks: Marks, case: EvalCase) -> Gold:
+    """The marks alone as gold, for matching chunks with them."""
+    return case_with_marks(replace(case, gold=Gold(ids_are_prefixes=case.gold.ids_are_prefixes)), marks).gold

@@ -1,0 +1,139 @@
+"""Marks of one case as the keys of its line: which spelling has them where, and what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.keys import spelling_of
+from pytest_rageval.cases.marks import Marks, Place, case_with_marks
+from pytest_rageval.cases.note_versions import NOTE_HASHES
+from pytest_rageval.cases.writing.json_edit import KeyPath
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.messages import Unsound
+from pytest_rageval.model import Anchor, EvalCase, Json
+
+Record = Mapping[str, Json]
+
+
+def changed_values(record: Record, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
+    """What to set in the record of a case so that it says `marks`; nothing where it says them already.
+
+    hashes  of the notes that the golds stand in, by path
+    """
+    before = Marks.of(case)
+    values: dict[KeyPath, Json] = {}
+    if marks.answerable != before.answerable:
+        values["answerable",] = marks.answerable
+    parts = _id_values if marks.kind == "ids" else _anchor_values
+    values |= parts(record, before, marks)
+    if not values:
+        return {}
+    if marks.kind == "anchors" and hashes:
+        values["metadata", NOTE_HASHES] = dict(hashes)
+    elif marks.kind == "anchors" and _inner(record, "metadata").get(NOTE_HASHES) is not None:
+        values["metadata", NOTE_HASHES] = {}
+    return _checked(record, case, marks, values)
+
+
+def _anchor_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Json]:
+    values: dict[KeyPath, Json] = {}
+    supports = _path(record, "supports", "gold_supports")
+    groups = _path(record, "support_groups", "required_support_groups")
+    irrelevant = _path(record, "irrelevant_supports", "irrelevant_supports")
+    if marks.golds != before.golds:
+        values[supports] = _written(marks.golds, before.golds, _at(record, supports))
+    if marks.groups != before.groups:
+        values[groups] = [list(group) for group in marks.groups]
+    if marks.irrelevant != before.irrelevant:
+        values[irrelevant] = _written(marks.irrelevant, before.irrelevant, _at(record, irrelevant))
+    if not marks.answerable:
+        rule = _path(record, "recency_conflict_rule", "recency_conflict_rule")
+        if _at(record, rule) is not None:
+            values[rule] = None
+    return values
+
+
+def _id_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Json]:
+    values: dict[KeyPath, Json] = {}
+    spelling = spelling_of(record.keys(), _inner(record, "gold").keys())
+    ids: KeyPath = (
+        ("relevant_ids",) if "ids" in spelling
+        else ("gold", "doc_chunk_ids") if "doc_chunk_ids" in _inner(record, "gold") or "layers" in spelling
+        else ("gold", "chunk_ids")
+    )  # fmt: skip
+    irrelevant: KeyPath = ("irrelevant_ids",) if "ids" in spelling else ("gold", "irrelevant_ids")
+    if marks.golds != before.golds:
+        values[ids] = list(marks.golds)
+        grades = _inner(record, "gold").get("relevance")
+        if isinstance(grades, dict) and any(gold in grades for gold in set(before.golds) - set(marks.golds)):
+            kept = {name: grade for name, grade in grades.items() if grade <= 0 or name in marks.golds}
+            values["gold", "relevance"] = kept
+    if marks.irrelevant != before.irrelevant:
+        values[irrelevant] = list(marks.irrelevant)
+    return values
+
+
+def _path(record: Record, in_gold: str, on_line: str) -> KeyPath:
+    """Where a part is written: where it is, or else where the line has its other parts."""
+    gold = _inner(record, "gold")
+    if record.get(on_line) is not None:
+        return (on_line,)
+    is_canonical = any(key in gold for key in ("supports", "support_groups", "irrelevant_supports"))
+    return (
+        ("gold", in_gold) if in_gold in gold or (is_canonical and record.get("gold_supports") is None) else (on_line,)
+    )
+
+
+def _inner(record: Record, key: str) -> Mapping[str, Json]:
+    value = record.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _at(record: Record, path: KeyPath) -> Json:
+    return record.get(path[0]) if len(path) == 1 else _inner(record, path[0]).get(path[1])
+
+
+def _written(places: Sequence[Place], before: Sequence[Place], written: Json) -> list[Json]:
+    """The places as plain data; one that stood there before as it was written."""
+    as_it_was = dict(zip(before, written, strict=False)) if isinstance(written, list) else {}
+    return [as_it_was.get(place, _plain(place)) for place in places]
+
+
+def _plain(place: Place) -> Json:
+    if not isinstance(place, Anchor):
+        return place
+    plain: dict[str, Json] = {"rel_path": place.rel_path, "heading_path": place.heading_path}
+    if place.snippets:
+        plain["snippets"] = list(place.snippets)
+    if place.date is not None:
+        plain["date"] = place.date
+    return plain
+
+
+def _checked(record: Record, case: EvalCase, marks: Marks, values: dict[KeyPath, Json]) -> dict[KeyPath, Json]:
+    """The values, if the record that they make is read as this case with these marks; else a CaseError."""
+    try:
+        made, _ = case_from_record(deepcopy(with_values(record, values)), case.source)
+    except Unsound as unsound:
+        raise CaseError(*(f"case {case.id!r}: {finding}" for finding in unsound.findings.kept)) from None
+    if made.requires_kg != case.requires_kg:
+        # A key of another spelling may change what an absent requires_kg means.
+        values["requires_kg",] = case.requires_kg
+        made = replace(made, requires_kg=case.requires_kg)
+    if Marks.of(made) != Marks.of(case_with_marks(case, marks)):
+        raise CaseError(f"case {case.id!r}: its spelling has no room for these marks; give it gold_supports")
+    return values
+
+
+def with_values(record: Record, values: Mapping[KeyPath, Json]) -> dict[str, Json]:
+    """The record with the values set; the one given stays as it is."""
+    made = dict(record)
+    for path, value in values.items():
+        if len(path) == 1:
+            made[path[0]] = value
+        else:
+            made[path[0]] = {**_inner(made, path[0]), path[1]: value}
+    return made

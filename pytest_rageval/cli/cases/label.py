@@ -1,0 +1,274 @@
+"""`rageval label`: golds marked in the terminal and written back into the case file."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.cli.cases.labelling.label_lines import LabelLines
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.model import EvalCase
+from pytest_rageval.prepare import target_in
+from pytest_rageval.stats.agreement import in_words
+from pytest_rageval.targets import check_target
+from pytest_rageval.text import printable
+from pytest_rageval.workbench.label.asking import Asking, PoolSource
+from pytest_rageval.workbench.label.draft_store import DRAFTS, DraftStore
+from pytest_rageval.workbench.label.label_agreement import LabelAgreement, agreements, disputed
+from pytest_rageval.workbench.label.label_session import LabelSession, unlabelled
+from pytest_rageval.workbench.label.label_store import (
+    CaseFileStore,
+    LabelStore,
+    OpinionStore,
+    opinion_file,
+    opinion_files,
+    opinions,
+)
+from pytest_rageval.workbench.label.notes_search import NotesSearch
+
+
+class Wishes(NamedTuple):
+    """The options of the command."""
+
+    path: Path
+    targets: tuple[str, ...]
+    notes: Path | None
+    blind: str | None
+    is_agreement: bool
+    is_unlabelled: bool
+    case_id: str | None
+    is_plain: bool
+    as_json: bool
+
+
+@click.command()
+@click.argument("path", metavar="CASES", type=click.Path(path_type=Path))
+@click.option("--target", "targets", multiple=True, metavar="SPEC", help="System to ask (repeatable).")
+@click.option(
+    "--notes",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of notes that a plain word search looks through as well (default: as configured).",
+)
+@click.option("--blind", metavar="NAME", help="NAME's second opinion, in CASES.labels.NAME.jsonl.")
+@click.option("--agree", "is_agreement", is_flag=True, help="Compare opinions; open the disagreements.")
+@click.option("--unlabelled", "is_unlabelled", is_flag=True, help="Only cases of which nothing is said yet.")
+@click.option("--case", "case_id", metavar="ID", help="Open this case first.")
+@click.option("--plain", "is_plain", is_flag=True, help="No screen: chunks by number, one command a line.")
+@click.option("--json", "as_json", is_flag=True, help="With --agree: one JSON object, and no screen.")
+def label(
+    path: Path,
+    targets: tuple[str, ...],
+    notes: Path | None,
+    blind: str | None,
+    case_id: str | None,
+    *,
+    is_agreement: bool,
+    is_unlabelled: bool,
+    is_plain: bool,
+    as_json: bool,
+) -> None:
+    """Mark the chunks that hold the answer, case by case; the labels are written into CASES.
+
+    Each case is asked with k = 20; the chunks of all systems and of a word search over the notes are merged and
+    shuffled. CASES may be X.drafts.jsonl: its drafts are accepted into X.jsonl one by one. Every case is saved when it
+    is left; CASES.bak holds the file as it was.
+    """
+    wishes = Wishes(path, targets, notes, blind, is_agreement, is_unlabelled, case_id, is_plain, as_json)
+    _check(wishes)
+    project = find_project({"target": targets[0]} if targets else {})
+    cases = _cases(path, project)
+    others: dict[str, list[str]] = {}
+    if is_agreement:
+        results = _agreement(wishes, cases, project)
+        cases = [case for case in cases if case.id in disputed(results)]
+        others = _said_by_others(results)
+        if as_json or not cases or (not is_plain and not sys.stdin.isatty()):
+            return
+    store = _store(wishes, project)
+    if is_unlabelled:
+        cases = unlabelled(cases, store)
+        if not cases:
+            click.echo(f"{printable(str(path))}: every case is labelled")
+            return
+    is_screen = _has_screen(is_plain=is_plain)
+    with _source(wishes, project, cases) as source:
+        session = LabelSession(cases, store, source, is_blind=blind is not None)
+        if case_id is not None:
+            session.open_case(case_id)
+        if is_screen:
+            from pytest_rageval.cli.cases.labelling.label_screen import LabelScreen  # here, because it is an extra
+
+            LabelScreen(session, others).run(mouse=False)  # so that text can be selected as ever
+        else:
+            _run_lines(session)
+    if is_screen:
+        click.echo(f"{session.labelled} of {len(session.cases)} in {printable(session.store.file_name)}")
+    if session.message and not session.is_saved:
+        raise CaseError(session.message)
+
+
+def _check(wishes: Wishes) -> None:
+    if wishes.path.name.endswith(DRAFTS) and (wishes.blind or wishes.is_agreement):
+        raise click.UsageError("--blind and --agree are for cases, not for drafts")
+    if wishes.blind is not None and wishes.is_agreement:
+        raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
+    if wishes.as_json and not wishes.is_agreement:
+        raise click.UsageError("--json goes with --agree")
+
+
+def _has_screen(*, is_plain: bool) -> bool:
+    """Is there a full screen to work on? Without the extra there are numbers by line; without a terminal an error."""
+    if is_plain:
+        return False
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise SettingsError("no terminal here; --plain reads commands by line from standard input")
+    if importlib.util.find_spec("textual") is None:
+        click.echo("the full screen needs pip install 'pytest-rageval[cli]'; numbers by line instead", err=True)
+        return False
+    return True
+
+
+def _run_lines(session: LabelSession) -> None:
+    face = LabelLines(session, click.echo)
+
+    def lines() -> Iterator[str]:
+        while True:
+            if sys.stdin.isatty():
+                click.echo("> ", nl=False)
+            line = sys.stdin.readline()
+            if not line:
+                return
+            yield line
+
+    try:
+        face.run(lines())
+    except KeyboardInterrupt:
+        session.save()
+        click.echo(f"\nstopped; what was marked is in {printable(session.store.file_name)}", err=True)
+
+
+# ── what is labelled ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _cases(path: Path, project: Project) -> list[EvalCase]:
+    if not path.is_file():
+        near = [file.name for file in path.parent.glob("*.jsonl")] if path.parent.is_dir() else []
+        raise CaseError(f"{path}: there is no such file{did_you_mean(path.name, near)}")
+    loaded = load_file(path, project.root, max_line_bytes=project.settings.max_line_bytes)
+    if loaded.problems:
+        raise CaseError(*loaded.problems)
+    return list(loaded.cases)
+
+
+def _store(wishes: Wishes, project: Project) -> LabelStore:
+    if wishes.path.name.endswith(DRAFTS):
+        return DraftStore(wishes.path, project.root, _notes(wishes, project))
+    if wishes.blind is not None:
+        return OpinionStore(opinion_file(wishes.path, wishes.blind), project.root)
+    return CaseFileStore(wishes.path, _notes(wishes, project))
+
+
+def _notes(wishes: Wishes, project: Project) -> Path | None:
+    """The folder of notes that is named or configured."""
+    if wishes.notes is not None:
+        return wishes.notes
+    if project.settings.notes is not None:
+        folder = project.root / project.settings.notes
+        if not folder.is_dir():
+            raise SettingsError(f"notes: there is no folder {folder}")
+        return folder
+    return None
+
+
+def _specs(wishes: Wishes, project: Project) -> tuple[str, ...]:
+    return wishes.targets or tuple(filter(None, (project.settings.target,)))
+
+
+# ── who is asked ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def _source(wishes: Wishes, project: Project, cases: Sequence[EvalCase]) -> Iterator[PoolSource]:
+    specs, notes, settings = _specs(wishes, project), _notes(wishes, project), project.settings
+    if not specs and notes is None:
+        raise SettingsError("no system to ask: name one with --target, e.g. --target demo, or a folder with --notes")
+    targets = [target_in(project, spec) for spec in specs]
+    problems = [
+        problem
+        for spec, target in zip(specs, targets, strict=True)
+        for problem in check_target(target, spec, cases, is_partial_allowed=True)
+    ]
+    if problems:
+        raise SettingsError(*problems)
+    asking = Asking(settings.longest_call, settings.ask_params, Mask(settings.secrets()))
+    anchors = (anchor for case in cases for anchor in (case.gold.supports or ()))
+    search = NotesSearch(notes) if notes is not None else None
+    source = PoolSource(targets, search, asking, (anchor.rel_path for anchor in anchors))
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+# ── second opinions ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _agreement(wishes: Wishes, cases: Sequence[EvalCase], project: Project) -> list[LabelAgreement]:
+    """Compare, and print what came of it."""
+    files = opinion_files(wishes.path)
+    if not files:
+        name = opinion_file(wishes.path, "NAME").name
+        raise CaseError(
+            f"{wishes.path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one"
+        )
+    results = agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
+    if wishes.as_json:
+        click.echo(
+            json.dumps({"agreements": [result.as_mapping() for result in results]}, ensure_ascii=False, indent=2)
+        )
+        return results
+    for result in results:
+        for line in _agreement_lines(result):
+            click.echo(printable(line))
+    return results
+
+
+def _agreement_lines(result: LabelAgreement) -> Iterator[str]:
+    head = f"{result.first} and {result.second}: {result.cases} cases, {result.decisions.n} places"
+    agreement, kappa = result.decisions.agreement, result.decisions.kappa
+    if agreement is None:
+        yield f"{head}; nothing that both labelled"
+        return
+    if kappa is None:
+        yield f"{head}; agreement {agreement.value:.0%}, kappa not defined (all places alike)"
+    else:
+        low, high = kappa.interval or (kappa.value, kappa.value)
+        words = in_words(kappa.value)
+        yield f"{head}; agreement {agreement.value:.0%}, kappa {kappa.value:.2f} [{low:.2f}, {high:.2f}] ({words})"
+    width = shutil.get_terminal_size().columns
+    for difference in result.differences:
+        what = "answerable" if difference.place is None else f"gold {difference.place}"
+        line = f"  {difference.case_id}: {what}, says {difference.gold_of} alone"
+        yield line if len(line) <= max(width, 100) else f"{line[: max(width, 100) - 1]}…"
+
+
+def _said_by_others(results: Sequence[LabelAgreement]) -> dict[str, list[str]]:
+    """By case what is in dispute, for the screen."""
+    said: dict[str, list[str]] = {}
+    for result in results:
+        for difference in result.differences:
+            what = "answerable" if difference.place is None else f"gold {difference.place}"
+            said.setdefault(difference.case_id, []).append(f"{difference.gold_of}: {what}")
+    return {case_id: list(dict.fromkeys(lines)) for case_id, lines in said.items()}

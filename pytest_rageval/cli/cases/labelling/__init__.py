@@ -1,0 +1,1 @@
+"""The faces of a labelling session: a full screen, and numbers by line."""
