@@ -26,6 +26,9 @@ VERBS = {
     "cases": {
         "cases": "check, count, describe and convert case files",
     },
+    "tune": {
+        "sweep": "the best values of retrieval parameters, with few questions",
+    },
     "judge": {
         "calibrate": "a judge against people's labels",
         "judge": "a stored run's answers judged again, or a spot check of its judge",
