@@ -27,6 +27,7 @@ VERBS = {
         "cases": "check, count, describe and convert case files",
     },
     "tune": {
+        "repl": "questions of one's own to the system, line by line",
         "sweep": "the best values of retrieval parameters, with few questions",
     },
     "judge": {

@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cases import find_case_files, load_file
 from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.tune.case_choice import chosen_cases
 from pytest_rageval.config.project import Project, find_project
-from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.report.sweep_terminal import sweep_lines, toml_lines
-from pytest_rageval.text import counted, printable
+from pytest_rageval.text import printable
 from pytest_rageval.workbench.sweep.bench import Bench
 from pytest_rageval.workbench.sweep.grid import FULL, INDEXING, QUICK, parse_grid
 from pytest_rageval.workbench.sweep.ranking import parse_weights, sampled
@@ -77,7 +77,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     given = {name: value for name in SETTINGS if (value := options.pop(name)) not in (None, ())}
     project = find_project(given)
     file, request = _request(project, resume, options)
-    cases, files = _cases(project, request)
+    cases, files = chosen_cases(project, [project.root / path for path in request.paths], least=2)
     chosen = sampled(cases, request.sample, request.seed)
     if file is not None:
         file.check_same(project, chosen)
@@ -140,22 +140,6 @@ def _request(project: Project, resume: str | None, options: Mapping[str, Any]) -
 def _relative(path: Path, root: Path) -> str:
     whole = path.resolve()
     return whole.relative_to(root.resolve()).as_posix() if whole.is_relative_to(root.resolve()) else whole.as_posix()
-
-
-def _cases(project: Project, request: SweepRequest) -> tuple[list[EvalCase], list[Path]]:
-    """The cases of the files that were named, or of the project; all problems of the files at once."""
-    root, settings = project.root, project.settings
-    named = [root / path for path in request.paths] or [root]
-    files = [file for path in named for file in (find_case_files(path, settings.cases if path == root else
-             ("*.jsonl", "*.csv")) if path.is_dir() else [path])]  # fmt: skip
-    loaded = [load_file(file, root, max_line_bytes=settings.max_line_bytes) for file in dict.fromkeys(files)]
-    if problems := [problem for file in loaded for problem in file.problems]:
-        raise CaseError(*problems)
-    cases = [case for file in loaded for case in file.cases]
-    if len(cases) < 2:
-        globs = ", ".join(settings.cases)
-        raise SettingsError(f"sweep: {counted(len(cases), 'case')} found ({globs}), two or more are needed; write some")
-    return cases, files
 
 
 def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Bench) -> Sweep:

@@ -146,7 +146,8 @@ def parse_grid(written: Sequence[str], indexing: Sequence[str] = ()) -> Grid:
         elif not parsed:
             problems.append(f"--grid: {name} has no values; write some, as in {name}=0.2,0.3")
         else:
-            values[name] = tuple(dict.fromkeys(parsed)) if all(map(_is_plain, parsed)) else parsed
+            # As text: 1, 1.0 and true are equal to Python, and not to a system.
+            values[name] = tuple({json.dumps(value): value for value in parsed}.values())
     size = _size(values.values())
     if size > MOST_POINTS:
         problems.append(f"--grid: {size:,} points are more than {MOST_POINTS:,}; leave values out")
@@ -200,10 +201,6 @@ def _number(point: Point, name: str, otherwise: float) -> float:
 
 def _is_number(value: Json) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_plain(value: Json) -> bool:
-    return value is None or isinstance(value, str | int | float)
 
 
 def _toml(value: Json) -> str:

@@ -156,11 +156,19 @@ class _Sweeping:
         best = ranked[0]
         scores = [point_scores(each.cases, self._weights, self._confirming) for each in (best, default)]
         change = difference(best.cases, default.cases, self._weights, self._confirming)
+        bench = self._bench
         return Sweep(
-            ranked, default, Confirmation(scores[0], scores[1], change, self._is_confirmed),
-            self._bench.questions.calls, len(self._bench.cases) * (len(self._points) + 1), self._bench.questions.indexings,
-            tuple(self._notes), len(self._choosing), len(self._confirming), self._bench.grid.varying,
-        )  # fmt: skip
+            points=ranked,
+            default=default,
+            confirmation=Confirmation(scores[0], scores[1], change, self._is_confirmed),
+            calls=bench.questions.calls,
+            calls_of_all=len(bench.cases) * (len(self._points) + 1),
+            indexings=bench.questions.indexings,
+            notes=tuple(self._notes),
+            choosing=len(self._choosing),
+            confirming=len(self._confirming),
+            varying=bench.grid.varying,
+        )
 
     # ── the points of a family ────────────────────────────────────────────────────────────────────────────────
 
