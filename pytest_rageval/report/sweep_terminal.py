@@ -34,8 +34,14 @@ def verdict_lines(sweep: Sweep) -> Iterator[str]:
     """The recommended point, and whether it can be told from the default."""
     yield f"best: {sweep.best.point}"
     yield difference_sentence(sweep)
-    if not sweep.confirmation.is_other_half:
-        yield "chosen and compared on the same cases, which flatters the best: --confirm compares on the other half"
+    yield from caveats(sweep)
+
+
+def caveats(sweep: Sweep) -> list[str]:
+    """What the difference does not say by itself."""
+    if sweep.confirmation.is_other_half:
+        return []
+    return ["chosen and compared on the same cases, which flatters the best: --confirm compares on the other half"]
 
 
 def difference_sentence(sweep: Sweep) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_rageval.engine import Observed, evaluation
-from pytest_rageval.finish import Extent, finish
+from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Batch, Prefetcher
@@ -18,6 +18,8 @@ from pytest_rageval.targets.target import Target
 
 Watch = Callable[[int], None]
 """Hears how many cases were asked since it heard last."""
+OnFinished = Callable[[Finished, Prepared], object]
+"""Writes the reports of a run that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,12 @@ def ask_without_trace(asking: Asking, prepared: Prepared, cases: Sequence[EvalCa
 
 
 def write_run(
-    asking: Asking, prepared: Prepared, cases: Sequence[EvalCase], files: Collection[Path], watch: Watch
+    asking: Asking,
+    prepared: Prepared,
+    cases: Sequence[EvalCase],
+    files: Collection[Path],
+    watch: Watch,
+    on_finished: OnFinished,
 ) -> dict[str, Observed]:
     """Ask the cases as a run of their own, stored like any other; what comes of each first trial, by key.
 
@@ -48,10 +55,11 @@ def write_run(
     try:
         observed = _asked(asking, prepared, run, cases, watch)
         expected = frozenset(case.key for case in cases)
-        finish(run.writer, prepared.plan, Extent(expected, expected), None, prepared.project.baseline_file)
-        return observed
+        finished = finish(run.writer, prepared.plan, Extent(expected, expected), None, prepared.project.baseline_file)
     finally:
         run.close()
+    on_finished(finished, prepared)
+    return observed
 
 
 def _asked(

@@ -14,8 +14,13 @@ from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.tune.case_choice import chosen_cases
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.finish import Finished
 from pytest_rageval.model import EvalCase
-from pytest_rageval.report.sweep_terminal import sweep_lines, toml_lines
+from pytest_rageval.page.report_file import end_report
+from pytest_rageval.page.sweep_page import SWEEP_PAGE, write_sweep_page
+from pytest_rageval.prepare import Prepared
+from pytest_rageval.report.run_reports import write_reports
+from pytest_rageval.report.sweep_terminal import caveats, difference_sentence, sweep_lines, toml_lines
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.sweep.bench import Bench
 from pytest_rageval.workbench.sweep.grid import FULL, INDEXING, QUICK, parse_grid
@@ -83,7 +88,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
         file.check_same(project, chosen)
     with Progress("asked") as progress:
         asked = _Counter(progress)
-        bench = Bench(project, given, chosen, files, request.as_grid(), "", asked.add)
+        bench = Bench(project, given, chosen, files, request.as_grid(), "", asked.add, _write_run_reports)
         with bench:
             _check_points(bench)
             if file is None:
@@ -92,6 +97,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
             bench.sweep_id = file.sweep_id
             swept = _swept(file, request, project, bench)
     content = file.finish(request, project, chosen, swept)
+    write_sweep_page(swept, file.folder, difference_sentence(swept), caveats(swept))
     click.echo(json.dumps(content, ensure_ascii=False) if as_json else _text(swept, file, cases, chosen))
 
 
@@ -105,6 +111,17 @@ def _check_points(bench: Bench) -> None:
             problems |= {f"--grid: {problem.replace('--rageval-', '')}": None for problem in error.problems}
     if problems:
         raise SettingsError(*problems)
+
+
+def _write_run_reports(finished: Finished, prepared: Prepared) -> None:
+    """What every run leaves in its folder. A report that cannot be written costs no point of the sweep."""
+    settings = prepared.settings
+    notes = [*write_reports(finished.folder, prepared.plan, finished.cases)]
+    if settings.report:
+        report = end_report(finished.folder, settings, prepared.project.baseline_file, exit_status=0)
+        notes += [report.problem] if report.problem else []
+    for note in notes:
+        click.echo(printable(note), err=True)
 
 
 class _Counter:
@@ -158,6 +175,6 @@ def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[Eva
     lines = [*sweep_lines(swept, width=shutil.get_terminal_size().columns)]
     if len(chosen) < len(cases):
         lines.append(f"on a sample of {len(chosen)} of {len(cases)} cases")
-    lines += [f"results: {file.path}", ""]
+    lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]
     lines += ["paste into pyproject.toml:" if swept.is_better else "to try it all the same, in pyproject.toml:"]
     return printable("\n".join([*lines, *toml_lines(swept.best.point)]))

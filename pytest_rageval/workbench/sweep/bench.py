@@ -17,7 +17,7 @@ from pytest_rageval.model import EvalCase, Json, Observation
 from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.prepare import Prepared, make_target, prepare
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun, observation_of
-from pytest_rageval.workbench.measured_run import Asking, Watch, ask_without_trace, write_run
+from pytest_rageval.workbench.measured_run import Asking, OnFinished, Watch, ask_without_trace, write_run
 from pytest_rageval.workbench.sweep.grid import Grid, Point
 
 NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
@@ -60,13 +60,14 @@ class Bench:
 
     def __init__(
         self, project: Project, options: Mapping[str, Json], cases: Sequence[EvalCase], files: Sequence[Path],
-        grid: Grid, sweep_id: str, watch: Watch = lambda _: None,
+        grid: Grid, sweep_id: str, watch: Watch = lambda _: None, on_finished: OnFinished = lambda _, __: None,
     ) -> None:  # fmt: skip
         """`options`: those of the command, as settings; `files`: where the cases come from."""
         self.project, self.cases, self.grid = project, cases, grid
         self.questions = Questions()
         self.sweep_id = sweep_id
-        self._options, self._files, self._watch = options, files, watch
+        self._options, self._files = options, files
+        self._watch, self._on_finished = watch, on_finished
         self._loop = BackgroundLoop(project.settings.longest_call)
         try:
             self._target = make_target(self._prepared(self.settings_of(Point({}))))
@@ -114,7 +115,14 @@ class Bench:
         is_begun = (stored.path / "config.json").is_file()
         settings = self.settings_of(point, None if is_begun else run_id, run_id if is_begun else None)
         prepared = self._prepared(settings)
-        observed = write_run(Asking(self._target, self._loop), prepared, self.cases, self._files, self._counting(point))
+        observed = write_run(
+            Asking(self._target, self._loop),
+            prepared,
+            self.cases,
+            self._files,
+            self._counting(point),
+            self._on_finished,
+        )
         return Answers.of(observed, run_id)
 
     def asked(self, point: Point, cases: Sequence[EvalCase]) -> Answers:

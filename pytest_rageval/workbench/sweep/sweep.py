@@ -92,13 +92,13 @@ class Sweep:
 
     @property
     def front(self) -> tuple[ScoredPoint, ...]:
-        """The points of which none has both more recall and more negative accuracy, by recall."""
+        """The points that no other beats in recall and negative accuracy at once, by recall; of equal ones the best."""
         axes = [(point, _axes(point)) for point in self.points]
         front = [
             point for point, (recall, negative) in axes
             if not any(r >= recall and n >= negative and (r > recall or n > negative) for _, (r, n) in axes)
         ]  # fmt: skip
-        return tuple(sorted(front, key=_axes))
+        return tuple(sorted({_axes(point): point for point in reversed(front)}.values(), key=_axes))
 
 
 def _axes(point: ScoredPoint) -> tuple[float, float]:
