@@ -179,6 +179,7 @@ def test_another_target_or_other_cases_do_not_go_on_with_a_sweep(project: Projec
     bot = ScoredBot(project)
     bot.sweep("--grid", "k=1,5")
     assert "was begun with another target" in bot.sweep("--resume", "latest", "--target", "bot:answer", code=2)
+    assert "was begun with other settings" in bot.sweep("--resume", "latest", "--param", "style=plain", code=2)
     project.cases([{"id": "new", "question": "What about new?"}, {"id": "b", "question": "And b?"}])
     assert "was begun with other cases" in bot.sweep("--resume", "latest", code=2)
     assert "leave --grid out" in bot.sweep("--resume", "latest", "--grid", "k=1", code=2)
@@ -216,6 +217,40 @@ def test_points_that_end_in_errors_are_left_out_and_said(project: Project):
     output = bot.sweep("--grid", "fails=true,false", "--grid", "k=1,5")
     assert "fails true, k 5 and its group left out: all cases ended in errors" in output
     assert [point["params"]["fails"] for point in bot.results["points"]] == [False, False]
+
+
+def test_a_system_that_is_not_there_is_said_before_anything_is_written(project: Project):
+    output = ScoredBot(project).sweep(*GRID, "--target", "http://127.0.0.1:9", code=2)
+    assert "is the system running?" in output
+    assert not (project.path / "reports").exists()
+
+
+def test_answers_that_are_there_already_cannot_be_swept(project: Project):
+    bot = ScoredBot(project)
+    project.run()
+    asked = len(bot.calls)
+    assert "is not asked, its answers are there; name another target" in bot.sweep(
+        *GRID, "--target", "run:latest", code=2
+    )
+    assert len(bot.calls) == asked
+
+
+def test_redact_keeps_texts_out_of_a_sweep(project: Project):
+    bot = ScoredBot(project)
+    project.configure('target = "scored:answer"\nredact = true')
+    bot.sweep(*GRID)
+    texts = "".join(path.read_text(encoding="utf-8") for path in (project.path / "reports").rglob("*.*"))
+    assert "What about" not in texts
+    assert "keeps no observations.jsonl" in bot.sweep("--resume", "latest", code=2)
+
+
+def test_each_trial_of_a_case_is_asked_at_measured_points(project: Project):
+    bot = ScoredBot(project)
+    project.configure('target = "scored:answer"\nrepeat = 2')
+    bot.sweep("--grid", "k=1,5")
+    # The default and the pass twice, the probe once.
+    assert len(bot.calls) == 5 * CASES
+    assert bot.results["calls"] == {"asked": 100, "all_points": 120, "saved": 20}
 
 
 def test_json_is_the_file_alone(project: Project):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,12 +64,12 @@ class Session:
         self._last: tuple[str, Observation] | None = None
         self._judge: Judge | None = None
         self._cache: SqliteCache | None = None
+        prepared = self._prepared()
         self._loop = BackgroundLoop(project.settings.longest_call)
-        try:
-            self._target = make_target(self._prepared())
-        except BaseException:
-            self._loop.close()
-            raise
+        with ExitStack() as opened:
+            opened.callback(self._loop.close)
+            self._target = make_target(prepared)
+            opened.pop_all()  # all went well: from now on `close` closes them
 
     def close(self) -> None:
         """Give target, judge and cache back."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.line_index import record_at
 from pytest_rageval.model import EvalCase, Json, Observation
 from pytest_rageval.prefetch import BackgroundLoop
-from pytest_rageval.prepare import Prepared, make_target, prepare
+from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun, observation_of
 from pytest_rageval.workbench.measured_run import Asking, OnFinished, Watch, ask_without_trace, write_run
 from pytest_rageval.workbench.sweep.grid import Grid, Point
@@ -68,12 +69,17 @@ class Bench:
         self.sweep_id = sweep_id
         self._options, self._files = options, files
         self._watch, self._on_finished = watch, on_finished
+        prepared = self._prepared(self.settings_of(Point({})))
         self._loop = BackgroundLoop(project.settings.longest_call)
-        try:
-            self._target = make_target(self._prepared(self.settings_of(Point({}))))
-        except BaseException:
-            self._loop.close()
-            raise
+        with ExitStack() as opened:
+            opened.callback(self._loop.close)
+            self._target = make_target(prepared)
+            if not getattr(self._target, "is_called", True):
+                raise SettingsError(
+                    f"sweep: {self._target.name} is not asked, its answers are there; name another target"
+                )
+            check_can_answer(prepared, self._target, cases)
+            opened.pop_all()  # all went well: from now on `__exit__` closes them
 
     def __enter__(self) -> Bench:
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -136,17 +136,13 @@ def parse_grid(written: Sequence[str], indexing: Sequence[str] = ()) -> Grid:
     problems: list[str] = []
     for line in written:
         name, equals, listed = (part.strip() for part in line.partition("="))
-        parsed = tuple(parse_value(value) for value in _split(listed) if value.strip())
+        parsed = [parse_value(value) for value in _split(listed) if value.strip()]
         if not equals or not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
             problems.append(f"--grid: {line!r} is not NAME=V1,V2,…, as in min_score=0.2,0.3,0.4")
-        elif name in NEVER_SWEPT:
-            problems.append(f"--grid: {name} cannot be swept: {RESERVED_PARAMS[name]}")
-        elif name in values:
-            problems.append(f"--grid: {name} is given twice; write all of its values in one, as in {name}=…,…")
-        elif not parsed:
-            problems.append(f"--grid: {name} has no values; write some, as in {name}=0.2,0.3")
+        elif (problem := _why_not_swept(name, parsed, values)) is not None:
+            problems.append(f"--grid: {name} {problem}")
         else:
-            # As text: 1, 1.0 and true are equal to Python, and not to a system.
+            # By their text: 1, 1.0 and true are equal to Python, and not to a system.
             values[name] = tuple({json.dumps(value): value for value in parsed}.values())
     size = _size(values.values())
     if size > MOST_POINTS:
@@ -154,6 +150,14 @@ def parse_grid(written: Sequence[str], indexing: Sequence[str] = ()) -> Grid:
     if problems:
         raise SettingsError(*problems)
     return Grid(values, tuple(dict.fromkeys((*INDEXING, *indexing))))
+
+
+def _why_not_swept(name: str, values: Sequence[Json], others: Collection[str]) -> str | None:
+    if name in NEVER_SWEPT:
+        return f"cannot be swept: {RESERVED_PARAMS[name]}"
+    if name in others:
+        return f"is given twice; write all of its values in one, as in {name}=…,…"
+    return None if values else f"has no values; write some, as in {name}=0.2,0.3"
 
 
 def parse_value(text: str) -> Json:

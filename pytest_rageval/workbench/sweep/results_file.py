@@ -56,6 +56,10 @@ class SweepRequest:
         return Grid(self.grid, self.indexing)
 
 
+_SAME = {"target": "another target", "configured": "other settings", "cases_digest": "other cases"}
+"""What does not change while a sweep is resumed, and what it would mean if it did."""
+
+
 @dataclass(frozen=True)
 class SweepFile:
     """The folder of one sweep."""
@@ -104,12 +108,11 @@ class SweepFile:
             raise SettingsError(f"{self.path} is not what a sweep writes; begin a new one") from None
 
     def check_same(self, project: Project, cases: Sequence[EvalCase]) -> None:
-        """SettingsError where the target or the cases are not those that the sweep was begun with."""
-        content = read_json(self.path, "sweep")
-        begun = {name: content.get(name) for name in ("target", "cases_digest")}
-        now = {"target": _target(project), "cases_digest": digest(cases)}
-        for name, what in (("target", "another target"), ("cases_digest", "other cases")):
-            if begun[name] != now[name]:
+        """SettingsError where target, settings or cases are not those that the sweep was begun with."""
+        begun = read_json(self.path, "sweep")
+        now = self._content(self.request(), project, cases)
+        for name, what in _SAME.items():
+            if begun.get(name) != now[name]:
                 raise SettingsError(f"--resume: sweep {self.sweep_id} was begun with {what}; begin a new one")
 
     def begin(self, request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> None:

@@ -162,7 +162,7 @@ class _Sweeping:
             default=default,
             confirmation=Confirmation(scores[0], scores[1], change, self._is_confirmed),
             calls=bench.questions.calls,
-            calls_of_all=len(bench.cases) * (len(self._points) + 1),
+            calls_of_all=len(bench.cases) * bench.project.settings.repeat * (len(self._points) + 1),
             indexings=bench.questions.indexings,
             notes=tuple(self._notes),
             choosing=len(self._choosing),
