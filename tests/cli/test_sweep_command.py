@@ -10,6 +10,7 @@ import sys
 import time
 import tomllib
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from project import Project
@@ -257,6 +258,19 @@ def test_json_is_the_file_alone(project: Project):
     bot = ScoredBot(project)
     result = project.rageval("sweep", "--grid", "k=1,5", "--json")
     assert json.loads("\n".join(result.outlines)) == bot.results
+
+
+def test_the_quick_grid_takes_the_demo_a_pass_with_its_probe_and_two_measured_points(project: Project):
+    shipped = Path(__file__).parents[2] / "evalcases" / "lab_ids.jsonl"
+    project.write("evalcases/lab_ids.jsonl", shipped.read_text(encoding="utf-8"))
+    project.configure('target = "demo"')
+    result = project.rageval("sweep", "--quick", "--json")
+    content = json.loads("\n".join(result.outlines))
+    assert len(project.runs) == 3
+    assert [point["how"] for point in content["points"]].count("measured") <= 2
+    again = sum(point["asked"] for point in content["points"])
+    assert content["calls"]["asked"] <= 4 * content["cases"] + again
+    assert content["calls"]["saved"] > 0
 
 
 @pytest.mark.child_process
