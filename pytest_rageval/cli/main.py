@@ -27,6 +27,10 @@ VERBS = {
         "cases": "check, count, describe and convert case files",
         "label": "golds marked in the terminal; second opinions; drafts accepted",
     },
+    "tune": {
+        "repl": "questions of one's own to the system, line by line",
+        "sweep": "the best values of retrieval parameters, with few questions",
+    },
     "judge": {
         "calibrate": "a judge against people's labels",
         "judge": "a stored run's answers judged again, or a spot check of its judge",

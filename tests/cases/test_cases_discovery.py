@@ -32,6 +32,8 @@ FOREIGN = (
     "evalcases/notes.md",
     "evalcases/x.references.csv",
     "evalcases/x.answers.jsonl",
+    "evalcases/x.drafts.jsonl",
+    "evalcases/x.labels.ann.jsonl",
     "evalcases/.hidden.jsonl",
     "evalcases/.git/a.jsonl",
     "evalcases/a.JSONL",

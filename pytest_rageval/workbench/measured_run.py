@@ -1,0 +1,88 @@
+"""Cases asked outside of pytest: as a stored run, or without a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_rageval.engine import Observed, evaluation
+from pytest_rageval.finish import Extent, Finished, finish
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.model import EvalCase, Trial
+from pytest_rageval.prefetch import BackgroundLoop, Batch, Prefetcher
+from pytest_rageval.prepare import OpenRun, Prepared, open_run
+from pytest_rageval.runs.disk.journal import RunJournal
+from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.targets.target import Target
+
+Watch = Callable[[int], None]
+"""Hears how many cases were asked since it heard last."""
+OnFinished = Callable[[Finished, Prepared], object]
+"""Writes the reports of a run that has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who is asked, on which loop: target and judge may belong to it, and outlive the run."""
+
+    target: Target
+    loop: BackgroundLoop
+    judge: Judge | None = None
+
+
+def ask_without_trace(asking: Asking, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
+    """What comes of each case, by key; nothing is written."""
+    prefetcher = Prefetcher(prepared.plan, RunJournal(None, prepared.settings, None, None), asking.loop)
+    observed = prefetcher.now([Trial(case) for case in cases], asking.target, asking.judge)
+    return {case.key: outcome for case, outcome in zip(cases, observed, strict=True)}
+
+
+def write_run(
+    asking: Asking,
+    prepared: Prepared,
+    cases: Sequence[EvalCase],
+    files: Collection[Path],
+    watch: Watch,
+    on_finished: OnFinished,
+) -> dict[str, Observed]:
+    """Ask the cases as a run of their own, stored like any other; what comes of each first trial, by key.
+
+    A run that is resumed asks only what it has no record of. Whatever ends this early leaves a run to be resumed.
+    """
+    run = open_run(prepared, cases, files, is_judge_asked=False)
+    assert run.writer is not None
+    try:
+        observed = _asked(asking, prepared, run, cases, watch)
+        expected = frozenset(case.key for case in cases)
+        finished = finish(run.writer, prepared.plan, Extent(expected, expected), None, prepared.project.baseline_file)
+    finally:
+        run.close()
+    on_finished(finished, prepared)
+    return observed
+
+
+def _asked(
+    asking: Asking, prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], watch: Watch
+) -> dict[str, Observed]:
+    plan, writer = prepared.plan, run.writer
+    assert writer is not None
+    observed: dict[str, Observed] = {}
+    if run.unfinished is not None:
+        recorded = {case.key: run.unfinished.observation(case.key, 0) for case in cases if run.is_done(case)}
+        observed |= {key: observation for key, observation in recorded.items() if observation is not None}
+    open_cases = [case for case in cases if not run.is_done(case)]
+    trials = [[Trial(case, number) for number in range(plan.settings.repeat)] for case in open_cases]
+    prefetcher = Prefetcher(plan, run.journal, asking.loop)
+    batch = Batch(prefetcher, trials, asking.target, asking.judge)
+    for position, case in enumerate(open_cases):
+        outcomes = batch.observed(position)
+        observed[case.key] = outcomes[0]
+        evaluated = evaluation(trials[position], outcomes, plan)
+        lines = (
+            to_line(prepared.mask.value(result_record(trial, plan, run.config_hash, evaluated.overall)))
+            for trial in evaluated.trials
+        )
+        writer.take("\n".join(lines))
+        watch(len(outcomes))
+    return observed

@@ -1,0 +1,216 @@
+"""The points of a sweep: a grid over parameters of the system under test, grouped by what a change of them costs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from pytest_rageval.config.settings import RESERVED_PARAMS
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.model import Json
+
+CUTS = ("k", "min_score")
+"""Parameters that shorten the list of retrieved chunks: how many at most, and from which score on."""
+INDEXING = ("chunk_max_tokens", "chunk_overlap")
+"""Parameters after a change of which the system indexes its documents again."""
+FIELDS = ("k", "folder_mode", "rerank_vector_weight", "rerank_lexical_weight")
+"""Parameters that are settings of their own; all others are `params`."""
+NEVER_SWEPT = frozenset(RESERVED_PARAMS) - {*FIELDS}
+MOST_POINTS = 10_000
+
+QUICK: Mapping[str, tuple[Json, ...]] = {
+    "chunk_max_tokens": (400,), "chunk_overlap": (50,), "min_score": (0.2, 0.3, 0.4), "k": (5, 10),
+}  # fmt: skip
+FULL: Mapping[str, tuple[Json, ...]] = {
+    "chunk_max_tokens": (200, 400, 600), "chunk_overlap": (0, 50, 100),
+    "min_score": (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5), "k": (5, 10, 15),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of the swept parameters; without any it is the project as configured."""
+
+    params: Mapping[str, Json]
+
+    def __str__(self) -> str:
+        return self.of(self.params)
+
+    def of(self, names: Iterable[str]) -> str:
+        """The values of these parameters, as people read them: `min_score 0.3, k 5`."""
+        named = [f"{name} {value_text(self.params[name])}" for name in names if name in self.params]
+        return ", ".join(named) or "as configured"
+
+    def values(self, names: Iterable[str]) -> str:
+        """The values alone, where the names stand above: `0.3, 5`."""
+        return ", ".join(value_text(self.params[name]) for name in names if name in self.params) or str(self)
+
+    @property
+    def key(self) -> str:
+        """The parameters as text, equal for equal points."""
+        return json.dumps(self.params, sort_keys=True, ensure_ascii=False)
+
+    def only(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        """The values of these parameters, as something to group by."""
+        return tuple((name, json.dumps(self.params[name])) for name in names if name in self.params)
+
+    def options(self) -> dict[str, Json]:
+        """The point as options of a run, by the field of Settings that each sets."""
+        options: dict[str, Json] = {name: self.params[name] for name in FIELDS if name in self.params}
+        others = [f"{name}={json.dumps(value)}" for name, value in self.params.items() if name not in FIELDS]
+        return options | ({"params": others} if others else {})
+
+    def toml(self) -> str:
+        """Lines for pyproject.toml that make this point the default."""
+        fields = [f"{name} = {json.dumps(self.params[name])}" for name in FIELDS if name in self.params]
+        others = [f"{name} = {_toml(value)}" for name, value in self.params.items() if name not in FIELDS]
+        parts = [["[tool.rageval]", *fields]] if fields else []
+        parts += [["[tool.rageval.params]", *others]] if others else []
+        return "\n\n".join("\n".join(part) for part in parts)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values by parameter, parameters of the index first: points that share an index follow one another."""
+
+    values: Mapping[str, tuple[Json, ...]]
+    indexing: tuple[str, ...] = INDEXING
+
+    @property
+    def cuts(self) -> tuple[str, ...]:
+        """The swept parameters whose points may be derived from one another, where every value is a number."""
+        return tuple(name for name in CUTS if name in self.values and all(map(_is_number, self.values[name])))
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The parameters with more than one value, in the order in which points are named."""
+        names = sorted(self.values, key=lambda name: (name not in self.indexing, name in CUTS))
+        return tuple(name for name in names if len(self.values[name]) > 1)
+
+    def points(self) -> list[Point]:
+        """Every combination."""
+        return [point for family in self.families() for point in family.points]
+
+    def families(self) -> list[Family]:
+        """The points in groups that differ in their cuts alone, by index."""
+        names = sorted(self.values, key=lambda name: (name not in self.indexing, name in CUTS))
+        families: dict[tuple[tuple[str, str], ...], list[Point]] = {}
+        for combination in product(*(self.values[name] for name in names)):
+            point = Point(dict(zip(names, combination, strict=True)))
+            families.setdefault(point.only(name for name in names if name not in self.cuts), []).append(point)
+        return [Family(tuple(points), self.cuts) for points in families.values()]
+
+    def index_of(self, point: Point) -> tuple[tuple[str, str], ...]:
+        """What the index of this point depends on; equal for points that share one."""
+        return point.only(self.indexing)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Points that differ in their cuts alone."""
+
+    points: tuple[Point, ...]
+    cuts: tuple[str, ...]
+
+    @property
+    def widest(self) -> Point:
+        """The point that retrieves most: from its lists those of the others can be cut."""
+        return max(self.points, key=self._width)
+
+    @property
+    def by_score(self) -> tuple[Point, ...]:
+        """The points with the highest threshold, fewest chunks first."""
+        highest = max(_number(point, "min_score", 0.0) for point in self.points)
+        return tuple(sorted((p for p in self.points if _number(p, "min_score", 0.0) == highest), key=self._width))
+
+    def _width(self, point: Point) -> tuple[float, float]:
+        return (_number(point, "k", 0.0), -_number(point, "min_score", 0.0))
+
+
+def parse_grid(written: Sequence[str], indexing: Sequence[str] = ()) -> Grid:
+    """The grid of `NAME=V1,V2,…` lines; SettingsError with every problem."""
+    values: dict[str, tuple[Json, ...]] = {}
+    problems: list[str] = []
+    for line in written:
+        name, equals, listed = (part.strip() for part in line.partition("="))
+        parsed = [parse_value(value) for value in _split(listed) if value.strip()]
+        if not equals or not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
+            problems.append(f"--grid: {line!r} is not NAME=V1,V2,…, as in min_score=0.2,0.3,0.4")
+        elif (problem := _why_not_swept(name, parsed, values)) is not None:
+            problems.append(f"--grid: {name} {problem}")
+        else:
+            # By their text: 1, 1.0 and true are equal to Python, and not to a system.
+            values[name] = tuple({json.dumps(value): value for value in parsed}.values())
+    size = _size(values.values())
+    if size > MOST_POINTS:
+        problems.append(f"--grid: {size:,} points are more than {MOST_POINTS:,}; leave values out")
+    if problems:
+        raise SettingsError(*problems)
+    return Grid(values, tuple(dict.fromkeys((*INDEXING, *indexing))))
+
+
+def _why_not_swept(name: str, values: Sequence[Json], others: Collection[str]) -> str | None:
+    if name in NEVER_SWEPT:
+        return f"cannot be swept: {RESERVED_PARAMS[name]}"
+    if name in others:
+        return f"is given twice; write all of its values in one, as in {name}=…,…"
+    return None if values else f"has no values; write some, as in {name}=0.2,0.3"
+
+
+def parse_value(text: str) -> Json:
+    """A value as it is written on a command line: JSON where it is some, `.2` as people write it, else text."""
+    if re.fullmatch(r"[+-]?\d*\.\d*", text.strip()) and any(map(str.isdigit, text)):
+        return float(text)
+    try:
+        return json.loads(text, parse_constant=lambda constant: constant)
+    except ValueError:
+        return text.strip()
+
+
+def value_text(value: Json) -> str:
+    """A value as people write it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _split(listed: str) -> Iterator[str]:
+    """The values between commas; a comma within brackets, braces or quotes separates nothing."""
+    depth, is_quoted, value = 0, False, ""
+    for character in listed:
+        if character == '"':
+            is_quoted = not is_quoted
+        elif not is_quoted:
+            depth += (character in "[{") - (character in "]}")
+        if character == "," and depth <= 0 and not is_quoted:
+            yield value
+            value = ""
+        else:
+            value += character
+    yield value
+
+
+def _size(values: Iterable[Sequence[Json]]) -> int:
+    size = 1
+    for choices in values:
+        size *= len(choices)
+    return size
+
+
+def _number(point: Point, name: str, otherwise: float) -> float:
+    value = point.params.get(name, otherwise)
+    return float(value) if _is_number(value) else otherwise
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _toml(value: Json) -> str:
+    """JSON is TOML for text, numbers and lists of them; a table is written inline."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(name)} = {_toml(item)}" for name, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,177 @@
+"""The ranking of a sweep's points: their scores, and how far one differs from another, with an interval."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.metrics.retrieval import context_recall, mrr
+from pytest_rageval.model import EvalCase, NotApplicable, Observation, Score
+from pytest_rageval.stats.change_test import change_p
+from pytest_rageval.stats.intervals import Interval, mean_interval
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much each part counts; those without a value at any case count nothing."""
+
+    recall: float = 0.5
+    negative_accuracy: float = 0.3
+    mrr: float = 0.2
+
+
+PARTS = tuple(field.name for field in fields(Weights))
+
+
+def parse_weights(written: str | None) -> Weights:
+    """`recall=0.5,negative_accuracy=0.3,mrr=0.2`; a part that is not named counts nothing."""
+    if written is None:
+        return Weights()
+    weights = dict.fromkeys(PARTS, 0.0)
+    problems = []
+    for pair in written.split(","):
+        name, _, text = (part.strip() for part in pair.partition("="))
+        if name not in weights:
+            problems.append(f"--weights: {name!r} is no part of the score{did_you_mean(name, PARTS, _PARTS_ARE)}")
+            continue
+        try:
+            weights[name] = float(text)
+        except ValueError:
+            weights[name] = math.nan
+        if not 0 <= weights[name] < math.inf:
+            problems.append(f"--weights: {name} is {text!r}, expected a number of 0 or more, as in recall=0.5")
+    if not problems and not any(weights.values()):
+        problems.append("--weights: all are 0; give one of them more")
+    if problems:
+        raise SettingsError(*problems)
+    return Weights(**weights)
+
+
+_PARTS_ARE = f"; parts: {', '.join(PARTS)}"
+
+
+class CaseParts(NamedTuple):
+    """What one case adds to each part; None where it has no value there."""
+
+    recall: float | None
+    negative_accuracy: float | None
+    mrr: float | None
+
+
+def case_parts(observation: Observation) -> CaseParts:
+    """`context_recall@k` and `mrr` of a case with gold; of an unanswerable one whether nothing came."""
+    is_negative = not observation.case.answerable and not observation.golds and observation.matching.hits is not None
+    return CaseParts(
+        _value(context_recall.function(observation, observation.k)),
+        float(not observation.hits) if is_negative else None,
+        _value(mrr.function(observation)),
+    )
+
+
+def _value(scored: float | Score | NotApplicable) -> float | None:
+    if isinstance(scored, NotApplicable):
+        return None
+    return scored.value if isinstance(scored, Score) else scored
+
+
+@dataclass(frozen=True)
+class PointScores:
+    """The means of a point over some cases, and how many have a value; `score` is None where no part has one."""
+
+    recall: float | None
+    negative_accuracy: float | None
+    mrr: float | None
+    n: Mapping[str, int]
+    score: float | None
+
+
+def point_scores(cases: Mapping[str, CaseParts], weights: Weights, keys: Iterable[str]) -> PointScores:
+    """The scores of a point over the cases with these keys."""
+    scores = [cases[key] for key in keys if key in cases]
+    values = {name: [value for case in scores if (value := getattr(case, name)) is not None] for name in PARTS}
+    means = {name: math.fsum(part) / len(part) if part else None for name, part in values.items()}
+    total = math.fsum(getattr(weights, name) for name in PARTS if means[name] is not None)
+    score = math.fsum(getattr(weights, name) * (means[name] or 0.0) for name in PARTS) / total if total else None
+    return PointScores(**means, n={name: len(part) for name, part in values.items()}, score=score)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much higher one point's score is than another's, over the cases that both have.
+
+    ci  95 % interval; None for fewer than five cases
+    p   of the test of a change; None where no case differs
+    n   cases compared
+    """
+
+    delta: float
+    ci: Interval | None
+    p: float | None
+    n: int
+
+    @property
+    def is_distinguishable(self) -> bool:
+        """Is it more than chance: an interval without 0, and a change that the test sees?"""
+        if self.ci is None or self.p is None:
+            return False
+        return self.p <= LEVEL and not self.ci[0] <= 0 <= self.ci[1]
+
+
+def difference(
+    after: Mapping[str, CaseParts], before: Mapping[str, CaseParts], weights: Weights, keys: Iterable[str]
+) -> Difference:
+    """The difference of two points' scores, as a mean over cases.
+
+    Each part is a mean over cases of its own. A case's share in the difference of the scores, times the number of all
+    cases, has this difference for its mean: so one interval serves for the sum of the parts.
+    """
+    pairs = [(after[key], before[key]) for key in keys if key in after and key in before]
+    present = {
+        name: sum(1 for pair in pairs if getattr(pair[0], name) is not None and getattr(pair[1], name) is not None)
+        for name in PARTS
+    }
+    total = math.fsum(getattr(weights, name) for name in PARTS if present[name])
+    counted = [
+        pair for pair in pairs if any(None not in (getattr(pair[0], name), getattr(pair[1], name)) for name in PARTS)
+    ]
+    if not counted or not total:
+        return Difference(0.0, None, None, 0)
+    n = len(counted)
+    factors = {name: n * getattr(weights, name) / total / present[name] for name in PARTS if present[name]}
+    shares = [_share(pair, factors) for pair in counted]
+    widest = max(factors.get("recall", 0.0) + factors.get("mrr", 0.0), factors.get("negative_accuracy", 0.0))
+    return Difference(math.fsum(shares) / n, mean_interval(shares, (-widest, widest)), change_p(shares), n)
+
+
+def _share(pair: tuple[CaseParts, CaseParts], factors: Mapping[str, float]) -> float:
+    share = 0.0
+    for name, factor in factors.items():
+        after, before = getattr(pair[0], name), getattr(pair[1], name)
+        if after is not None and before is not None:
+            share += factor * (after - before)
+    return share
+
+
+def in_halves(keys: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The cases in two halves by a hash of their keys: the same whatever else is in the file."""
+    first = [int(hashlib.sha256(key.encode()).hexdigest(), 16) % 2 == 0 for key in keys]
+    return (
+        tuple(key for key, is_first in zip(keys, first, strict=True) if is_first),
+        tuple(key for key, is_first in zip(keys, first, strict=True) if not is_first),
+    )
+
+
+def sampled(cases: Sequence[EvalCase], size: int | None, seed: int) -> list[EvalCase]:
+    """So many of the cases, in their order: those of the smallest hash of seed and key."""
+    if size is None or size >= len(cases):
+        return list(cases)
+    ranked = sorted(cases, key=lambda case: hashlib.sha256(f"{seed}:{case.key}".encode()).digest())
+    chosen = {case.key for case in ranked[:size]}
+    return [case for case in cases if case.key in chosen]

@@ -1,0 +1,271 @@
+"""A sweep: every point of a grid scored, few of them by asking; the best one and the default always by asking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.model import EvalCase
+from pytest_rageval.text import counted
+from pytest_rageval.workbench.sweep.bench import Answers, Bench
+from pytest_rageval.workbench.sweep.cuts import cut_to, differing, probe_of, why_not_derivable
+from pytest_rageval.workbench.sweep.grid import Family, Point
+from pytest_rageval.workbench.sweep.ranking import (
+    CaseParts,
+    Difference,
+    PointScores,
+    Weights,
+    case_parts,
+    difference,
+    in_halves,
+    point_scores,
+)
+
+FEW = 0.1
+"""Up to this share of cases that retrieve otherwise when asked, these alone are asked at every point of the family."""
+
+
+@dataclass(frozen=True)
+class ScoredPoint:
+    """A point with what it comes to over the cases that choose.
+
+    run      the stored run of a measured point; None of a derived one
+    asked    of a derived point, how many cases were asked all the same
+    errors   cases that could not be asked, with why
+    """
+
+    point: Point
+    scores: PointScores
+    cases: Mapping[str, CaseParts] = field(repr=False)
+    run: str | None = None
+    asked: int = 0
+    errors: Mapping[str, str] = field(default_factory=dict)
+    rank: int = 0
+
+    @property
+    def how(self) -> str:
+        return "derived" if self.run is None else "measured"
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The best point and the default on the cases that count for the verdict, and the difference between them."""
+
+    best: PointScores
+    default: PointScores
+    difference: Difference
+    is_other_half: bool
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep comes to. `points` best first; `notes` say how they were scored."""
+
+    points: tuple[ScoredPoint, ...]
+    default: ScoredPoint
+    confirmation: Confirmation
+    calls: int
+    calls_of_all: int
+    indexings: int
+    notes: tuple[str, ...]
+    choosing: int
+    confirming: int
+    varying: tuple[str, ...]
+    """The parameters in which points differ."""
+
+    @property
+    def best(self) -> ScoredPoint:
+        return self.points[0]
+
+    @property
+    def saved(self) -> int:
+        """Questions that were not asked, of those that asking every point would take."""
+        return max(0, self.calls_of_all - self.calls)
+
+    @property
+    def is_better(self) -> bool:
+        """Is the best point better than the default by more than chance?"""
+        change = self.confirmation.difference
+        return change.is_distinguishable and change.delta > 0
+
+    @property
+    def front(self) -> tuple[ScoredPoint, ...]:
+        """The points that no other beats in recall and negative accuracy at once, by recall; of equal ones the best."""
+        axes = [(point, _axes(point)) for point in self.points]
+        front = [
+            point for point, (recall, negative) in axes
+            if not any(r >= recall and n >= negative and (r > recall or n > negative) for _, (r, n) in axes)
+        ]  # fmt: skip
+        return tuple(sorted({_axes(point): point for point in reversed(front)}.values(), key=_axes))
+
+
+def _axes(point: ScoredPoint) -> tuple[float, float]:
+    return (point.scores.recall or 0.0, point.scores.negative_accuracy or 0.0)
+
+
+Stage = Callable[[Sequence[ScoredPoint]], None]
+"""Hears of the points that are scored so far."""
+
+
+def run_sweep(bench: Bench, weights: Weights, *, is_confirmed: bool = False, keep: Stage = lambda _: None) -> Sweep:
+    """Score every point of the bench's grid; choose on one half of the cases where the other half is to confirm."""
+    return _Sweeping(bench, weights, is_confirmed, keep).run()
+
+
+def _first_error(errors: Mapping[str, str]) -> str:
+    key, message = next(iter(errors.items()))
+    return f"all cases ended in errors, as {key}: {message}"
+
+
+NOTHING_TO_RANK_BY = (
+    "sweep: no point has a score: retrieval is measured where a case has gold or is unanswerable, and the system "
+    "reports its chunks; label some cases, see docs/cases.md"
+)
+
+
+class _Sweeping:
+    def __init__(self, bench: Bench, weights: Weights, is_confirmed: bool, keep: Stage) -> None:
+        self._bench, self._weights, self._keep = bench, weights, keep
+        keys = [case.key for case in bench.cases]
+        self._choosing, other = in_halves(keys) if is_confirmed else (tuple(keys), tuple(keys))
+        if not self._choosing or not other:
+            raise SettingsError(f"--confirm: {counted(len(keys), 'case')} cannot be halved; leave it out")
+        self._confirming, self._is_confirmed = other, is_confirmed
+        self._by_key: Mapping[str, EvalCase] = {case.key: case for case in bench.cases}
+        self._points: list[ScoredPoint] = []
+        self._notes: list[str] = []
+        self._really_asked: set[str] = set()
+        self._asked_again: set[str] = set()
+
+    def run(self) -> Sweep:
+        default = self._scored(Point({}), self._bench.measured(Point({})))
+        if not default.cases:
+            raise SettingsError(f"sweep: as configured, {_first_error(default.errors)}")
+        for family in self._bench.grid.families():
+            self._points += self._family(family)
+            self._keep([default, *self._points])
+        if not self._points:
+            raise SettingsError(*(f"sweep: {note}" for note in self._notes))
+        if all(point.scores.score is None for point in self._points):
+            raise SettingsError(NOTHING_TO_RANK_BY)
+        self._note_differences()
+        self._measure_best()
+        ranked = self._ranked()
+        best = ranked[0]
+        scores = [point_scores(each.cases, self._weights, self._confirming) for each in (best, default)]
+        change = difference(best.cases, default.cases, self._weights, self._confirming)
+        bench = self._bench
+        return Sweep(
+            points=ranked,
+            default=default,
+            confirmation=Confirmation(scores[0], scores[1], change, self._is_confirmed),
+            calls=bench.questions.calls,
+            calls_of_all=len(bench.cases) * bench.project.settings.repeat * (len(self._points) + 1),
+            indexings=bench.questions.indexings,
+            notes=tuple(self._notes),
+            choosing=len(self._choosing),
+            confirming=len(self._confirming),
+            varying=bench.grid.varying,
+        )
+
+    # ── the points of a family ────────────────────────────────────────────────────────────────────────────────
+
+    def _family(self, family: Family) -> Iterator[ScoredPoint]:
+        """Its widest point is measured; the others are cut from that, where a probe shows that this is exact."""
+        widest = self._bench.measured(family.widest)
+        if not widest.observations:
+            self._note(f"{self._named(family.widest)} and its group left out: {_first_error(widest.errors)}")
+            return
+        yield self._scored(family.widest, widest)
+        others = [point for point in family.points if point is not family.widest]
+        if not others:
+            return
+        problem = why_not_derivable(widest.observations.values(), family.cuts)
+        if problem is not None:
+            self._note(f"every point was asked: {problem}")
+            yield from (self._scored(point, self._bench.measured(point)) for point in others)
+            return
+        doubtful = self._probe(family, widest)
+        if len(doubtful) > FEW * len(self._bench.cases):
+            self._really_asked |= {*doubtful}
+            yield from (self._scored(point, self._bench.measured(point)) for point in others)
+            return
+        self._asked_again |= {*doubtful}
+        yield from (self._derived(point, widest, doubtful) for point in others)
+
+    def _note_differences(self) -> None:
+        total = len(self._bench.cases)
+        for keys, consequence in (
+            (self._really_asked, "every point of their group was asked"),
+            (self._asked_again, "these were asked at every point"),
+        ):
+            if keys:
+                self._note(
+                    f"{counted(len(keys), 'case')} of {total} came otherwise than cut from the widest point, so "
+                    f"{consequence}: {listed(sorted(keys))}"
+                )
+
+    def _probe(self, family: Family, widest: Answers) -> tuple[str, ...]:
+        """Keys of the cases whose lists are not those cut from the widest, asked at one more point each."""
+        bench = self._bench
+        keys_at: dict[str, tuple[Point, list[str]]] = {}
+        for key, observation in widest.observations.items():
+            point = probe_of(observation, family, bench.k_of, bench.project.settings.gold_by)
+            keys_at.setdefault(point.key, (point, []))[1].append(key)
+        doubtful = [*widest.errors]
+        for point, keys in keys_at.values():
+            real = bench.asked(point, [self._by_key[key] for key in keys]).observations
+            derived = self._cut(point, widest).observations
+            doubtful += differing({key: derived[key] for key in keys}, real)
+        return tuple(doubtful)
+
+    def _derived(self, point: Point, widest: Answers, doubtful: Sequence[str]) -> ScoredPoint:
+        asked = self._bench.asked(point, [self._by_key[key] for key in doubtful])
+        derived = self._cut(point, widest).observations
+        observations = {key: value for key, value in derived.items() if key not in doubtful} | dict(asked.observations)
+        return replace(self._scored(point, Answers(observations, asked.errors)), asked=len(doubtful))
+
+    def _cut(self, point: Point, widest: Answers) -> Answers:
+        k, gold_by = self._bench.k_of(point), self._bench.project.settings.gold_by
+        return Answers({key: cut_to(value, point, k, gold_by) for key, value in widest.observations.items()})
+
+    # ── the best point ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _measure_best(self) -> None:
+        """Measure the point that comes first, until one that is measured does."""
+        while (best := self._ranked()[0]).run is None:
+            measured = self._scored(best.point, self._bench.measured(best.point))
+            position = next(at for at, each in enumerate(self._points) if each.point is best.point)
+            moved = [key for key, scores in best.cases.items() if measured.cases.get(key) != scores]
+            if moved:
+                self._note(
+                    f"{self._named(best.point)}: {counted(len(moved), 'case')} came otherwise than derived, what was "
+                    f"measured counts: {listed(moved)}"
+                )
+            self._points[position] = measured
+            self._keep(self._points)
+
+    def _ranked(self) -> tuple[ScoredPoint, ...]:
+        """Best first, those with errors last: their means lack cases. Of equal ones that with fewer chunks."""
+
+        def order(numbered: tuple[int, ScoredPoint]) -> tuple[bool, float, int, int]:
+            number, scored = numbered
+            score = -1.0 if scored.scores.score is None else scored.scores.score
+            return bool(scored.errors), -score, self._bench.k_of(scored.point), number
+
+        ranked = sorted(enumerate(self._points), key=order)
+        return tuple(replace(scored, rank=rank) for rank, (_, scored) in enumerate(ranked, start=1))
+
+    def _scored(self, point: Point, answers: Answers) -> ScoredPoint:
+        cases = {key: case_parts(observation) for key, observation in answers.observations.items()}
+        scores = point_scores(cases, self._weights, self._choosing)
+        return ScoredPoint(point, scores, cases, answers.run, errors=answers.errors)
+
+    def _named(self, point: Point) -> str:
+        return point.of(self._bench.grid.varying)
+
+    def _note(self, note: str) -> None:
+        if note not in self._notes:
+            self._notes.append(note)
