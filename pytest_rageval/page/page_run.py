@@ -20,6 +20,7 @@ from pytest_rageval.page.falls import Fall, falls_by_metric
 from pytest_rageval.page.run_cases import Flips, ListedCase, listed_cases
 from pytest_rageval.page.trend import recent_runs
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.runs.stored_plan import registry_of
 
@@ -134,7 +135,8 @@ class PageRun:
         if self.side.run is None:
             return [f"{self.run_id} is known by its aggregates and scores only: no case can be opened"]
         folder = self.side.run.path
-        gone = [name for name in lost if self.metrics["total_tests"] and not (folder / name).is_file()]
+        kept = {name for name in lost if (folder / name).is_file() or journals(folder, name)}
+        gone = [name for name in lost if self.metrics["total_tests"] and name not in kept]
         return [f"{name} is not in {folder.name}/ (removed, or not written): {lost[name]}" for name in gone]
 
     def changed_settings(self) -> list[tuple[str, str, str]]:

@@ -10,11 +10,11 @@ from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.page import first_screen, sections
 from pytest_rageval.page.case_index import add_falls, add_scores, add_texts, case_columns
-from pytest_rageval.page.case_view import RunView, case_view
+from pytest_rageval.page.case_views import case_views
 from pytest_rageval.page.data_blocks import BODIES, TEXTS, DataBlocks
 from pytest_rageval.page.environment import policy, rendered, script, style
 from pytest_rageval.page.page_run import PageRun
-from pytest_rageval.page.run_cases import ListedCase, read_case_lines
+from pytest_rageval.page.run_cases import ListedCase
 
 BUDGET = 2_000
 """Cases whose page is in the file, worst first, unless all are asked for."""
@@ -81,21 +81,8 @@ def _project(page: PageRun) -> str:
 
 def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
     """The rendered page of each of these cases; '' of one without a record, none where no records are kept."""
-    keys = {case.key for case in cases}
-    lines = read_case_lines(page.side.run, keys) if page.side.run and page.side.has_records else {}
-    other = page.before if page.compared else None
-    before = read_case_lines(other.run, keys) if other and other.run and other.has_records else {}
-    view = RunView(
-        page.run_id,
-        page.config,
-        page.metrics["metrics"],
-        page.registry,
-        page.names,
-        other.run_id if other else None,
-    )
-    for case in cases if lines else ():
-        is_kept = case.key in lines
-        yield rendered("case.html", c=case_view(case, lines[case.key], before.get(case.key), view)) if is_kept else ""
+    for view in case_views(page, cases):
+        yield rendered("case.html", c=view) if view else ""
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ from pytest_rageval.compare.side import Side
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.aggregate import normalised
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.disk.score_table import Scores
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
@@ -183,7 +184,13 @@ class CaseLines(NamedTuple):
 
 
 def read_case_lines(run: StoredRun, keys: Set[str]) -> dict[str, CaseLines]:
-    """Records and observations of some cases, each file read once from front to back."""
-    observations = trials_of(run.path / OBSERVATIONS, keys, {"case_key", "trial", "case"})
+    """Records and observations of some cases, each file read once from front to back.
+
+    While a run ends, observations may still be in the files of its workers.
+    """
+    observations: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for path in [run.path / OBSERVATIONS, *journals(run.path, OBSERVATIONS)]:
+        for key, trials in trials_of(path, keys, {"case_key", "trial", "case"}).items():
+            observations.setdefault(key, {}).update(trials)
     records = trials_of(run.path / RESULTS, keys)
     return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from html import escape
 from typing import Any, NoReturn
 
 import pytest
@@ -18,6 +17,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.page.report_file import EndReport, end_report
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.display.github_report import report_to_github
+from pytest_rageval.plugin.display.html_table import HtmlTable
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict
 from pytest_rageval.plugin.display.summary_line import summarised
 from pytest_rageval.plugin.display.terminal_summary import write_summary
@@ -33,7 +33,8 @@ from pytest_rageval.runs.estimate import estimate
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
 
-TEST_ID_CELL = '<td class="col-testId">'
+OUTCOMES = ("passed", "failed", "skipped")
+"""Of a report that is the last one of its test: not `rerun`."""
 
 
 class Controller:
@@ -49,6 +50,7 @@ class Controller:
         """The tests that showed an error of their setup first, by what it said."""
         self._finished: Finished | None = None
         self._report: EndReport | None = None
+        self._html_table = HtmlTable(self._session)
         self._is_broken = False
         """Could a result not be written?"""
         self._extent = Extent(frozenset(), frozenset())
@@ -198,13 +200,27 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
-        """pytest-html makes a cell of a test's id as it is; a case's id is whatever its author wrote."""
         if report.nodeid in self._expected:
-            for number, cell in enumerate(cells):
-                if cell.startswith(TEST_ID_CELL):
-                    cells[number] = (
-                        TEST_ID_CELL + escape(cell.removeprefix(TEST_ID_CELL).removesuffix("</td>")) + "</td>"
-                    )
+            self._html_table.escape_id(cells)
+
+    @pytest.hookimpl(optionalhook=True, trylast=True)
+    def pytest_html_results_table_html(self, report: pytest.TestReport, data: list[str]) -> None:
+        if report.nodeid in self._expected and report.when == "call" and report.outcome in OUTCOMES:
+            self._html_table.take_text(report, data)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_summary(self, prefix: list[str], session: pytest.Session) -> None:
+        """pytest-html is about to write its page: complete the rows of cases."""
+        if self._finished is None:
+            self._html_table.put_texts_back()
+            return
+        prepared = self._active.prepared
+        keys = {nodeid: case.key for nodeid, case in self._expected.items()}
+        above, problem = self._html_table.complete(
+            self._finished.folder, prepared.settings, prepared.project.baseline_file, keys, int(session.exitstatus)
+        )
+        prefix += above
+        self._session.notes += [problem] if problem is not None else []
 
     # ── after ─────────────────────────────────────────────────────────────────────────────────────────────────
 

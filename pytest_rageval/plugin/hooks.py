@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             controller(session.config).open_for_workers()
         elif ours.given_options:
             enter(session.config).raise_problem()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_html_report_title(report: Any) -> None:
+    """The only hook to which pytest-html hands the data of its page."""
+    report.config.stash[SESSION].html_report = report
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -41,6 +41,8 @@ class EvalSession:
         """Set when pytest starts it: before anything is collected."""
         self.collected: list[Path] = []
         """Case files of this session, on the controller of xdist those that its workers will collect."""
+        self.html_report: Any = None
+        """The data of pytest-html's page, where it writes one."""
         self.ended: set[str] = set()
         """Node ids of tests that came to an outcome."""
         self.ids_of_workers: Sequence[str] = ()

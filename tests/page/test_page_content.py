@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from page_states import LONG, PLAN, a_full_record, a_page, page_between, some_cases, store_full
+from project import SOME, Project
 from stored_pair import a_chunk, store
 from two_runs import a_plan
 
@@ -93,6 +94,14 @@ def test_what_a_folder_misses_is_said_and_the_rest_is_shown(tmp_path: Path):
     assert "results.jsonl is not in now/ (removed, or not written): cases are listed without texts" in html
     assert "observations.jsonl is not in now/" in html
     assert blocks_of(html)[0]["id"][0].startswith(LONG), "the table of scores still knows the cases"
+
+
+def test_a_run_of_workers_has_its_expected_answers_in_its_page(project: Project):
+    project.cases(SOME[:1])
+    project.run("-n", "1")
+    body = body_of((project.runs[-1] / "report.html").read_text(encoding="utf-8"))
+    assert "Water boils at 100 degrees at sea level." in body
+    assert "not kept" not in body
 
 
 def test_chunks_of_both_sides_stand_in_one_list():

@@ -1,0 +1,133 @@
+"""Cases in the table of pytest-html: columns and details from the run's own page, where the session has that plugin.
+
+pytest-html fills its table while tests run, and writes it when the session ends. Columns are added at that moment: only
+then it is known which metrics there are, and which cases are the worst.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
+from pytest_rageval.page.report_file import REPORT
+from pytest_rageval.page.table_parts import CaseTable, TablePart
+from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.text import printable
+
+ID_HEAD, ID_CELL = 'data-column-type="testId"', '<td class="col-testId">'
+NOTHING_LOGGED = "No log output captured."
+RERUN = "Rerun"
+
+
+class HtmlTable:
+    """The rows of cases in pytest-html's table; none where it writes no page."""
+
+    def __init__(self, session: EvalSession) -> None:
+        self._session = session
+        self._texts: dict[str, str] = {}
+        """By node id what pytest would show of a case, for where there are no details in the end."""
+
+    def escape_id(self, cells: list[str]) -> None:
+        """pytest-html makes a cell of a test's id as it is; a case's id is whatever its author wrote."""
+        for number, cell in enumerate(cells):
+            if cell.startswith(ID_CELL):
+                cells[number] = ID_CELL + escape(cell.removeprefix(ID_CELL).removesuffix("</td>")) + "</td>"
+
+    def take_text(self, report: pytest.TestReport, texts: list[str]) -> None:
+        """Keep back the text of a case's report, of which the details say more; what the case printed stays."""
+        text = report.longreprtext
+        if texts and text:
+            self._texts[report.nodeid] = escape(printable(getattr(report, "wasxfail", "") or text)) + "\n"
+            del texts[0]
+        if texts == [NOTHING_LOGGED]:
+            texts.clear()
+
+    def complete(
+        self, folder: Path, settings: Settings, baseline: Path, keys: Mapping[str, str], exit_status: int
+    ) -> tuple[list[str], str | None]:
+        """Add columns and details to the table; what stands above it, and why they could not be added.
+
+        keys    those of cases by the node ids of their tests
+        """
+        tests = self._tests
+        if not tests:
+            return [], None
+        try:
+            page = _page(StoredRun(folder), settings, baseline, exit_status)
+            table = CaseTable(page)
+            parts = dict(table.parts())
+            above = [table.summary(self._link(folder))]
+        except Exception as error:  # noqa: BLE001 results are on disk: a page must not end their run in an internal error
+            self.put_texts_back()
+            return [], f"pytest-html: no details of cases: {type(error).__name__}: {error}; report.html has them"
+        shown = {case.key for case in table.cases}
+        for nodeid in [nodeid for nodeid, key in keys.items() if key not in shown]:
+            tests.pop(nodeid, None)
+        self._add_columns(table, {nodeid: parts[key] for nodeid, key in keys.items() if key in parts})
+        self.put_texts_back(without={nodeid for nodeid, key in keys.items() if key in parts})
+        return above, None
+
+    def put_texts_back(self, without: frozenset[str] | set[str] = frozenset()) -> None:
+        """Show of cases what pytest shows of any test."""
+        for nodeid, text in self._texts.items():
+            if nodeid not in without and (row := _row_of_case(self._tests.get(nodeid, ()))) is not None:
+                row["log"] = text + row["log"]
+
+    @property
+    def _tests(self) -> dict[str, list[dict[str, Any]]]:
+        """Rows by node id; more than one of a test that was run again, or whose teardown failed."""
+        data = getattr(self._session.html_report, "data", None)
+        tests: dict[str, list[dict[str, Any]]] = data.get("tests", {}) if isinstance(data, dict) else {}
+        return tests
+
+    def _link(self, folder: Path) -> str | None:
+        """The address of the run's own page, from where pytest-html's stands."""
+        report = folder / REPORT
+        page = self._session.config.getoption("htmlpath", None)
+        if page is None or not report.is_file():
+            return None
+        try:
+            return Path(os.path.relpath(report, Path(os.path.expandvars(page)).expanduser().parent)).as_posix()
+        except ValueError:  # on another drive
+            return report.as_uri()
+
+    def _add_columns(self, table: CaseTable, parts: Mapping[str, TablePart]) -> None:
+        self._session.html_report.table_header = _with_cells(
+            self._session.html_report.table_header, ID_HEAD, table.heads()
+        )
+        blank = table.blank_cells()
+        for nodeid, rows in self._tests.items():
+            part = parts.get(nodeid)
+            row_of_case = _row_of_case(rows) if part is not None else None
+            for row in rows:
+                cells = part.cells if part is not None and row is row_of_case else blank
+                row["resultsTableRow"] = _with_cells(row["resultsTableRow"], ID_CELL, cells)
+                row |= part.sorted_by if part is not None and row is row_of_case else table.unsorted
+            if part is not None and row_of_case is not None:
+                # A new list: the rows of one test share theirs.
+                details = {"name": "case", "format_type": "html", "content": part.details}
+                row_of_case["extras"] = [*row_of_case["extras"], details]
+
+
+def _page(run: StoredRun, settings: Settings, baseline: Path, exit_status: int) -> PageRun:
+    before = compared_side(run, run.path.parent.parent, baseline)
+    return read_page(side_of(run), before, settings, exit_status=exit_status)
+
+
+def _row_of_case(rows: list[dict[str, Any]] | tuple[()]) -> dict[str, Any] | None:
+    """Of a test's rows the one of its last call; an error of its setup stands where there was no call."""
+    return next((row for row in rows if row.get("result") != RERUN), None)
+
+
+def _with_cells(cells: list[str], mark: str, ours: tuple[str, ...] | list[str]) -> list[str]:
+    """The cells with ours behind the one of the test's id, or last where another plugin took that away."""
+    place = next((number for number, cell in enumerate(cells, 1) if mark in cell), len(cells))
+    return [*cells[:place], *ours, *cells[place:]]
