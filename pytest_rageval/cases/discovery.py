@@ -11,6 +11,9 @@ from pathlib import Path
 PRUNED = frozenset({"node_modules", "venv", ".venv", "__pycache__", "build", "dist"})
 """Folders never searched, besides hidden ones and `*.egg-info`, unless a glob names them literally."""
 
+NO_CASES = (".references.", ".answers.", ".drafts.", ".labels.", ".labels-")
+"""Parts of the names of files beside case files: what belongs to cases, drafts, and labels that are not theirs yet."""
+
 REFERENCES = ("references", "answers")
 """What files of references are called, beside one of questions."""
 SUFFIXES = (".csv", ".jsonl")
@@ -73,7 +76,7 @@ class _Rule:
 
     def takes_file(self, relative: str) -> bool:
         base = relative.rpartition("/")[2]
-        if ".references." in base or ".answers." in base:
+        if any(mark in base for mark in NO_CASES):
             return False
         return any(pattern.fullmatch(relative) for pattern in self._patterns)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_rageval.cases.conversion import Converted, case_from_record
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
-from pytest_rageval.cases.discovery import is_of_questions
+from pytest_rageval.cases.discovery import NO_CASES, is_of_questions
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.paired_files import Partner, find_partner
 from pytest_rageval.io.collector import no_collection
@@ -61,7 +61,7 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
 
 def looks_like_cases(path: Path) -> bool:
     """True if the first record of a .jsonl or .csv file is a case without any problem. Reads no further than that."""
-    if path.suffix.lower() not in (".jsonl", ".csv") or ".references." in path.name or ".answers." in path.name:
+    if path.suffix.lower() not in (".jsonl", ".csv") or any(mark in path.name for mark in NO_CASES):
         return False
     report = Report(path.name)
     row = next(_rows(path, report, MAX_LINE_BYTES), None)

@@ -24,6 +24,7 @@ VERBS = {
         "report": "the page of a run: one file for people",
     },
     "cases": {
+        "answers": "files of answers from the traces of a system in use",
         "cases": "check, count, describe and convert case files",
     },
     "judge": {
