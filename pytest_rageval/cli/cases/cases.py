@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cases import CaseFile, case_schema
+from pytest_rageval.cli.cases.audit import audit
 from pytest_rageval.cli.cases.case_paths import PATHS, case_files, path_text
 from pytest_rageval.cli.cases.convert import convert
 from pytest_rageval.cli.cases.draft_traces import draft_traces
@@ -27,6 +28,7 @@ def cases() -> None:
     """Check, count, describe and convert case files."""
 
 
+cases.add_command(audit)
 cases.add_command(convert)
 cases.add_command(export_cases)
 cases.add_command(draft_traces)
