@@ -26,6 +26,7 @@ VERBS = {
     "cases": {
         "answers": "files of answers from the traces of a system in use",
         "cases": "check, count, describe and convert case files",
+        "generate": "drafts of cases from a folder of notes",
     },
     "judge": {
         "calibrate": "a judge against people's labels",
