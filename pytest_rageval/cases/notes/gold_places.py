@@ -8,13 +8,17 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases.notes.note_folder import NoteFolder, NoteSection
 from pytest_rageval.io.messages import shown_value
-from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.matching import headings
 from pytest_rageval.model import Anchor, EvalCase
 from pytest_rageval.text import counted, fold
 
 ALL_NEEDED = frozenset({"multi_hop", "synthesis"})
 """Categories whose cases need all of their golds, where they do not group them."""
+
+
+LIKE_HEADING = 0.75
+"""How alike a heading must be to be suggested for one that is gone."""
 
 
 class LostPlace(NamedTuple):
@@ -66,8 +70,10 @@ def _lost(gold: int, anchor: Anchor, notes: NoteFolder) -> LostPlace | None:
     there = notes.meant(anchor.rel_path)
     path = shown_value(anchor.rel_path)
     if not there:
-        close = did_you_mean(anchor.rel_path, notes.rel_paths, "; name the note that holds it now, or drop the gold")
-        return LostPlace(gold, "file", f"rel_path {path} is no note below {notes.folder}", close.removeprefix("; "))
+        message = f"rel_path {path} is no note below {notes.folder}"
+        return LostPlace(
+            gold, "file", message, _remedy(notes.nearest(anchor.rel_path), "name the note that holds it now")
+        )
     outlines = [sections for rel_path in there if (sections := notes.sections(rel_path)) is not None]
     if not outlines:
         return None
@@ -75,13 +81,17 @@ def _lost(gold: int, anchor: Anchor, notes: NoteFolder) -> LostPlace | None:
     below = [[section for section in sections if _is_below(section, wanted)] for sections in outlines]
     if not any(below):
         known = [section.heading_path for sections in outlines for section in sections if section.heading_path]
-        close = did_you_mean(anchor.heading_path, known, "; name a heading of that note, or drop the gold")
+        close = suggestion(anchor.heading_path, known, cutoff=LIKE_HEADING)
         message = f"heading_path {shown_value(anchor.heading_path)} is no heading of {path}"
-        return LostPlace(gold, "heading", message, close.removeprefix("; "))
+        return LostPlace(gold, "heading", message, _remedy(close, "name a heading of that note"))
     if anchor.snippets and not any(_quotes(sections, anchor.snippets) for sections in below):
         message = f"snippet {shown_value(anchor.snippets[0])} does not stand there in {path}"
         return LostPlace(gold, "snippet", message, "choose one from its text")
     return None
+
+
+def _remedy(close: str | None, otherwise: str) -> str:
+    return f"did you mean {close!r}?" if close is not None else f"{otherwise}, or drop the gold"
 
 
 def _is_below(section: NoteSection, wanted: tuple[str, ...]) -> bool:

@@ -10,10 +10,13 @@ from typing import NamedTuple
 from markdown_it import MarkdownIt
 
 from pytest_rageval.cases.discovery import PRUNED
+from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.matching import path_form
 
 WITH_SECTIONS = frozenset({".md", ".markdown", ".txt"})
 """Files whose sections are known; of others there is nothing but that they are there."""
+LIKE_PATH = 0.85
+"""How alike a path must be to be suggested for one that is gone: most paths of a folder are somewhat alike."""
 MOST_NOTE_BYTES = 4 * 2**20
 """Longer files are no notes, and their sections are not looked at."""
 
@@ -53,6 +56,11 @@ class NoteFolder:
 
     def _fits(self, there: str, wanted: str) -> bool:
         return f"/{there}".endswith(f"/{wanted}") or f"{self._root}/{there}".endswith(f"/{wanted}")
+
+    def nearest(self, rel_path: str) -> str | None:
+        """The note that a path which means none may have meant: one of that name elsewhere, else one spelled alike."""
+        moved = self._by_name.get(path_form(rel_path).rpartition("/")[2])
+        return moved[0] if moved else suggestion(rel_path, self.rel_paths, cutoff=LIKE_PATH)
 
     def sections(self, rel_path: str) -> tuple[NoteSection, ...] | None:
         """The sections of a note; None where it is of a kind that we do not read, too long, or cannot be read."""

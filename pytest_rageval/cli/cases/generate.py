@@ -125,6 +125,8 @@ def _keep(path: Path, sifted: Sifted) -> None:
     if sifted.repeated:
         click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
     if added:
-        click.echo(printable(f"{path}: {counted(added, 'new draft')}; no run asks them before they are accepted"))
+        here = Path.cwd()
+        shown = path.relative_to(here) if path.is_relative_to(here) else path
+        click.echo(printable(f"{shown}: {counted(added, 'new draft')}; no run asks them before they are accepted"))
     else:
         click.echo("no new drafts")

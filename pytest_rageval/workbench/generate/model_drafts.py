@@ -104,7 +104,8 @@ class ModelDrafts:
                 if text is not None:
                     yield from self._read(passage, text)
         except ModelFailure as failure:
-            self.spent.stopped = str(failure)
+            is_budget = failure.kind == "budget"
+            self.spent.stopped = "as much is spent as --max-cost allows" if is_budget else str(failure)
 
     async def _reply(self, passage: NotePassage) -> tuple[NotePassage, str | None]:
         key = self._key(passage)
