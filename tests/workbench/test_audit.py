@@ -189,9 +189,21 @@ def test_a_run_says_how_many_cases_cannot_be_won_where_notes_are_configured(audi
     audited.cases([a_case("boil"), a_missed_case("lost")])
     line = "1 of 2 cases cannot be won: the notes lack their golds; rageval cases audit says which and why"
     assert lines_with(audited.run(), line)
-    assert line in (audited.runs[-1] / "summary.md").read_text("utf-8")
+    for name in ("summary.md", "report.html"):
+        assert line in (audited.runs[-1] / name).read_text("utf-8")
     audited.cases([a_case("boil")])
     assert not lines_with(audited.run(), "cannot be won")
+
+
+def test_the_doctor_looks_at_the_golds_where_notes_are_configured(audited: Project):
+    audited.cases([a_case("boil"), a_missed_case("lost")])
+    assert not lines_with(audited.rageval("doctor"), "labels")
+    audited.configure('target = "bot:answer"\nnotes = "vault"')
+    result = audited.rageval("doctor")
+    assert result.ret == 1
+    assert lines_with(result, "1 of 2 cases cannot be won: the notes lack their golds; rageval cases audit says which")
+    audited.cases([a_case("boil")])
+    assert lines_with(audited.rageval("doctor"), "the notes hold the golds of 1 case")
 
 
 def test_notes_that_are_no_folder_are_said_before_anything_is_asked(audited: Project):
