@@ -62,6 +62,13 @@ def test_questions_with_answers_and_headings_that_ask_become_drafts():
     ]  # fmt: skip
 
 
+def test_an_answer_may_stand_a_line_further_and_a_question_may_go_on():
+    text = "Q: How long does\n   a parcel take?\n\nA:\nThree days.\n\nQ: Lost?\n\nNo answer here.\n\nA: Not to this.\n"
+    assert [(question, answer) for question, answer, _, _ in drafted(text)] == [
+        ("How long does a parcel take?", "Three days.")
+    ]
+
+
 def test_korean_notes_ask_too():
     assert [(question, quote) for question, _, quote, _ in drafted(KOREAN)] == [
         ("배송은 얼마나 걸리나요?", "사흘 걸립니다."), ("반품은 얼마인가요？", "반품은 4유로입니다.")

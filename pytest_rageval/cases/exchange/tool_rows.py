@@ -219,7 +219,12 @@ class _Reading:
             self._name(name, {"contexts": [value] if isinstance(value, str) else value})
         elif part == OF_SYSTEM:
             self.answer |= _given(name, value)
-        elif name in _LABELS:
+        else:
+            self._take_other(name, value)
+
+    def _take_other(self, name: str, value: Json) -> None:
+        """What is neither question nor answer nor context: labels, ids of passages, metadata."""
+        if name in _LABELS:
             self.case[name] = str(value) if name == "id" and isinstance(value, int) else value
         elif name == "reference_context_ids" and isinstance(value, list):
             self.case["gold"] = {"chunk_ids": [str(chunk_id) for chunk_id in value]}

@@ -33,23 +33,32 @@ def questions_in(passage: NotePassage) -> Iterator[Draft]:
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     """Questions with their answers; an answer goes on to the end of its paragraph, a question without one is none."""
     question, answer = list[str](), list[str]()
-    is_code = False
-    for line in [*text.split("\n"), "Q:"]:
-        if _FENCE.match(line):
-            is_code = not is_code
-        if not is_code and _QUESTION.match(line):
-            if question and any(answer):
-                yield _plain(" ".join(question)), _plain("\n".join(answer))
-            question, answer = [_QUESTION.sub("", line)], []
-        elif not is_code and question and not answer and _ANSWER.match(line):
-            answer = [_ANSWER.sub("", line)]
-        elif answer and line.strip():
-            answer.append(line)
-        elif answer and any(answer):
-            yield _plain(" ".join(question)), _plain("\n".join(answer))
+    is_over = False
+    for line in [*_lines_without_code(text), "Q:"]:
+        is_blank, is_question = not line.strip(), _QUESTION.match(line)
+        if any(answer) and (is_blank or is_question):
+            yield _plain(" ".join(map(str.strip, question))), _plain("\n".join(answer))
             question, answer = [], []
-        elif question and line.strip():
-            question.append(line)
+        is_over = is_blank or (is_over and not is_question)
+        if is_question:
+            question, answer = [_QUESTION.sub("", line)], []
+        elif is_blank:
+            continue
+        elif answer:
+            answer.append(line)
+        elif question and _ANSWER.match(line):
+            answer = [_ANSWER.sub("", line)]
+        else:
+            question = [*question, line] if question and not is_over else []
+
+
+def _lines_without_code(text: str) -> Iterator[str]:
+    is_code = False
+    for line in text.split("\n"):
+        is_fence = _FENCE.match(line) is not None
+        is_code = is_code != is_fence
+        if not is_code and not is_fence:
+            yield line
 
 
 def _plain(text: str) -> str:
