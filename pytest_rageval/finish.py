@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.compare.baseline import Baseline, write_baseline
 from pytest_rageval.compare.verdict_sentence import VerdictFacts, run_verdict
 from pytest_rageval.compare.verdicts import Comparison, compare
@@ -295,6 +296,8 @@ def _notes(keeper: Keeper, config: Mapping[str, Any], plan: Plan, comparison: Co
         yield "the system changed what it says of its index during the run: was it re-indexed?"
     if (problem := not_understood(keeper.coverage)) is not None:
         yield problem
+    if (line := unwinnable_line(config)) is not None:
+        yield line
     if comparison and comparison.problems and plan.settings.ignore_invariants:
         yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
     if comparison and comparison.content["relabelled"]:

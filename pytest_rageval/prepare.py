@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.cases.notes.gold_places import unwinnable
+from pytest_rageval.cases.notes.note_folder import NoteFolder
 from pytest_rageval.compare.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -77,6 +79,7 @@ def prepare(
     registry = problems.attempt(load_registry, list(own_metrics))
     plan = None if registry is None else problems.attempt(make_plan, settings, registry, root)
     problems.attempt(check_reports, project.reports)
+    problems.attempt(lambda: project.notes)
     if not is_worker:
         problems.attempt(check_run_id, project.reports, settings.run_id)
     problems.attempt(settings.resolved_headers)
@@ -111,11 +114,11 @@ def _judge(settings: Settings, root: Path, workers: int) -> Judge | None:
     return judge_from_spec(settings.judge, root=root, options=options)
 
 
-def make_target(prepared: Prepared) -> Target:
+def make_target(project: Project) -> Target:
     """The configured target, which exists; SettingsError or CaseError where it cannot be made."""
-    if prepared.settings.target is None:
+    if project.settings.target is None:
         raise SettingsError(NO_TARGET)
-    return target_in(prepared.project, prepared.settings.target)
+    return target_in(project, project.settings.target)
 
 
 def target_in(project: Project, spec: str) -> Target:
@@ -244,10 +247,13 @@ def _config(
     """The content of config.json."""
     used_target = target or "rag_client fixture"
     described = _described_judges(prepared, judges)
-    content = run_config(prepared.plan, cases, files, prepared.project.root, used_target, described)
+    listed = list(cases)
+    content = run_config(prepared.plan, listed, files, prepared.project.root, used_target, described)
     judge = prepared.judge
     if described is not None and None in judges and judge is not None and not judge.heuristic:
         content["judge_check"] = run_check(prepared.project, judge, prepared.plan)
+    if (notes := prepared.project.notes) is not None:
+        content["labels"] = {"cases": len(listed), "cannot_be_won": unwinnable(listed, NoteFolder(notes))}
     add_to_config(content)
     config: Mapping[str, Any] = prepared.mask.value(content)
     return config

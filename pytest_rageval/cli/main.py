@@ -24,7 +24,9 @@ VERBS = {
         "report": "the page of a run: one file for people",
     },
     "cases": {
+        "answers": "files of answers from the traces of a system in use",
         "cases": "check, count, describe and convert case files",
+        "generate": "drafts of cases from a folder of notes",
         "label": "golds marked in the terminal; second opinions; drafts accepted",
     },
     "tune": {

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.errors import SettingsError
 
 
 class Project(NamedTuple):
@@ -19,6 +20,16 @@ class Project(NamedTuple):
     @property
     def reports(self) -> Path:
         return self.root / self.settings.reports
+
+    @property
+    def notes(self) -> Path | None:
+        """The folder of notes; SettingsError where what is configured is none."""
+        if self.settings.notes is None:
+            return None
+        folder = self.root / self.settings.notes
+        if not folder.is_dir():
+            raise SettingsError(f"notes: {folder} is no folder; name the folder of the notes, or leave it out")
+        return folder
 
     @property
     def baseline_file(self) -> Path:

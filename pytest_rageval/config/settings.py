@@ -74,7 +74,7 @@ class Settings(Frozen):
     """Folder of rubric files of the project's own, relative to the root directory."""
     reports: str = "reports"
     notes: str | None = None
-    """Folder of the notes that the system answers from, relative to the root directory: for labelling."""
+    """Folder of the notes that the system answers from, relative to the root directory: for labelling and the audit."""
     cases: Annotated[tuple[str, ...], Expects('a list of globs, as in ["evalcases/**/*.jsonl"]')] = DEFAULT_CASES
     k: int = Field(5, ge=1, le=10_000)
     folder_mode: Literal["off", "on", "on_with_fallback"] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from pytest_rageval.demo.draft import LanguageModel, LlmError
 from pytest_rageval.demo.parameters import BODY_BYTES, BadRequest, parse_ask, parse_index
-from pytest_rageval.demo.system import System
+from pytest_rageval.demo.system import System, listed_chunk
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -26,13 +27,17 @@ def create_app(corpus: Path | None = None, *, graph: Path | None = None, llm: La
 
     With a language model, that writes the answers and reranks, and the app belongs to the model's event loop.
 
-    POST /api/v1/ask[?debug=true], POST /api/v1/index, GET /api/v1/index/stats, GET /api/v1/health. The index is built
+    POST /api/v1/ask[?debug=true], POST /api/v1/index, GET /api/v1/index/stats,
+    GET /api/v1/index/chunks[?cursor=N], GET /api/v1/health. The index is built
     at the first need, in a thread; lifespan events are answered but not needed. Raises FileNotFoundError where the
     corpus is no folder.
     """
     if corpus is not None and not corpus.is_dir():
         raise FileNotFoundError(f"corpus {corpus} is not a folder")
     return _App(System(corpus, graph, llm))
+
+
+PAGE_CHUNKS = 500
 
 
 class _App:
@@ -42,6 +47,7 @@ class _App:
             "/api/v1/ask": ("POST", self._ask),
             "/api/v1/index": ("POST", self._index),
             "/api/v1/index/stats": ("GET", self._stats),
+            "/api/v1/index/chunks": ("GET", self._chunks),
             "/api/v1/health": ("GET", self._health),
         }
 
@@ -94,6 +100,15 @@ class _App:
         _no_parameters(query)
         return (await asyncio.to_thread(self._system.library.index_for)).coverage
 
+    async def _chunks(self, query: str, _: bytes) -> dict[str, Any]:
+        start = _cursor(query)
+        chunks = (await asyncio.to_thread(self._system.library.index_for)).index.chunks
+        end = start + PAGE_CHUNKS
+        return {
+            "chunks": [listed_chunk(chunk) for chunk in chunks[start:end]],
+            "next": str(end) if end < len(chunks) else None,
+        }
+
     async def _health(self, query: str, _: bytes) -> dict[str, Any]:
         _no_parameters(query)
         return {"status": "ok", "index": "built" if self._system.library.is_ready() else "not built yet"}
@@ -128,6 +143,18 @@ def _debug(query: str) -> bool:
             raise BadRequest(f"debug is {value!a}, expected true or false")
         debug = _SWITCH[value]
     return debug
+
+
+def _cursor(query: str) -> int:
+    """The one parameter of the query string, `cursor`; 0 where it is absent."""
+    cursor = 0
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name != "cursor":
+            raise BadRequest(f"unknown query parameter {name!a}; known is cursor")
+        if not re.fullmatch(r"[0-9]{1,9}", value):
+            raise BadRequest(f"cursor is {value!a}, expected what `next` said")
+        cursor = int(value)
+    return cursor
 
 
 def _no_parameters(query: str) -> None:

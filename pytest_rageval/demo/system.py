@@ -140,6 +140,11 @@ def _retrieved_chunk(rank: int, hit: Hit) -> dict[str, Any]:
     }
 
 
+def listed_chunk(chunk: NoteChunk) -> dict[str, Any]:
+    """A chunk as the list of the index gives it."""
+    return _place(chunk) | {"text": chunk.text, "token_count": chunk.token_count}
+
+
 def _place(chunk: NoteChunk) -> dict[str, Any]:
     """Where a chunk stands: what references and retrieved chunks both say of it."""
     place = {

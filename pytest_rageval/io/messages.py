@@ -125,6 +125,10 @@ class Report:
         """Note a problem of the file as such."""
         self._kept.append(f"{shown(self.file)}: {message}")
 
+    def include(self, other: Report) -> None:
+        """Note the problems of another file that belongs to this one."""
+        self._kept += other.problems
+
     def add_findings(
         self, line: int, findings: Findings, case: str | None, column_of: Callable[[Path, bool], int]
     ) -> None:

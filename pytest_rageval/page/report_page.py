@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
+from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.page import first_screen, sections
@@ -90,7 +91,8 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
 
 def _first_screen(page: PageRun) -> Mapping[str, Any]:
     failing = sum(case.is_failing for case in page.cases)
-    notes = [*page.missing, *(page.comparison or {}).get("notes", ())]
+    labels = unwinnable_line(page.config)
+    notes = [*page.missing, *([labels] if labels else ()), *(page.comparison or {}).get("notes", ())]
     notes += [problem["said"] for problem in (page.comparison or {}).get("problems", ())]
     return {
         "changed": page.changed_settings(),

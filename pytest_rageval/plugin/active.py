@@ -235,7 +235,7 @@ class ActiveSession:
     def make_target(self) -> Target:
         """The configured target, made once; RagevalError where it cannot be."""
         if self._target is None:
-            self._target = make_target(self.prepared)
+            self._target = make_target(self.prepared.project)
         return self._target
 
     def target(self) -> Iterator[Target]:

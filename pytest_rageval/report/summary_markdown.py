@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.compare.gate_lines import evidence, gate_line
 from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.io.suggestions import listed
@@ -45,6 +46,7 @@ def summary_markdown(
     metrics = with_verdict(metrics)
     parts = [
         *_head(metrics),
+        *_labels(config),
         *_configuration(config),
         *_results(metrics),
         *_layers(metrics, registry),
@@ -135,6 +137,13 @@ def _judging(metrics: Mapping[str, Any]) -> Iterator[str]:
     if reliability := metrics["aggregate_metrics"].get("judge_reliability"):
         rate, n = reliability["disagreement_rate"], reliability["spot_check_n"]
         yield f"In a spot check of {n} judgements, a second judge disagreed with {score_text(rate)} of them."
+        yield ""
+
+
+def _labels(config: Mapping[str, Any]) -> Iterator[str]:
+    """How many cases nobody can win, where a folder of notes is configured."""
+    if (line := unwinnable_line(config)) is not None:
+        yield f"**{escaped(line)}**"
         yield ""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.importing import described_exception
-from pytest_rageval.model import Answer, AskRequest, Json
+from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.foreign_code import must_pass, too_large
 
@@ -52,6 +52,11 @@ class AsgiTarget:
         """What the application says of its index; None where it does not offer that."""
         await self._started()
         return await self._http.index_stats()
+
+    async def index_chunks(self) -> list[Chunk] | None:
+        """All chunks of the application's index; None where it does not list them."""
+        await self._started()
+        return await self._http.index_chunks()
 
     async def aclose(self) -> None:
         """Shut the application down."""

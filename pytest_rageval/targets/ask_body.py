@@ -6,6 +6,7 @@ from pytest_rageval.model import AskRequest, Json
 
 ASK_PATH = "/api/v1/ask"
 STATS_PATH = "/api/v1/index/stats"
+CHUNKS_PATH = "/api/v1/index/chunks"
 
 
 def ask_body(request: AskRequest) -> dict[str, Json]:

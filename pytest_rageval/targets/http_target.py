@@ -8,9 +8,10 @@ from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.credentials import with_target_token
-from pytest_rageval.model import Answer, AskRequest, Json
-from pytest_rageval.targets.ask_body import ASK_PATH, STATS_PATH, ask_body
+from pytest_rageval.model import Answer, AskRequest, Chunk, Json
+from pytest_rageval.targets.ask_body import ASK_PATH, CHUNKS_PATH, STATS_PATH, ask_body
 from pytest_rageval.targets.connection import USUAL, Connection
+from pytest_rageval.targets.index_listing import listed_chunks
 from pytest_rageval.targets.native_contract import answer_from_body, data_from_body
 
 
@@ -43,6 +44,19 @@ class HttpTarget:
                 return None
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
         return stats if isinstance(stats, dict) else None
+
+    async def index_chunks(self) -> list[Chunk] | None:
+        """All chunks of the index; None where the system does not list them."""
+        try:
+            return await listed_chunks(self._page, f"GET {public_url(endpoint(self.url, CHUNKS_PATH))}")
+        except HttpFailure as failure:
+            if failure.kind == "http_4xx":
+                return None
+            raise TargetError(failure.kind, str(failure), status=failure.status) from None
+
+    async def _page(self, cursor: str | None) -> Json:
+        url = endpoint(self.url, CHUNKS_PATH, **({} if cursor is None else {"cursor": cursor}))
+        return data_from_body((await self._client.request("GET", url)).body, f"GET {public_url(url)}")
 
     async def aclose(self) -> None:
         """Close the connections."""

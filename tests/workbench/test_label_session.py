@@ -20,7 +20,7 @@ from pytest_rageval.cases.marks import Marks
 from pytest_rageval.errors import CaseError, TargetError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.model import Anchor, Answer, AskRequest, Chunk, EvalCase
-from pytest_rageval.workbench.label.asking import Asking, PoolSource
+from pytest_rageval.workbench.label.asking import PoolAsking, PoolSource
 from pytest_rageval.workbench.label.draft_store import DraftStore
 from pytest_rageval.workbench.label.label_agreement import THE_FILE, agreements, disputed
 from pytest_rageval.workbench.label.label_session import LabelSession
@@ -81,7 +81,7 @@ class Desk:
         return file
 
     def source(self, *bots: Bot, search: NotesSearch | None = None) -> PoolSource:
-        source = PoolSource(bots or (Bot(),), search, Asking(5, {"p": 1}, Mask(["SECRETSECRET"])))
+        source = PoolSource(bots or (Bot(),), search, PoolAsking(5, {"p": 1}, Mask(["SECRETSECRET"])))
         self.sources.append(source)
         return source
 

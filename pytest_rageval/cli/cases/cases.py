@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from pytest_rageval.cases import CaseFile, case_schema, find_case_files, load_file
+from pytest_rageval.cases import CaseFile, case_schema
+from pytest_rageval.cli.cases.audit import audit
+from pytest_rageval.cli.cases.case_paths import PATHS, case_files, path_text
 from pytest_rageval.cli.cases.convert import convert
-from pytest_rageval.config.files import case_globs
-from pytest_rageval.config.project import find_root
+from pytest_rageval.cli.cases.draft_traces import draft_traces
+from pytest_rageval.cli.cases.export_cases import export_cases
 from pytest_rageval.gates import UNCATEGORISED
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown
 from pytest_rageval.model import EvalCase, Gold
 from pytest_rageval.text import counted
 
-_PATHS = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 _JSON = click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
 
 
@@ -27,11 +28,14 @@ def cases() -> None:
     """Check, count, describe and convert case files."""
 
 
+cases.add_command(audit)
 cases.add_command(convert)
+cases.add_command(export_cases)
+cases.add_command(draft_traces)
 
 
 @cases.command()
-@_PATHS
+@PATHS
 @_JSON
 def validate(paths: Sequence[Path], *, as_json: bool) -> None:
     """Load case files and list everything that is wrong with them.
@@ -39,10 +43,10 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
     PATHS are files or folders; without any, the files that `cases` in the configuration names, below the current
     folder. Exit code 0: no problems; 1: problems; 2: wrong usage, or nothing to check.
     """
-    files = _load(paths)
+    files = case_files(paths)
     number, problems = sum(len(file.cases) for file in files), [line for file in files for line in file.problems]
     if as_json:
-        listed = [{"path": _text(f.path), "cases": len(f.cases), "problems": list(f.problems)} for f in files]
+        listed = [{"path": path_text(f.path), "cases": len(f.cases), "problems": list(f.problems)} for f in files]
         _echo_json({"cases": number, "problems": len(problems), "files": listed})
     else:
         for problem in problems:
@@ -52,14 +56,14 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
 
 
 @cases.command()
-@_PATHS
+@PATHS
 @_JSON
 def stats(paths: Sequence[Path], *, as_json: bool) -> None:
     """Count the sound cases by file, spelling, category, difficulty, domain, tag, answerability and kind of gold.
 
     PATHS as for `validate`. Records with problems are not counted; their number is said, and the exit code is 1.
     """
-    files = _load(paths)
+    files = case_files(paths)
     counts = _counts(files)
     problems = sum(len(file.problems) for file in files)
     number = sum(len(file.cases) for file in files)
@@ -80,34 +84,6 @@ def schema() -> None:
     _echo_json(case_schema())
 
 
-# ── which files ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _load(paths: Sequence[Path]) -> list[CaseFile]:
-    """The case files among the paths, or of the project; references and answers are not case files themselves."""
-    here = find_root(Path.cwd())
-    if not paths:
-        files = find_case_files(here, case_globs(here))
-        if not files:
-            raise click.UsageError(f"no case files here; looked for {', '.join(case_globs(here))}")
-    else:
-        files = list(dict.fromkeys(file for path in paths for file in _files_at(path)))
-        if not files:
-            raise click.UsageError("no case files there")
-    return [load_file(path, here) for path in files]
-
-
-def _files_at(path: Path) -> Iterable[Path]:
-    if path.is_dir():
-        return find_case_files(path, ("*.jsonl", "*.csv"))
-    if ".answers." in path.name:
-        click.echo(f"{shown(_text(path))}: holds answers, not cases; passed over", err=True)
-        return ()
-    stem, dot, _ = path.name.rpartition(".references.")
-    questions = [path.with_name(f"{stem}.questions{suffix}") for suffix in (".csv", ".jsonl")] if dot else []
-    return [file for file in questions if file.exists()] or [path]
-
-
 # ── counting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -119,7 +95,7 @@ def _counts(files: Sequence[CaseFile]) -> dict[str, dict[str, int]]:
         for names, number in file.spellings.items():
             spelling["+".join(names) or "question only"] += number
     return {
-        "file": {_text(file.cases[0].source.file if file.cases else file.path): len(file.cases) for file in files},
+        "file": {path_text(file.cases[0].source.file if file.cases else file.path): len(file.cases) for file in files},
         "spelling": _sorted(spelling),
         "category": _sorted(Counter(case.category or UNCATEGORISED for case in every)),
         "difficulty": _sorted(Counter(case.difficulty or "not said" for case in every)),
@@ -155,9 +131,3 @@ def _echo_counts(title: str, by_name: Mapping[str, int]) -> None:
 
 def _echo_json(value: Mapping[str, object]) -> None:
     click.echo(json_text(value, 2))
-
-
-def _text(path: Path | str) -> str:
-    """A path that can be written: bytes that are not UTF-8 are escaped."""
-    name = path if isinstance(path, str) else path.as_posix()
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cases.other_tools import convert as converted
+from pytest_rageval.cases.exchange.formats import READERS, Parts, read_other
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.model import Json
@@ -16,21 +16,35 @@ from pytest_rageval.text import counted
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--from", "form", type=click.Choice(READERS), help="Format of PATH (default: recognised).")
+@click.option("--qrels", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Relevance judgements of TREC, for the topics in PATH.")  # fmt: skip
+@click.option("--run", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A run of TREC, for the topics in PATH: what a system retrieved.")  # fmt: skip
+@click.option("--split", metavar="NAME", help="Split of a BEIR folder (default: test).")
 @click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path),
               help="The case file to write (default: standard output).")  # fmt: skip
 @click.option("--answers", metavar="FILE", type=click.Path(path_type=Path),
               help="Write what a system gave, too: a file for --rageval-target answers:FILE.")  # fmt: skip
-def convert(file: Path, output: Path | None, answers: Path | None) -> None:
-    """Convert FILE, a test set of Ragas, DeepEval or promptfoo (JSON, JSONL or CSV), to a case file.
+def convert(
+    path: Path,
+    form: str | None,
+    qrels: Path | None,
+    run: Path | None,
+    split: str | None,
+    output: Path | None,
+    answers: Path | None,
+) -> None:
+    """Convert PATH, a test set of Ragas, DeepEval, promptfoo, SQuAD, TREC or BEIR (a folder), to a case file.
 
-    Questions, references, contexts and labels take the names that they have here; what else there is goes into
-    `metadata`. Exit code 2 where the file cannot be read; nothing is written then.
+    Questions, references, contexts, relevant ids and labels take the names that they have here; what else there is
+    goes into `metadata`. Exit code 2 where PATH cannot be read; nothing is written then.
     """
-    for path in (output, answers):
-        if path is not None and path.suffix != ".jsonl":
-            raise SettingsError(f"{path}: what is written is JSON lines; choose a name that ends with .jsonl")
-    result = converted(file, file.as_posix())
+    for target in (output, answers):
+        if target is not None and target.suffix != ".jsonl":
+            raise SettingsError(f"{target}: what is written is JSON lines; choose a name that ends with .jsonl")
+    result = read_other(path, path.as_posix(), form, Parts(qrels, run, split))
     if output is None:
         click.echo(_lines(result.cases), nl=False)
     else:
@@ -53,6 +67,8 @@ def convert(file: Path, output: Path | None, answers: Path | None) -> None:
             f"{counted(result.repeated, 'row')} left out that repeat{'s' * (result.repeated == 1)} an earlier one",
             err=True,
         )
+    for note in result.notes:
+        click.echo(note, err=True)
     if result.unused:
         click.echo(f"{counted(result.unused, 'check')} without a counterpart here: kept in metadata.assert", err=True)
 

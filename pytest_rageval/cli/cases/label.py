@@ -24,7 +24,7 @@ from pytest_rageval.prepare import target_in
 from pytest_rageval.stats.agreement import in_words
 from pytest_rageval.targets import check_target
 from pytest_rageval.text import printable
-from pytest_rageval.workbench.label.asking import Asking, PoolSource
+from pytest_rageval.workbench.label.asking import PoolAsking, PoolSource
 from pytest_rageval.workbench.label.draft_store import DRAFTS, DraftStore
 from pytest_rageval.workbench.label.label_agreement import LabelAgreement, agreements, disputed
 from pytest_rageval.workbench.label.label_session import LabelSession, unlabelled
@@ -212,7 +212,7 @@ def _source(wishes: Wishes, project: Project, cases: Sequence[EvalCase]) -> Iter
     ]
     if problems:
         raise SettingsError(*problems)
-    asking = Asking(settings.longest_call, settings.ask_params, Mask(settings.secrets()))
+    asking = PoolAsking(settings.longest_call, settings.ask_params, Mask(settings.secrets()))
     anchors = (anchor for case in cases for anchor in (case.gold.supports or ()))
     search = NotesSearch(notes) if notes is not None else None
     source = PoolSource(targets, search, asking, (anchor.rel_path for anchor in anchors))

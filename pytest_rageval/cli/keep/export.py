@@ -18,13 +18,14 @@ from pytest_rageval.export.csv_and_json import csv_lines, json_lines
 from pytest_rageval.export.export_source import ExportSource, look_through, replacing
 from pytest_rageval.export.parquet import write_parquet
 from pytest_rageval.export.sqlite import write_sqlite
+from pytest_rageval.export.trec_files import trec_qrels_lines, trec_run_lines
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Key
 from pytest_rageval.report.columns import shortened
 from pytest_rageval.runs.disk.reader import open_stored_run
 from pytest_rageval.text import printable
 
-TEXTS = {"csv": csv_lines, "json": json_lines}
+TEXTS = {"csv": csv_lines, "json": json_lines, "trec-run": trec_run_lines, "trec-qrels": trec_qrels_lines}
 FILES = {"parquet": write_parquet, "sqlite": write_sqlite}
 
 
@@ -39,7 +40,8 @@ def export(run: str, form: str, output: str | None, reports: str | None, *, forc
     """Export RUN (an id, `latest`, `latest~1` or a folder), each case and trial once, sorted by case key.
 
     csv: a row each, with a column for each metric; json: configuration, aggregates and all records; sqlite: tables
-    runs, cases, scores and chunks; parquet: as csv, with the chunks in it.
+    runs, cases, scores and chunks; parquet: as csv, with the chunks in it; trec-run and trec-qrels: what was retrieved
+    and what of it is relevant, for trec_eval.
     """
     project = find_project({"reports": reports})
     stored = open_stored_run(project.reports, run, project.baseline_file)

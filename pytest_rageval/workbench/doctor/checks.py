@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Iterator
 
 from pytest_rageval.cases import find_case_files, load_file
+from pytest_rageval.cases.notes.gold_places import unwinnable
+from pytest_rageval.cases.notes.note_folder import NoteFolder
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
@@ -63,6 +65,20 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
         yield Diagnosis("problem", f"{len(problems) - MOST_PROBLEMS} more problems", "rageval cases validate")
     number = sum(len(file.cases) for file in loaded)
     yield Diagnosis("ok", f"{_many(number, 'case')} in {_many(len(files), 'file')}")
+
+
+def look_at_labels(project: Project) -> Iterator[Diagnosis]:
+    """Golds against the notes, where their folder is configured: can every case be won?"""
+    if (notes := project.notes) is None:
+        return
+    files = find_case_files(project.root, project.settings.cases)
+    cases = [case for path in files for case in load_file(path, project.root).cases]
+    lost = unwinnable(cases, NoteFolder(notes))
+    if lost:
+        what = f"{len(lost)} of {_many(len(cases), 'case')} cannot be won: the notes lack their golds"
+        yield Diagnosis("problem", what, "rageval cases audit says which and why")
+    else:
+        yield Diagnosis("ok", f"the notes hold the golds of {_many(len(cases), 'case')}")
 
 
 def look_at_judge(project: Project) -> Iterator[Diagnosis]:
@@ -139,6 +155,7 @@ def look_at_cache(project: Project) -> Iterator[Diagnosis]:
 CHECKS = (
     Check("configuration", look_at_configuration),
     Check("cases", look_at_cases),
+    Check("labels", look_at_labels),
     Check("judge", look_at_judge),
     Check("cache", look_at_cache),
 )

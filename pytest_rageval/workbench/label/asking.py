@@ -32,7 +32,7 @@ CLOSE_PATIENCE_S = 2.0
 SEARCH = "search"
 
 
-class Asking(NamedTuple):
+class PoolAsking(NamedTuple):
     """How systems are asked: seconds that one question may take in all, what goes out with it, what is masked."""
 
     longest_call: float
@@ -44,7 +44,7 @@ class PoolSource:
     """Asks the targets, and the search if there is one; `close` gives everything back."""
 
     def __init__(
-        self, targets: Sequence[Target], search: NotesSearch | None, asking: Asking, paths: Iterable[str] = ()
+        self, targets: Sequence[Target], search: NotesSearch | None, asking: PoolAsking, paths: Iterable[str] = ()
     ) -> None:
         """`paths`: those that the golds of the cases have; with those of the chunks they tell how notes are named."""
         self._targets, self._search, self._asking = targets, search, asking

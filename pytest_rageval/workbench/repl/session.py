@@ -68,7 +68,7 @@ class Session:
         self._loop = BackgroundLoop(project.settings.longest_call)
         with ExitStack() as opened:
             opened.callback(self._loop.close)
-            self._target = make_target(prepared)
+            self._target = make_target(prepared.project)
             opened.pop_all()  # all went well: from now on `close` closes them
 
     def close(self) -> None:

@@ -73,7 +73,7 @@ class Bench:
         self._loop = BackgroundLoop(project.settings.longest_call)
         with ExitStack() as opened:
             opened.callback(self._loop.close)
-            self._target = make_target(prepared)
+            self._target = make_target(prepared.project)
             if not getattr(self._target, "is_called", True):
                 raise SettingsError(
                     f"sweep: {self._target.name} is not asked, its answers are there; name another target"

@@ -103,7 +103,7 @@ def point_scores(cases: Mapping[str, CaseParts], weights: Weights, keys: Iterabl
 
 
 @dataclass(frozen=True)
-class Difference:
+class Gain:
     """How much higher one point's score is than another's, over the cases that both have.
 
     ci  95 % interval; None for fewer than five cases
@@ -126,7 +126,7 @@ class Difference:
 
 def difference(
     after: Mapping[str, CaseParts], before: Mapping[str, CaseParts], weights: Weights, keys: Iterable[str]
-) -> Difference:
+) -> Gain:
     """The difference of two points' scores, as a mean over cases.
 
     Each part is a mean over cases of its own. A case's share in the difference of the scores, times the number of all
@@ -142,12 +142,12 @@ def difference(
         pair for pair in pairs if any(None not in (getattr(pair[0], name), getattr(pair[1], name)) for name in PARTS)
     ]
     if not counted or not total:
-        return Difference(0.0, None, None, 0)
+        return Gain(0.0, None, None, 0)
     n = len(counted)
     factors = {name: n * getattr(weights, name) / total / present[name] for name in PARTS if present[name]}
     shares = [_share(pair, factors) for pair in counted]
     widest = max(factors.get("recall", 0.0) + factors.get("mrr", 0.0), factors.get("negative_accuracy", 0.0))
-    return Difference(math.fsum(shares) / n, mean_interval(shares, (-widest, widest)), change_p(shares), n)
+    return Gain(math.fsum(shares) / n, mean_interval(shares, (-widest, widest)), change_p(shares), n)
 
 
 def _share(pair: tuple[CaseParts, CaseParts], factors: Mapping[str, float]) -> float:

@@ -14,7 +14,7 @@ from pytest_rageval.workbench.sweep.cuts import cut_to, differing, probe_of, why
 from pytest_rageval.workbench.sweep.grid import Family, Point
 from pytest_rageval.workbench.sweep.ranking import (
     CaseParts,
-    Difference,
+    Gain,
     PointScores,
     Weights,
     case_parts,
@@ -55,7 +55,7 @@ class Confirmation:
 
     best: PointScores
     default: PointScores
-    difference: Difference
+    difference: Gain
     is_other_half: bool
 
 

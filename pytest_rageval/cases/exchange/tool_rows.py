@@ -12,11 +12,11 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.exchange.exchange import KEPT, OtherTestSet, with_kept_parts
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
 from pytest_rageval.errors import CaseError
@@ -30,22 +30,7 @@ LONGEST = 2**26
 """Bytes of a file that is read at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """What a file of another tool gave, ready to be written.
-
-    answers   records of an answers file, for the cases for which the file holds what a system gave
-    repeated  rows that say what an earlier one said, left out
-    unused    how many checks of promptfoo have no counterpart here; they are kept in `metadata`
-    """
-
-    cases: list[dict[str, Json]] = field(default_factory=list)
-    answers: list[dict[str, Json]] = field(default_factory=list)
-    repeated: int = 0
-    unused: int = 0
-
-
-def convert(path: Path, name: str) -> Converted:
+def read_tool_rows(path: Path, name: str) -> OtherTestSet:
     """Read a file of another tool; CaseError with every problem, one line each. `name` is how messages call it."""
     report = _RowReport(name, has_lines=path.suffix.lower() in (".csv", ".jsonl"))
     rows = list(_rows(path, report))
@@ -73,7 +58,7 @@ def convert(path: Path, name: str) -> Converted:
         report.add_whole("holds no case")
     if len(report):
         raise CaseError(*report.problems)
-    return Converted(list(cases.values()), answers, repeated, unused)
+    return OtherTestSet(list(cases.values()), answers, repeated, unused)
 
 
 class _RowReport(Report):
@@ -178,6 +163,8 @@ def _transposed(columns: Mapping[str, Json]) -> list[Json]:
 
 # ── one row ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_OURS = ("description", "name", "source_file")
+"""Fields that we fill in where we write a file of another tool: they say nothing of the case."""
 _PASSAGES = ("retrieval_context", "retrieved_contexts")
 _LABELS = (
     "id",
@@ -203,15 +190,21 @@ class _Reading:
         self._metadata: dict[str, Json] = {}
         self._names: dict[str, str] = {}
         """What the keys of the case are called in the row."""
+        self._retrieved_ids: list[str] = []
         row, checks = _flat(row)
+        kept = row.pop(KEPT, None)
         parts = {name: OTHER_NAMES.get(name.lower()) for name in row}
         self._has_reference = "reference" in row or ANSWER in parts.values() or bool(checks)
         for name, value in row.items():
             if value is not None and value != "" and value != []:
                 self._take(name, parts[name], value, has_answer="answer" in row)
         self.unused = _take_checks(checks, self.case, self._metadata)
+        if (kept := _as_object(self._metadata.pop(KEPT, kept))) is not None:
+            self._metadata = {name: value for name, value in self._metadata.items() if name not in _OURS}
         if self._metadata:
             self.case["metadata"] = self._metadata
+        self._name_chunks()
+        self.case = with_kept_parts(self.case, kept)
 
     def _take(self, name: str, part: str | None, value: Json, *, has_answer: bool) -> None:
         if name == "answer":
@@ -226,12 +219,31 @@ class _Reading:
             self._name(name, {"contexts": [value] if isinstance(value, str) else value})
         elif part == OF_SYSTEM:
             self.answer |= _given(name, value)
-        elif name in _LABELS:
+        else:
+            self._take_other(name, value)
+
+    def _take_other(self, name: str, value: Json) -> None:
+        """What is neither question nor answer nor context: labels, ids of passages, metadata."""
+        if name in _LABELS:
             self.case[name] = str(value) if name == "id" and isinstance(value, int) else value
-        elif name == "metadata" and isinstance(value, dict):
+        elif name == "reference_context_ids" and isinstance(value, list):
+            self.case["gold"] = {"chunk_ids": [str(chunk_id) for chunk_id in value]}
+        elif name == "retrieved_context_ids" and isinstance(value, list):
+            self._retrieved_ids = [str(chunk_id) for chunk_id in value]
+        elif name in ("metadata", "additional_metadata") and isinstance(value, dict):
             self._metadata |= value
         else:
             self._metadata[name] = value
+
+    def _name_chunks(self) -> None:
+        """Give the retrieved texts their ids; ids that stand alone are chunks without a text."""
+        if not self._retrieved_ids:
+            return
+        ranks = range(1, len(self._retrieved_ids) + 1)
+        chunks = self.answer.get("retrieved_chunks") or [{"rank": rank} for rank in ranks]
+        for chunk, chunk_id in zip(chunks, self._retrieved_ids, strict=False):
+            chunk["chunk_id"] = chunk_id
+        self.answer["retrieved_chunks"] = chunks
 
     def _name(self, name: str, keys: Mapping[str, Json]) -> None:
         self.case |= keys
@@ -243,6 +255,16 @@ class _Reading:
         if first is None or first not in self._names:
             return finding
         return finding._replace(path=(self._names[str(first)], *finding.path[1:]))
+
+
+def _as_object(kept: Json) -> Json:
+    """What was kept, also where a CSV cell holds it as JSON."""
+    if not isinstance(kept, str):
+        return kept
+    try:
+        return parse(kept)
+    except StrictJsonError:
+        return None
 
 
 def _reference(value: Json) -> dict[str, Json]:
@@ -276,8 +298,17 @@ def _flat(row: Mapping[str, Json]) -> tuple[dict[str, Json], list[dict[str, Json
     if isinstance(variables, dict):
         is_alone = len(variables) == 1 and not {*variables} & {"question", "query", *OTHER_NAMES}
         flat |= {"question": next(iter(variables.values()))} if is_alone else variables
-    listed = [check for check in checks if isinstance(check, dict)] if isinstance(checks, list) else []
+    listed = list(_single_checks(checks))
     return flat, [*listed, *(_check(text) for text in written if isinstance(text, str))]
+
+
+def _single_checks(checks: Json) -> Iterator[dict[str, Json]]:
+    """The checks of a list, those in sets of it among them."""
+    for check in checks if isinstance(checks, list) else ():
+        if isinstance(check, dict) and check.get("type") == "assert-set":
+            yield from _single_checks(check.get("assert"))
+        elif isinstance(check, dict):
+            yield check
 
 
 def _check(text: str) -> dict[str, Json]:

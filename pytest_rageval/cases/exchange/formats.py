@@ -1,0 +1,78 @@
+"""Formats of other tools by name: recognised, read, written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_rageval.cases.exchange.beir import read_beir, write_beir
+from pytest_rageval.cases.exchange.case_csv import write_csv
+from pytest_rageval.cases.exchange.deepeval_goldens import write_deepeval
+from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
+from pytest_rageval.cases.exchange.promptfoo_tests import write_promptfoo
+from pytest_rageval.cases.exchange.ragas_rows import write_ragas
+from pytest_rageval.cases.exchange.squad import is_squad, read_squad, write_squad
+from pytest_rageval.cases.exchange.tool_rows import LONGEST, read_tool_rows
+from pytest_rageval.cases.exchange.trec import read_trec, write_trec
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import EvalCase, Json
+
+WRITERS: Mapping[str, Callable[[Sequence[EvalCase], Answers], ToolFiles]] = {
+    "beir": write_beir,
+    "csv": write_csv,
+    "deepeval": write_deepeval,
+    "promptfoo": write_promptfoo,
+    "ragas": write_ragas,
+    "squad": write_squad,
+    "trec": write_trec,
+}
+READERS = ("beir", "deepeval", "promptfoo", "ragas", "squad", "trec")
+
+
+class Parts(NamedTuple):
+    """What a test set in several files is read from: TREC's qrels and run, the split of BEIR."""
+
+    qrels: Path | None = None
+    run: Path | None = None
+    split: str | None = None
+
+
+def read_other(path: Path, name: str, form: str | None = None, parts: Parts | None = None) -> OtherTestSet:
+    """Read a test set of another tool; CaseError with every problem, one line each.
+
+    `form` is one of READERS; None: a folder is BEIR's, a file with `paragraphs` SQuAD's, one with qrels or a run
+    TREC's, any other is recognised by the names of its fields.
+    """
+    parts = parts or Parts()
+    form = form or _form(path, parts)
+    if form == "beir":
+        if not path.is_dir():
+            raise CaseError(f"{name} is not a folder; BEIR's test sets are folders with queries.jsonl and qrels/")
+        return read_beir(path, name, parts.split)
+    if path.is_dir():
+        raise CaseError(f"{name} is a folder; only BEIR's test sets are")
+    if form == "trec":
+        return read_trec(path, name, parts.qrels, parts.run)
+    document = _document(path)
+    if form == "squad" and not is_squad(document):
+        raise CaseError(f"{name} is not of SQuAD: there is no list data[].paragraphs")
+    return read_squad(document, name) if is_squad(document) else read_tool_rows(path, name)
+
+
+def _form(path: Path, parts: Parts) -> str | None:
+    if path.is_dir():
+        return "beir"
+    is_trec = parts.qrels is not None or parts.run is not None or path.suffix.lower() in (".tsv", ".topics")
+    return "trec" if is_trec else None
+
+
+def _document(path: Path) -> Json:
+    """The JSON of a document that may be SQuAD's; None where it is another's, whose reader says what is wrong."""
+    try:
+        if path.suffix.lower() != ".json" or path.stat().st_size > 4 * LONGEST:
+            return None
+        return parse(path.read_bytes())
+    except (OSError, StrictJsonError):
+        return None

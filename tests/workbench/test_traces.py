@@ -1,0 +1,243 @@
+"""Traces of a system in use: as recorded answers of cases, and as drafts of cases where people disliked the answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from project import Project, a_case, lines_with
+from system_traces import langfuse_trace, otlp, otlp_span, otlp_trace, phoenix_spans
+
+BOILING = "What is the boiling point of water?"
+RIGHT = "Water boils at 100 degrees at sea level."
+DOCUMENTS = json.dumps([{"id": "c1", "score": 0.95}, {"id": "c2", "score": 0.5, "content": "Ice."}])
+
+
+def answers(project: Project, content: str, form: str, *arguments: str) -> Any:
+    project.write("traces.json", content)
+    return project.rageval("answers", "from-traces", "traces.json", "--format", form, *arguments)
+
+
+def records(project: Project) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (project.path / "traces.answers.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_spans_of_opentelemetry_become_an_answer_with_chunks_model_and_latency(project: Project):
+    project.cases([a_case("boil")])
+    result = answers(project, otlp(*otlp_trace("t1", BOILING, RIGHT, DOCUMENTS)), "otlp")
+    assert result.ret == 0
+    assert records(project) == [{
+        "id": "boil", "answer": RIGHT, "latency": {"total_ms": 250.0}, "model_name": "gpt-4.1-2025-04-14",
+        "meta": {"trace_id": "t1"}, "retrieved_chunks": [
+            {"chunk_id": "c1", "score_final": 0.95, "rank": 1},
+            {"chunk_id": "c2", "text": "Ice.", "score_final": 0.5, "rank": 2},
+        ],
+    }]  # fmt: skip
+
+
+def test_documents_may_be_structured(project: Project):
+    project.cases([a_case("boil")])
+    documents = [{"id": "c1", "score": 0.95}, {"id": "c1", "score": 0.95}]
+    answers(project, otlp(*otlp_trace("t1", BOILING, RIGHT, documents)), "otlp")
+    assert records(project)[0]["retrieved_chunks"] == [{"chunk_id": "c1", "score_final": 0.95, "rank": 1}]
+
+
+def test_spans_of_phoenix_one_a_line_become_an_answer(project: Project):
+    project.cases([a_case("boil")])
+    lines = "\n".join(json.dumps(span) for span in phoenix_spans("t1", BOILING, RIGHT))
+    assert answers(project, lines, "openinference").ret == 0
+    (record,) = records(project)
+    first, second = record["retrieved_chunks"]
+    assert first == {
+        "chunk_id": "c1", "text": RIGHT, "rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling",
+        "score_final": 0.92, "rank": 1,
+    }  # fmt: skip
+    assert second == {"text": "Water freezes at 0 degrees.", "rank": 2}
+    assert (record["latency"], record["model_name"]) == ({"total_ms": 1500.0}, "gpt-4.1-mini")
+
+
+def test_openinference_attributes_are_read_from_otlp_too(project: Project):
+    project.cases([a_case("boil")])
+    spans = [
+        otlp_span("t1", "a", "", "query", 0, 100, attributes={"input.value": BOILING, "output.value": RIGHT}),
+        otlp_span("t1", "b", "a", "retrieve", 5, 50, attributes={
+            "openinference.span.kind": "RETRIEVER", "retrieval.documents.0.document.id": "c1",
+            "retrieval.documents.0.document.score": 0.5}),
+        otlp_span("t1", "c", "a", "rerank", 50, 60, attributes={
+            "reranker.output_documents.0.document.id": "c9", "reranker.output_documents.0.document.score": 0.9}),
+    ]  # fmt: skip
+    answers(project, otlp(*spans), "openinference")
+    assert [chunk["chunk_id"] for chunk in records(project)[0]["retrieved_chunks"]] == ["c9"]
+
+
+@pytest.mark.parametrize("wrap", [lambda trace: [trace], lambda trace: {"data": [trace]}, lambda trace: trace])
+def test_traces_of_langfuse_become_an_answer(project: Project, wrap: Any):
+    project.cases([a_case("boil")])
+    assert answers(project, json.dumps(wrap(langfuse_trace("t1", BOILING, RIGHT))), "langfuse").ret == 0
+    (record,) = records(project)
+    assert (record["answer"], record["latency"], record["model_name"]) == (
+        RIGHT,
+        {"total_ms": 750.0},
+        "claude-sonnet-4-5",
+    )
+    assert record["retrieved_chunks"] == [
+        {"chunk_id": "c1", "text": "Water boils at 100 degrees.", "score_final": 0.8, "rank": 1}
+    ]
+
+
+def test_the_attribute_that_names_the_case_comes_before_the_question(project: Project):
+    project.cases([a_case("boil"), a_case("named", "Something else?")])
+    spans = otlp_trace("t1", BOILING, RIGHT, attributes={"rageval.case_id": "named"})
+    answers(project, otlp(*spans), "otlp")
+    assert [record["id"] for record in records(project)] == ["named"]
+
+
+def test_a_prompt_with_passages_in_it_is_matched_by_the_query_of_the_retrieval(project: Project):
+    project.cases([a_case("boil")])
+    spans = otlp_trace("t1", BOILING, RIGHT)
+    spans[2] = otlp_span("t1", "t1-3", "t1-1", "chat", 60, 240, attributes={
+        "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": f"Answer from these notes: … {BOILING}",
+        "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": RIGHT})  # fmt: skip
+    answers(project, otlp(*spans), "otlp")
+    assert [(record["id"], record["answer"]) for record in records(project)] == [("boil", RIGHT)]
+
+
+def test_what_came_to_nothing_is_listed_and_missing_documents_are_said_once(project: Project):
+    project.cases([a_case("boil"), a_case("freeze", "What is the freezing point?")])
+    spans = [*otlp_trace("t1", f"  {BOILING.upper()} ", RIGHT), *otlp_trace("t2", "Who won?", "Nobody.")]
+    spans += [*otlp_trace("t4", BOILING, "A later answer."), otlp_span("t3", "x", "", "GET /health", 0, 1)]
+    result = answers(project, otlp(*spans), "otlp")
+    assert list(result.errlines) == [
+        "trace t2: no case asks 'Who won?'",
+        "trace t3: holds no question, or neither answer nor documents",
+        "case evalcases/a.jsonl::freeze: no trace",
+        "1 trace left out for a later one of the same case",
+        "1 answer comes without retrieved documents: retrieval metrics are not applicable to them",
+    ]
+    assert records(project)[0]["answer"] == "A later answer."
+    assert "retrieved_chunks" not in records(project)[0]
+    assert lines_with(result, "--rageval-allow-partial")
+
+
+def test_the_answers_are_scored_and_retrieval_is_not_applicable_without_documents(project: Project):
+    project.cases([a_case("boil")])
+    answers(project, otlp(*otlp_trace("t1", BOILING, RIGHT)), "otlp")
+    project.run("--rageval-target", "answers:traces.answers.jsonl")
+    record = project.records()["boil"]
+    assert record["answer"] == RIGHT
+    assert "recall_any@5" in record["skipped_metrics"]
+    assert record["scores"]["token_f1"] == 1.0
+
+
+def test_an_id_of_two_files_is_answered_by_its_key(project: Project):
+    for name in ("a", "b"):
+        project.cases([a_case("boil")], f"evalcases/{name}.jsonl")
+    answers(project, otlp(*otlp_trace("t1", BOILING, RIGHT)), "otlp")
+    assert [record["id"] for record in records(project)] == ["evalcases/a.jsonl::boil", "evalcases/b.jsonl::boil"]
+
+
+@pytest.mark.parametrize(
+    ("content", "form", "problem"),
+    [
+        ("", "otlp", "traces.json: holds no span of otlp"),
+        ("{}", "otlp", "traces.json: holds no span of otlp; is --format right?"),
+        ("[1]", "langfuse", "traces.json: is no trace of langfuse: it is 1 (a number), expected an object"),
+        ('{"name": "x"}', "langfuse", "traces.json: is no trace of langfuse: 'id' is missing"),
+        ('{"name": "x"}\n{"name"\n', "openinference", "traces.json:2:8: not valid JSON"),
+        (otlp(*otlp_trace("t1", "Who?", "Me.")), "otlp", "traces.json: none of 1 trace belongs to a case"),
+    ],
+)
+def test_what_cannot_be_read_gets_a_line_and_nothing_is_written(
+    project: Project, content: str, form: str, problem: str
+):
+    project.cases([a_case("boil")])
+    result = answers(project, content, form)
+    assert result.ret == 2
+    assert lines_with(result, problem)
+    assert not lines_with(result, "Traceback")
+    assert not (project.path / "traces.answers.jsonl").exists()
+
+
+def test_an_answers_file_that_is_there_is_not_replaced(project: Project):
+    project.cases([a_case("boil")])
+    content = otlp(*otlp_trace("t1", BOILING, RIGHT))
+    assert answers(project, content, "otlp").ret == 0
+    assert answers(project, content, "otlp").ret == 2
+    assert answers(project, content, "otlp", "--force").ret == 0
+
+
+# ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drafts(project: Project, content: str, form: str, *arguments: str) -> Any:
+    project.write("evalcases/live.json", content)
+    return project.rageval("cases", "from-traces", "evalcases/live.json", "--format", form, *arguments)
+
+
+def drafted(project: Project) -> list[dict[str, Any]]:
+    lines = (project.path / "evalcases/live.drafts.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_disliked_answer_becomes_a_draft_without_gold(project: Project):
+    traces = [
+        langfuse_trace("t1", BOILING, "At 90.", 0),
+        langfuse_trace("t2", "Who?", "Me.", 1),
+        langfuse_trace("t3", "Why?", "So."),
+    ]
+    result = drafts(project, json.dumps(traces), "langfuse")
+    assert result.ret == 0
+    assert result.outlines[0] == "3 traces, 2 with feedback, 1 question down"
+    (draft,) = drafted(project)
+    assert draft["question"] == BOILING
+    assert draft["metadata"]["draft"]["answer"] == "At 90."
+    assert draft["metadata"]["draft"]["cited"] == [{"chunk_id": "c1", "text": "Water boils at 100 degrees."}]
+    assert "gold" not in draft
+    assert "reference" not in draft
+
+
+@pytest.mark.parametrize("annotation", [{"name": "user feedback", "result": {"label": "thumbs-down", "score": 0}},
+                                        {"name": "user_rating", "result": {"score": 0}}])  # fmt: skip
+def test_annotations_of_phoenix_are_feedback(project: Project, annotation: Any):
+    drafts(project, json.dumps(phoenix_spans("t1", BOILING, "At 90.", [annotation])), "openinference")
+    assert [draft["question"] for draft in drafted(project)] == [BOILING]
+
+
+def test_evaluation_events_of_opentelemetry_are_feedback_if_a_person_gave_them(project: Project):
+    def event(name: str) -> dict[str, Any]:
+        attributes = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.label": "down"}
+        listed = [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]
+        return {"name": "gen_ai.evaluation.result", "attributes": listed}
+
+    spans = [*otlp_trace("t1", BOILING, "At 90.", events=[event("user_feedback")]),
+             *otlp_trace("t2", "Who?", "Me.", events=[event("toxicity")])]  # fmt: skip
+    drafts(project, otlp(*spans), "otlp")
+    assert [draft["question"] for draft in drafted(project)] == [BOILING]
+
+
+def test_drafts_are_added_once_and_what_is_there_stays(project: Project):
+    project.write("evalcases/live.drafts.jsonl", '{"id":"mine",  "question":"Mine?"}')
+    traces = json.dumps([langfuse_trace("t1", BOILING, "At 90.", 0), langfuse_trace("t2", BOILING.upper(), "No.", -1)])
+    for _ in range(2):
+        assert drafts(project, traces, "langfuse").ret == 0
+    lines = (project.path / "evalcases/live.drafts.jsonl").read_text("utf-8").splitlines()
+    assert lines[0] == '{"id":"mine",  "question":"Mine?"}'
+    assert len(lines) == 2
+
+
+def test_no_run_asks_a_draft(project: Project):
+    project.cases([a_case("boil")])
+    drafts(project, json.dumps([langfuse_trace("t1", "Draft?", "At 90.", 0)]), "langfuse")
+    for arguments in (), ("evalcases",), ("evalcases/a.jsonl", "evalcases/live.drafts.jsonl"):
+        project.run(*arguments)
+        assert [*project.records()] == ["boil"]
+    project.configure('target = "bot:answer"\ncases = ["**/*.jsonl"]')
+    project.run()
+    assert [*project.records()] == ["boil"]
+
+
+def test_drafts_go_into_a_file_of_drafts_alone(project: Project):
+    result = drafts(project, json.dumps([langfuse_trace("t1", BOILING, "x", 0)]), "langfuse", "-o", "evalcases/a.jsonl")
+    assert result.ret == 2
+    assert lines_with(result, "drafts stand in a file whose name ends with .drafts.jsonl")
