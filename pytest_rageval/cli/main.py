@@ -13,6 +13,7 @@ from pytest_rageval.text import printable
 VERBS = {
     "run": {
         "demo": "the embedded demo system",
+        "run": "the cases asked, judged, scored and gated, outside pytest",
     },
     "look": {
         "comment": "a run as a comment on a pull request",
