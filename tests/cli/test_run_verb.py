@@ -335,7 +335,7 @@ async def answer(question):
 QUICK = "import bot\nasync def answer(question):\n    return bot.answer(question)\n"
 
 
-def started(project: Project, *arguments: str, stdin: int = subprocess.DEVNULL, **streams: int) -> Any:
+def started(project: Project, *arguments: str, stdin: int = subprocess.DEVNULL, **streams: Any) -> Any:
     return subprocess.Popen(
         [sys.executable, "-m", "pytest_rageval", "run", *arguments],
         cwd=project.path, start_new_session=True, stdin=stdin, **streams,

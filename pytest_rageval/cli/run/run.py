@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pytest_rageval.cli.run.run_ending import exit_code, outcome
 from pytest_rageval.cli.run.run_options import run_options, settings_given
 from pytest_rageval.cli.run.screen import Screen
 from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.config.settings import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.json_text import json_text
@@ -78,17 +80,26 @@ def run(paths: tuple[Path, ...], **parameters: Any) -> None:
     is_prompted, as_json = not parameters.pop("skip_description_prompt"), bool(parameters.pop("as_json"))
     wanted = _wanted(paths, parameters)
     given = _settings_of(parameters)
+    sys.exit(_run(lambda: find_project(_described(given) if is_prompted else given), wanted, as_json=as_json))
+
+
+def run_in(root: Path, wanted: Wanted) -> int:
+    """Run the cases of the project in this folder, as it is configured; the exit code."""
+    return _run(lambda: Project(root, load_settings(root)), wanted, as_json=False)
+
+
+def _run(project: Callable[[], Project], wanted: Wanted, *, as_json: bool) -> int:
     screen = Screen(Mask(secrets_of_environment(os.environ)))
+    content: dict[str, Any]
     try:
-        project = find_project(_described(given) if is_prompted else given)
-        code, content = run_project(project, wanted, screen)
+        code, content = run_project(project(), wanted, screen)
     except RagevalError as error:
         code, content = _code_of(error), {"problems": screen.problems(*error.problems)}
     except (KeyboardInterrupt, click.Abort):
         code, content = INTERRUPTED, {"problems": screen.problems("interrupted: nothing was asked")}
     if as_json:
         click.echo(json_text({"exit_code": code, **content}, indent=None))
-    sys.exit(code)
+    return code
 
 
 def _code_of(error: RagevalError) -> int:

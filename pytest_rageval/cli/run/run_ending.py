@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_rageval.cli.end_of_run import show
 from pytest_rageval.cli.run.pipeline import INTERNAL, INTERRUPTED, Ended, resume_command
+from pytest_rageval.cli.run.run_options import as_written_here
 from pytest_rageval.cli.run.screen import Screen
 from pytest_rageval.finish import Finished
 from pytest_rageval.report.gate_tests import gate_tests
@@ -19,7 +20,7 @@ def exit_code(ended: Ended, screen: Screen) -> int:
     """Show what the run came to; its exit code."""
     if ended.is_broken:
         return INTERNAL
-    code = show(ended.finished, ended.prepared.plan) if ended.finished is not None else 0
+    code = show(ended.finished, ended.prepared.plan, as_written_here) if ended.finished is not None else 0
     for note in ended.notes:
         screen.line(note, colour="yellow")
     if ended.finished is not None:
