@@ -115,16 +115,20 @@ def _judge(settings: Settings, root: Path, workers: int) -> Judge | None:
 
 def make_target(prepared: Prepared) -> Target:
     """The configured target, which exists; SettingsError or CaseError where it cannot be made."""
-    settings = prepared.settings
+    return configured_target(prepared.project)
+
+
+def configured_target(project: Project) -> Target:
+    """The target of a project; SettingsError or CaseError where it cannot be made."""
+    root, settings = project
     if settings.target is None:
         raise SettingsError(NO_TARGET)
     connection = Connection(
         timeout=settings.timeout, retries=settings.retries, concurrency=settings.concurrency,
         max_bytes=settings.max_response_bytes, headers=settings.resolved_headers(),
     )  # fmt: skip
-    root, reports = prepared.project.root, prepared.project.reports
     return target_from_spec(
-        settings.target, root=root, reports=reports, connection=connection, mapping=settings.mapping
+        settings.target, root=root, reports=project.reports, connection=connection, mapping=settings.mapping
     )
 
 

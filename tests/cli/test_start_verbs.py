@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -129,7 +130,7 @@ def test_a_scaffold_for_another_system_has_cases_to_be_written(empty: Project):
 def test_wrong_answers_are_a_line_and_write_nothing(
     empty: Project, arguments: list[str], problem: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115 because pytest closes it
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     result = empty.rageval("init", *arguments)
     assert result.ret == 2
     assert problem in result.stderr.str()

@@ -15,6 +15,7 @@ from pytest_rageval.io.interrupts import Interrupts
 from pytest_rageval.judges.asked_judge import asked_judge
 from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.page.report_file import end_report
 from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
 from pytest_rageval.report.run_reports import write_reports
 from pytest_rageval.runs.estimate import estimate
@@ -139,11 +140,16 @@ class Pipeline:
             return None
         if self._dead_end is not None:
             self._screen.problems(self._dead_end.removeprefix("rageval: "))
-        finished = finish(writer, prepared.plan, self._extent(), prepared.baseline, prepared.project.baseline_file)
+        extent, baseline_file = self._extent(), prepared.project.baseline_file
+        finished = finish(writer, prepared.plan, extent, prepared.baseline, baseline_file)
         try:
             self._notes += write_reports(finished.folder, prepared.plan, finished.cases)
         except OSError as error:
             self._screen.step_failed("report", f"{error.filename} cannot be written: {error.strerror}")
+        if prepared.settings.report:
+            page = end_report(finished.folder, prepared.settings, baseline_file, exit_status=extent.exit_status)
+            if page.problem is not None:
+                self._screen.step_failed("report", page.problem)
         return finished
 
     def _extent(self) -> Extent:
