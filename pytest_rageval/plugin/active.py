@@ -20,7 +20,6 @@ from pytest_rageval.config.settings import Settings, load_settings
 from pytest_rageval.engine import Evaluation, evaluation
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
-from pytest_rageval.io.interrupts import Interrupts
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge, JudgementCache
@@ -38,6 +37,7 @@ from pytest_rageval.plugin.preflight import judges_of_tests, used_target
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, join_run, make_target, open_run, prepare
+from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_rageval.io import interrupts
-from pytest_rageval.io.interrupts import Interrupts
+from pytest_rageval.runs import interrupts
+from pytest_rageval.runs.interrupts import Interrupts
 
 
 def _leave() -> NoReturn:

@@ -11,7 +11,6 @@ from pytest_rageval.cli.run.case_selection import CaseSelection
 from pytest_rageval.cli.run.screen import CaseProgress, Screen
 from pytest_rageval.errors import JudgeUnavailable
 from pytest_rageval.finish import Extent, Finished, finish
-from pytest_rageval.io.interrupts import Interrupts
 from pytest_rageval.judges.asked_judge import asked_judge
 from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge
@@ -19,6 +18,7 @@ from pytest_rageval.page.report_file import end_report
 from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
 from pytest_rageval.report.run_reports import write_reports
 from pytest_rageval.runs.estimate import estimate
+from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.streaming import CaseStream
 from pytest_rageval.targets.target import Target
 
@@ -123,8 +123,8 @@ class Pipeline:
                 for part in (self._target, prepared.judge):
                     if part is not None and not loop.is_blocked:
                         loop.run(part.aclose())
-        for part in (self._target, prepared.judge, cache):
-            self._notes += getattr(part, "notes", ())
+        for used in (self._target, prepared.judge, cache):
+            self._notes += getattr(used, "notes", ())
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
