@@ -209,7 +209,11 @@ def test_the_demo_runs_in_a_folder_of_its_own(empty: Project):
     assert metrics["total_tests"] == 135
     assert metrics["comparison"]["problems"] == []
     assert metrics["outcomes"]["failed"] == 0
-    assert f"summary: {next((folder / 'reports' / 'runs').iterdir()) / 'summary.md'}" in result.outlines
+    (run,) = (folder / "reports" / "runs").iterdir()
+    for name in ("summary.md", "report.html"):
+        path = run.relative_to(empty.path) / name
+        assert f"{path.stem}: {path}" in result.outlines
+        assert (run / name).is_file()
     result.stdout.fnmatch_lines([f"  rageval explain latest {A_CASE} *"])
     again = Project.__new__(Project)
     again.path = folder

@@ -25,7 +25,7 @@ def exit_code(ended: Ended, screen: Screen) -> int:
         screen.line(note, colour="yellow")
     if ended.finished is not None:
         for path in _reports(ended.finished):
-            screen.line(f"{path.stem}: {path}")
+            screen.line(f"{path.stem}: {_from_here(path)}")
     if "judging" in screen.failed_steps:
         screen.line(f"judge its answers later: rageval judge {ended.run_id}", colour="yellow")
     if ended.is_interrupted or (ended.finished is not None and ended.finished.is_unfinished):
@@ -57,6 +57,11 @@ def outcome(ended: Ended, screen: Screen) -> dict[str, Any]:
 
 def _reports(finished: Finished) -> Iterator[Path]:
     return (path for name in REPORTS if (path := finished.folder / name).is_file())
+
+
+def _from_here(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _next(ended: Ended) -> Iterator[str]:
