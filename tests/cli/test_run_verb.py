@@ -269,10 +269,12 @@ def test_a_judge_that_cannot_be_asked_is_reported_and_the_other_steps_go_on(proj
     result = project.rageval("run", "--judge", "openai:m@http://127.0.0.1:9", OPENAI_API_KEY="k")
     assert result.ret == 1
     result.stderr.fnmatch_lines(["ERROR: judging failed, the other steps go on: judge *"])
-    result.stdout.fnmatch_lines(["judge its answers later: rageval judge *"])
+    result.stdout.fnmatch_lines(["judge its answers later: rageval judge * --judge openai:m@http://127.0.0.1:9"])
     metrics = project.metrics()
     assert metrics["outcomes"]["passed"] == len(SOME)
     assert metrics["judge"] is None
+    assert project.rageval("judge", project.runs[-1].name, "--judge", "lexical").ret == 0
+    assert project.metrics()["judge"]
 
 
 def test_first_calls_that_all_fail_alike_end_the_run_as_in_pytest(project: Project):

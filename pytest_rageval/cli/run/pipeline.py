@@ -37,6 +37,8 @@ class Ended:
     is_interrupted: bool = False
     has_stopped: bool = False
     """Did its first calls all fail alike, so that the others were not made?"""
+    left_out_judge: str | None = None
+    """The judge that could not be asked, as it was spelt."""
     is_broken: bool = False
     """Could its files not be written?"""
 
@@ -51,6 +53,7 @@ class Pipeline:
         self._run_id = ""
         self._is_failing = self._is_interrupted = False
         self._dead_end: str | None = None
+        self._left_out_judge: str | None = None
 
     def run(self) -> Ended:
         """All steps. SettingsError where the run cannot be opened."""
@@ -75,8 +78,9 @@ class Pipeline:
             run.close()
             self._interrupts.restore()
         return Ended(
-            self._prepared, self._run_id, finished, tuple(self._notes), self._is_interrupted, self._dead_end is not None
-        )
+            self._prepared, self._run_id, finished, tuple(self._notes), is_interrupted=self._is_interrupted,
+            has_stopped=self._dead_end is not None, left_out_judge=self._left_out_judge,
+        )  # fmt: skip
 
     def _opened(self) -> OpenRun:
         """The run; where the judge cannot be asked, without one."""
@@ -85,6 +89,7 @@ class Pipeline:
         except JudgeUnavailable as error:
             self._screen.step_failed("judging", "; ".join(error.problems))
         project = self._prepared.project
+        self._left_out_judge = project.settings.judge
         unjudged = project.settings.model_copy(update={"judge": "none"})
         self._prepared = prepare(project._replace(settings=unjudged))
         return open_run(self._prepared, self._cases.cases, self._cases.paths)

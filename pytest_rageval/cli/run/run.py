@@ -55,7 +55,7 @@ class WithCodesOfPytest(click.Command):
 @click.command(cls=WithCodesOfPytest)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @run_options
-@click.option("--skip-judges", is_flag=True, help="Judge nothing; `rageval judge RUN` does it later.")
+@click.option("--skip-judges", is_flag=True, help="Judge nothing; `rageval judge RUN --judge SPEC` does it later.")
 @click.option("--skip-retrieval-metrics", is_flag=True, help="Leave the metrics of retrieval out.")
 @click.option("--skip-abstention-metrics", is_flag=True, help="Leave the metrics of abstention out.")
 @click.option("--skip-description-prompt", is_flag=True, help="Ask for no description (asked on a terminal only).")

@@ -11,6 +11,7 @@ from pytest_rageval.cli.run.pipeline import INTERNAL, INTERRUPTED, Ended, resume
 from pytest_rageval.cli.run.run_options import as_written_here
 from pytest_rageval.cli.run.screen import Screen
 from pytest_rageval.finish import Finished
+from pytest_rageval.io.masking import public_target
 from pytest_rageval.report.gate_tests import gate_tests
 
 REPORTS = ("summary.md", "report.html")
@@ -26,13 +27,18 @@ def exit_code(ended: Ended, screen: Screen) -> int:
     if ended.finished is not None:
         for path in _reports(ended.finished):
             screen.line(f"{path.stem}: {_from_here(path)}")
-    if "judging" in screen.failed_steps:
-        screen.line(f"judge its answers later: rageval judge {ended.run_id}", colour="yellow")
+    if ended.left_out_judge is not None:
+        screen.line(f"judge its answers later: {judge_command(ended)}", colour="yellow")
     if ended.is_interrupted or (ended.finished is not None and ended.finished.is_unfinished):
         screen.line(f"interrupted; {resume_command(ended.run_id)} finishes it", colour="yellow")
     if ended.is_interrupted:
         return INTERRUPTED
     return max(code, int(bool(screen.failed_steps) or ended.has_stopped))
+
+
+def judge_command(ended: Ended) -> str:
+    """What judges the answers of a run whose judge could not be asked."""
+    return f"rageval judge {ended.run_id} --judge {public_target(ended.left_out_judge or 'SPEC')}"
 
 
 def outcome(ended: Ended, screen: Screen) -> dict[str, Any]:
@@ -67,6 +73,8 @@ def _from_here(path: Path) -> Path:
 def _next(ended: Ended) -> Iterator[str]:
     """Commands that one would type now."""
     finished = ended.finished
+    if ended.left_out_judge is not None:
+        yield judge_command(ended)
     if ended.is_interrupted or ended.is_broken or (finished is not None and finished.is_unfinished):
         yield resume_command(ended.run_id)
     if finished is None:
