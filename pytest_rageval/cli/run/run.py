@@ -80,7 +80,7 @@ def run(paths: tuple[Path, ...], **parameters: Any) -> None:
     is_prompted, as_json = not parameters.pop("skip_description_prompt"), bool(parameters.pop("as_json"))
     wanted = _wanted(paths, parameters)
     given = _settings_of(parameters)
-    sys.exit(_run(lambda: find_project(_described(given) if is_prompted else given), wanted, as_json=as_json))
+    sys.exit(_run(lambda: _project(given, is_prompted=is_prompted), wanted, as_json=as_json))
 
 
 def run_in(root: Path, wanted: Wanted) -> int:
@@ -146,6 +146,13 @@ def _settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
             raise WrongUsage("--skip-judges and --judge contradict each other; leave one of them out")
         given["judge"] = "none"
     return given
+
+
+def _project(given: dict[str, Any], *, is_prompted: bool) -> Project:
+    """The project of the current folder; nobody is asked anything where its settings are wrong."""
+    project = find_project(given)
+    described = _described(given) if is_prompted else given
+    return project if described is given else find_project(described)
 
 
 def _described(given: dict[str, Any]) -> dict[str, Any]:
