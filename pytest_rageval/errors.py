@@ -21,6 +21,10 @@ class SettingsError(RagevalError):
     """Configuration, options or environment are wrong: exit code 4 under pytest, 2 in the command."""
 
 
+class JudgeUnavailable(SettingsError):
+    """The judge's server cannot be asked: nothing is judged as long as that is so."""
+
+
 class CaseError(RagevalError):
     """A case file, or an answers file, is wrong."""
 

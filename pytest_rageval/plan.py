@@ -68,12 +68,13 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     measures = _measures(settings, registry, [*case_gates, *run_gates], regressions, problems)
     rubrics = _rubrics(settings, measures)
     wordings = _wordings(rubrics, own)
-    layers = {*LAYERS, *LAYERS.values()}
+    layers, titles = {*LAYERS, *LAYERS.values()}, ", ".join(LAYERS.values())
     problems += [
-        f"weights.{name} is not a layer; layers: {', '.join(LAYERS.values())}"
-        for name in settings.weights
+        f"--rageval-skip: {name!r} is not a layer{did_you_mean(name, layers, f'; layers: {titles}')}"
+        for name in settings.skipped
         if name not in layers
     ]
+    problems += [f"weights.{name} is not a layer; layers: {titles}" for name in settings.weights if name not in layers]
     problems.raise_all()
     return Plan(
         settings=settings,
@@ -212,6 +213,8 @@ def _measures(
     unique = {measure.name: measure for measure in chosen.values()}
     if settings.retrieval_only:
         unique = {name: one for name, one in unique.items() if one.metric.layer in RETRIEVAL_ONLY_LAYERS}
+    skipped = {layer for layer, title in LAYERS.items() if {layer, title} & {*settings.skipped}}
+    unique = {name: measure for name, measure in unique.items() if measure.metric.layer not in skipped}
     order = list(LAYERS)
     return tuple(sorted(unique.values(), key=lambda one: order.index(one.metric.layer)))
 

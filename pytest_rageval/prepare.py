@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.cases import CaseFile
 from pytest_rageval.cases.notes.gold_places import unwinnable
 from pytest_rageval.cases.notes.note_folder import NoteFolder
 from pytest_rageval.compare.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.errors import CaseError, Problems, SettingsError
+from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError
+from pytest_rageval.gates import unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.canaries.check_record import check_of_run, kept_check
@@ -139,6 +141,18 @@ def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCas
         raise CaseError(*problems)
 
 
+def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None:
+    """SettingsError where a written gate is for cases that do not exist: it would look at nothing, and hold.
+
+    Silent where a file could not be read: its cases are not known.
+    """
+    cases = [case for file in files for case in file.cases]
+    if not cases or any(file.problems for file in files):
+        return
+    if problems := list(unknown_values(prepared.plan.case_gates, cases)):
+        raise SettingsError(*problems)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenRun:
     """A run that is being asked, as one process of it sees it. `writer` is None on a worker."""
@@ -214,13 +228,13 @@ def join_run(prepared: Prepared, folder: Path | None, worker: str, config_hash: 
 
 
 def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
-    """SettingsError where the judge's server cannot be asked; nothing is asked in replay."""
+    """JudgeUnavailable where the judge's server cannot be asked; nothing is asked in replay."""
     settings, judge = prepared.settings, prepared.judge
     check = getattr(judge, "check", None)
     if judge is None or check is None or settings.judge_cache == "replay" or settings.retrieval_only:
         return
     if (problem := loop.run(check())) is not None:
-        raise SettingsError(f"judge {judge.model!r}: {problem}")
+        raise JudgeUnavailable(f"judge {judge.model!r}: {problem}")
 
 
 def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] | None:

@@ -128,7 +128,7 @@ def test_the_examples_of_the_readme_work_together(folder: Project):
     def block(word: str) -> str:
         return next(content for content in found if word in content)
 
-    first = block("pip install").splitlines()
+    first = block("cat evalcases/water.jsonl").splitlines()
     folder.write("evalcases/water.jsonl", "".join(f"{line}\n" for line in first if line.startswith("{")))
     folder.write("pyproject.toml", block("[tool.rageval]\n") + block("[tool.rageval.gates]"))
     folder.write("conftest.py", block("def rag_client") + block("def pytest_rageval_metrics"))

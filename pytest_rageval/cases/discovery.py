@@ -31,6 +31,11 @@ def find_case_files(root: Path, globs: Sequence[str]) -> list[Path]:
     return sorted(path for path in paths if not is_of_questions(path))
 
 
+def case_files_of(root: Path, globs: Sequence[str], reports: Path) -> list[Path]:
+    """The case files of a project: none of those below its reports, where runs keep copies."""
+    return [path for path in find_case_files(root, globs) if not path.is_relative_to(reports)]
+
+
 def is_case_file(path: Path, root: Path, globs: Sequence[str]) -> bool:
     """True if `find_case_files` would take this path, existing or not; a path outside `root` is none."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -33,15 +34,18 @@ def end(finished: Finished, plan: Plan, baseline: Path) -> NoReturn:
     sys.exit(code)
 
 
-def show(finished: Finished, plan: Plan) -> int:
-    """Show what a run comes to; the exit code is 1 where a gate or a case failed, else 0."""
+def show(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> int:
+    """Show what a run comes to; the exit code is 1 where a gate or a case failed, else 0.
+
+    `worded`: makes of each line what the command says.
+    """
     width = shutil.get_terminal_size().columns
     for line in summary(finished.metrics, finished.rows, width=width, verbose=False):
-        click.secho(printable(line.text), fg=COLOURS.get(line.style), bold=line.style == "bold")
+        click.secho(worded(printable(line.text)), fg=COLOURS.get(line.style), bold=line.style == "bold")
     for note in finished.notes:
-        click.secho(printable(note), fg="yellow")
+        click.secho(worded(printable(note)), fg="yellow")
     failed = [test for test in gate_tests(finished, plan) if test.outcome == "failed"]
     for test in failed:
-        click.secho(printable(f"FAILED {test.name} - {test.message}"), fg="red")
+        click.secho(worded(printable(f"FAILED {test.name} - {test.message}")), fg="red")
     outcomes = finished.metrics["outcomes"]
     return 1 if failed or outcomes["failed"] or outcomes["error"] else 0

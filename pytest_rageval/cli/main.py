@@ -6,18 +6,24 @@ import importlib
 import sys
 
 import click
+from click.shell_completion import CompletionItem
 
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
 
 VERBS = {
+    "start": {
+        "init": "first cases, a configuration and CI for this folder",
+        "doctor": "whether this project is ready to run, and what to mend",
+        "demo": "the embedded demo system: run its cases, or serve it",
+        "completion": "completion of verbs and options in bash, zsh and fish",
+    },
     "run": {
-        "demo": "the embedded demo system",
+        "run": "the cases asked, judged, scored and gated, outside pytest",
     },
     "look": {
         "comment": "a run as a comment on a pull request",
         "compare": "two runs side by side: what moved, for which questions, and why",
-        "doctor": "whether this project is ready to run, and what to mend",
         "explain": "one case of a run, everything",
         "history": "the metrics of all runs in time",
         "metrics": "every metric with its definition",
@@ -67,16 +73,29 @@ class Verbs(click.Group):
         )
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Verbs by what this file says of them: no module is imported for a press of a key."""
+        verbs = {verb: about for group in VERBS.values() for verb, about in group.items()}
+        items = [CompletionItem(verb, help=about) for verb, about in verbs.items() if verb.startswith(incomplete)]
+        return items or click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 as above
         for group, verbs in VERBS.items():
             with formatter.section(group.capitalize()):
-                formatter.write_dl(sorted(verbs.items()))
+                formatter.write_dl(list(verbs.items()))
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pytest-rageval", prog_name="rageval")
 def rageval() -> None:
-    """Around the tests: check cases, look at metrics, serve the demo. Running the cases is `pytest`."""
+    """Evaluation of RAG chatbots: what stands around `pytest`, and the same run without it.
+
+    Begin with `rageval init`, or look at `rageval demo run`. `rageval VERB --help` tells all of a verb.
+
+    \b
+    Exit codes: 0 fine; 1 a case, a gate, a check or a comparison failed; 2 wrong usage, or interrupted.
+    Those of `rageval run` are those of pytest, see there.
+    """
 
 
 def main() -> None:

@@ -53,6 +53,8 @@ def unmeasured(result: CaseResult, baseline: Baseline | None) -> str | None:
 
 def ending(result: CaseResult, settings: Settings, baseline: Baseline | None) -> Ending:
     """How pytest would end the case of this result (of all its trials together), reason and all."""
+    if result.error is not None and result.error.kind == "missing" and settings.allow_partial:
+        return Ending("skipped", printable(f"Skipped: {result.error.message}"))
     if result.error is not None:
         # Of a message of several lines, as pytest shows it, the first one that says something.
         lines = printable(f"{result.error.kind}: {result.error.message}").splitlines()

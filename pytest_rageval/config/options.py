@@ -89,6 +89,12 @@ OPTIONS: tuple[Option, ...] = (
         setting="enabled",
     ),
     Option(
+        "skip",
+        "Layers not to score, comma-separated, as in retrieval,abstention; their gates say nothing.",
+        metavar="LAYERS",
+        setting="skipped",
+    ),
+    Option(
         "gate",
         "Gate, as in 'recall_any@5 >= 0.8 when category=multi_hop' or 'run recall_any@5 >= 0.85' (repeatable).",
         "many",

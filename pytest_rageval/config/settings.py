@@ -100,6 +100,8 @@ class Settings(Frozen):
     enabled: Annotated[tuple[str, ...], Expects('a list of metrics and layers, as in ["retrieval", "mrr"]')] | None = (
         None
     )
+    skipped: tuple[str, ...] = ()
+    """Layers that are not scored, by code or title."""
     ontology: Annotated[OneOrMore, Expects("a path or a list of paths")] | None = None
     """One TOML or JSON file, or the `.ttl` files of RDF with SHACL shapes, relative to the root directory."""
     metric_options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
@@ -222,7 +224,7 @@ def load_settings(
     return settings if _is_url(settings.target) else settings.model_copy(update={"mapping": None})
 
 
-TABLE_ONLY_AS_OPTION = {"update_baseline", "force", "run_id", "dry_run", "gate", "tolerated", "enabled",
+TABLE_ONLY_AS_OPTION = {"update_baseline", "force", "run_id", "dry_run", "gate", "tolerated", "enabled", "skipped",
                         "metric_options", "retrieval_only", "description", "mapping", "shard", "resume"}  # fmt: skip
 
 
@@ -280,7 +282,7 @@ def _from_option(option: Option, value: Any, values: dict[str, Any], problems: l
     if option.name == "version":
         table = values.get("versions", {})
         return (dict(table) if isinstance(table, Mapping) else {}) | dict(_stated_versions(value, problems))
-    if option.name == "metrics":
+    if option.name in ("metrics", "skip"):
         return tuple(name.strip() for name in value.split(",") if name.strip())
     if option.kind == "many":
         return tuple(value)

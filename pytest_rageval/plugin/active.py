@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -32,12 +32,12 @@ from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.display.report_masking import mask_report
 from pytest_rageval.plugin.evaluator import Evaluator
-from pytest_rageval.plugin.interrupts import Interrupts
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
-from pytest_rageval.plugin.preflight import check_gate_conditions, judges_of_tests, used_target
+from pytest_rageval.plugin.preflight import judges_of_tests, used_target
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, open_run, prepare
+from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, join_run, make_target, open_run, prepare
+from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
@@ -56,7 +56,7 @@ class ActiveSession:
         self.problem: RagevalError | None = None
         self.run: OpenRun | None = None
         self._progress_line: ProgressLine | None = None
-        self.interrupts = Interrupts(self._parting)
+        self.interrupts = Interrupts(self._leave)
         self._files: dict[Path, CaseFile] = {}
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None
@@ -139,7 +139,8 @@ class ActiveSession:
     def check_gates(self) -> None:
         """A usage error where a written gate is for cases that do not exist; silent where some could not be read."""
         files = [*self._files.values(), *(self.load(path) for path in self.session.all_files)]
-        check_gate_conditions(self.prepared, files)
+        with self.usage_errors():
+            check_gate_conditions(self.prepared, files)
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Run a test of the user's own for each case of the file that its mark names."""
@@ -186,9 +187,11 @@ class ActiveSession:
         self.interrupts.install()
         return self._start(self.run)
 
-    def _parting(self) -> str:
+    def _leave(self) -> NoReturn:
+        """At a second signal: end the session at once."""
         folder = self.run.writer.folder if self.run is not None and self.run.writer is not None else None
-        return "interrupted" + (f"; pytest --rageval-resume {folder.run_id} finishes the run" if folder else " twice")
+        remedy = f"; pytest --rageval-resume {folder.run_id} finishes the run" if folder else " twice"
+        pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
 
     def _start(self, run: OpenRun) -> OpenRun:
         self._batches = Batches(run.prefetcher, self.trials)

@@ -8,9 +8,8 @@ import pytest
 
 from pytest_rageval.errors import Problems
 from pytest_rageval.judges import judge_from_object
-from pytest_rageval.judges.cache.cached_judge import CachedJudge
+from pytest_rageval.judges.asked_judge import asked_judge
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.time_bound import TimeBoundJudge
 from pytest_rageval.plan import Plan
 from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.targets import target_from_object
@@ -52,8 +51,4 @@ class AdaptedFixtures:
         judge = None if settings.retrieval_only else judge_from_object(fixture_value)
         if judge is None:
             return None
-        if not type(judge).__module__.startswith("pytest_rageval."):
-            judge = TimeBoundJudge(judge, settings.longest_call, settings.longest_call_in_words)
-        # In mode `off` as well: it checks what a judge says before anybody sees it.
-        mode = settings.judge_cache if cache is not None else "off"
-        return CachedJudge(judge, cache, mode, self._plan.mask)
+        return asked_judge(judge, cache, settings, self._plan.mask)

@@ -22,8 +22,8 @@ from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdi
 from pytest_rageval.plugin.display.summary_line import summarised
 from pytest_rageval.plugin.display.terminal_summary import write_summary
 from pytest_rageval.plugin.extent import extent_of
-from pytest_rageval.plugin.interrupts import kill_workers
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name, without_group
+from pytest_rageval.plugin.kill_workers import kill_workers
 from pytest_rageval.plugin.preflight import is_ours, judges_of_files, overridden_in, report_problems
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests

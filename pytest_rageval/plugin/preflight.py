@@ -1,38 +1,24 @@
-"""Checks before anything runs: gates that no case could meet, broken case files, overridden fixtures."""
+"""Checks before anything runs: broken case files, overridden fixtures."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_rageval.cases import CaseFile
-from pytest_rageval.gates import unknown_values
 from pytest_rageval.plugin.items import fixture_definition
 from pytest_rageval.plugin.session import FIXTURES, EvalSession
-from pytest_rageval.prepare import Prepared
 
 
 def is_ours(definition: Any) -> bool:
     """Is this fixture definition the one of this plugin, or one that cannot be known?"""
     function = getattr(definition, "func", None)
     return definition is None or getattr(function, "__module__", "") == "pytest_rageval.plugin.fixtures"
-
-
-def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None:
-    """A usage error where a written gate is for cases that do not exist: it would look at nothing, and hold.
-
-    Silent where a file could not be read: its cases are not known.
-    """
-    cases = [case for file in files for case in file.cases]
-    if not cases or any(file.problems for file in files):
-        return
-    if problems := list(unknown_values(prepared.plan.case_gates, cases)):
-        raise pytest.UsageError(*prepared.mask.value(problems))
 
 
 def report_problems(session: pytest.Session, files: list[CaseFile]) -> None:

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from pytest_rageval.dead_end import calls_of
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
-from pytest_rageval.plugin.dead_end import CALLS, calls_of
+from pytest_rageval.plugin.dead_end import CALLS
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.prepare import OpenRun, Prepared
-from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.runs.record_lines import UNWRITABLE, ended, record_lines, unwritable
 from pytest_rageval.text import printable
 
 PACKAGE = Path(__file__).parent.parent
@@ -42,13 +43,13 @@ def attach(
     if _is_final(report) and not prepared.settings.dry_run:
         run = opened()
         if isinstance(item, EvalItem):
-            ended = _ended_trials(item, report, run, trials)
+            evaluations_ended = _ended_trials(item, report, run, trials)
         else:
-            ended = _ended(evaluations, report, run)
+            evaluations_ended = _ended(evaluations, report, run)
         asked = [item.evaluation] if isinstance(item, EvalItem) and item.evaluation is not None else evaluations
         if calls := calls_of(asked):
             report.__dict__[CALLS] = calls
-        lines = [line for each in ended for line in _lines(item, each, report, prepared, run.config_hash)]
+        lines = [line for each in evaluations_ended for line in _lines(item, each, report, prepared, run.config_hash)]
         if lines:
             report.__dict__["rageval"] = "\n".join(lines)
             run.journal.results(report.__dict__["rageval"])
@@ -68,7 +69,7 @@ def _ended(evaluations: list[Evaluation], report: pytest.TestReport, run: OpenRu
     for evaluation in evaluations:
         overall = evaluation.overall
         if run.unfinished is None or not run.unfinished.is_done(overall.key):
-            yield _ending(evaluation, "error" if overall.error else _outcome(report), overall.reason)
+            yield ended(evaluation, "error" if overall.error else _outcome(report), overall.reason)
 
 
 def _ended_trials(
@@ -78,18 +79,11 @@ def _ended_trials(
     outcome, reason = _outcome(report), _reason(report)
     if item.evaluation is not None:
         is_error = item.evaluation.overall.error is not None and not report.skipped
-        yield _ending(item.evaluation, "error" if is_error else outcome, reason)
+        yield ended(item.evaluation, "error" if is_error else outcome, reason)
     elif not run.is_done(item.case):
         problem = Problem("setup", reason or "setup failed") if outcome == "error" else None
         bare = CaseResult(item.case, outcome, error=problem, reason=reason, attempts=item.attempts)
         yield Evaluation(bare, tuple(replace(bare, trial=trial.number) for trial in trials(item.case)))
-
-
-def _ending(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
-    """An evaluation with the outcome of its test: that of all trials together is that of each."""
-    results = (evaluation.overall, *evaluation.trials)
-    overall, *trials = (replace(result, outcome=outcome, reason=reason) for result in results)
-    return Evaluation(overall, tuple(trials))
 
 
 def _outcome(report: pytest.TestReport) -> Outcome:
@@ -133,13 +127,12 @@ def _lines(
         kept[:] = [pair for pair in kept if not any(pair is old for old in earlier)] + properties
     item.stash[PROPERTIES] = properties
     try:
-        return _as_lines(evaluation, prepared, config_hash)
-    except (ValueError, TypeError, RecursionError) as error:
-        message = printable(f"{overall.key}: its result cannot be written as JSON: {error}")
-        _fail(report, message)
-        bare = CaseResult(_bare(overall.case), "error", error=Problem("record", message))
-        trials = tuple(replace(bare, trial=result.trial) for result in evaluation.trials)
-        return _as_lines(Evaluation(bare, trials), prepared, config_hash)
+        return record_lines(evaluation, prepared.plan, config_hash)
+    except UNWRITABLE as error:
+        evaluation = unwritable(evaluation, error)
+        assert evaluation.overall.error is not None
+        _fail(report, evaluation.overall.error.message)
+        return record_lines(evaluation, prepared.plan, config_hash)
 
 
 def _properties(result: CaseResult) -> Iterator[tuple[str, object]]:
@@ -165,18 +158,6 @@ def _broken(evaluation: Evaluation, problem: Problem) -> Evaluation:
 def _fail(report: pytest.TestReport, message: str) -> None:
     report.outcome, report.longrepr = "failed", printable(message)
     report.__dict__.pop("wasxfail", None)
-
-
-def _as_lines(evaluation: Evaluation, prepared: Prepared, config_hash: str) -> list[str]:
-    return [
-        to_line(prepared.mask.value(result_record(result, prepared.plan, config_hash, evaluation.overall)))
-        for result in evaluation.trials
-    ]
-
-
-def _bare(case: EvalCase) -> EvalCase:
-    """The case without what could have made it unwritable."""
-    return EvalCase(printable(case.id), printable(case.question), source=case.source)
 
 
 def _drop_place_of_ours(report: pytest.TestReport) -> None:

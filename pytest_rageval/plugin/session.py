@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_rageval import cases
-from pytest_rageval.cases.discovery import find_case_files, is_case_file, is_of_questions
+from pytest_rageval.cases.discovery import case_files_of, is_case_file, is_of_questions
 from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.text import counted
@@ -71,8 +71,7 @@ class EvalSession:
     @cached_property
     def found_files(self) -> tuple[Path, ...]:
         """All case files that the globs find, whatever was selected."""
-        files = find_case_files(self.root, self.globs)
-        return tuple(path for path in files if not path.is_relative_to(self.reports_folder))
+        return tuple(case_files_of(self.root, self.globs, self.reports_folder))
 
     @property
     def all_files(self) -> list[Path]:

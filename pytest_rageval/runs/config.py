@@ -28,7 +28,7 @@ CANNOT_CHANGE_RESULTS = frozenset(
      "store_full_text", "redact", "save_traces", "report", "report_json", "known_failures",
      "allow_regressions", "ignore_invariants", "retries",
      "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "tolerated", "cases",
-     "allow_partial", "resume", "shard", "max_cost", "judge_concurrency", "judge_requests_per_minute",
+     "allow_partial", "resume", "shard", "skipped", "max_cost", "judge_concurrency", "judge_requests_per_minute",
      "judge_tokens_per_minute", "judge_options", "judge_name"}
 )  # fmt: skip
 

@@ -50,10 +50,9 @@ def target_from_spec(
     """
     kind, colon, rest = spec.partition(":")
     if spec == "demo":
-        from pytest_rageval.demo.app import create_app
-        from pytest_rageval.targets.asgi_target import AsgiTarget
+        from pytest_rageval.targets.demo_target import DemoTarget
 
-        return AsgiTarget(create_app(), "demo", connection)
+        return DemoTarget(connection)
     if kind in ("http", "https", "openai", "ollama"):
         return _over_http(spec, mapping, connection)
     if kind == "asgi" and _OBJECT.fullmatch(rest):

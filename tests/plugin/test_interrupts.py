@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import signal
 import time
+from typing import NoReturn
 
 import pytest
 
-from pytest_rageval.plugin import interrupts
-from pytest_rageval.plugin.interrupts import Interrupts
+from pytest_rageval.runs import interrupts
+from pytest_rageval.runs.interrupts import Interrupts
+
+
+def _leave() -> NoReturn:
+    raise SystemExit(2)
 
 
 def test_two_signals_end_the_session_where_the_first_was_swallowed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(interrupts, "HEEDED_WITHIN", 0.05)
-    signals = Interrupts(lambda: "interrupted")
+    signals = Interrupts(_leave)
     signals.install()
     try:
         with pytest.raises(KeyboardInterrupt):  # swallowed

@@ -24,6 +24,8 @@ from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import make_plan
 from pytest_rageval.workbench.doctor.diagnosis import Check, Diagnosis
+from pytest_rageval.workbench.doctor.place_checks import look_at_extras, look_at_ontology, look_at_reports
+from pytest_rageval.workbench.doctor.target_checks import look_at_target
 
 MOST_PROBLEMS = 10
 """Of case files that are shown; `rageval cases validate` lists all."""
@@ -46,8 +48,6 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
         yield Diagnosis("warning", "no configuration", "write [tool.rageval] into pyproject.toml, with target = …")
     gates = len(plan.case_gates) + len(plan.run_gates)
     yield Diagnosis("ok", f"{len(plan.measures) + len(plan.run_measures)} metrics, {gates} gates")
-    if project.settings.target is None:
-        yield Diagnosis("warning", "no target", "set target, or override the rag_client fixture")
 
 
 def look_at_cases(project: Project) -> Iterator[Diagnosis]:
@@ -156,8 +156,12 @@ CHECKS = (
     Check("configuration", look_at_configuration),
     Check("cases", look_at_cases),
     Check("labels", look_at_labels),
+    Check("target", look_at_target),
     Check("judge", look_at_judge),
     Check("cache", look_at_cache),
+    Check("ontology", look_at_ontology),
+    Check("reports", look_at_reports),
+    Check("extras", look_at_extras),
 )
 """In the order in which they are shown; a further check is one function and one line here."""
 

@@ -1,18 +1,46 @@
-"""`rageval demo`: the embedded system under test, served over HTTP for trying the real target."""
+"""`rageval demo`: the embedded system under test, its cases run in a folder, or served over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
+from pathlib import Path
 
 import click
 
 from pytest_rageval.errors import SettingsError
 
+A_CASE = "imaging-drift-size"
+"""One of the shipped cases."""
+
 
 @click.group()
 def demo() -> None:
     """The embedded demo system: a small RAG system over shipped notes, offline."""
+
+
+@demo.command("run")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("rageval-demo"))
+def run_demo(folder: Path) -> None:
+    """Run the shipped cases against the demo in FOLDER (default: rageval-demo), which is made; no network.
+
+    Exit codes are those of `rageval run`.
+    """
+    # Imported here, as below: who serves the demo runs no cases.
+    from pytest_rageval.cli.run.case_selection import Wanted
+    from pytest_rageval.cli.run.run import run_in
+    from pytest_rageval.workbench.scaffold.demo_project import demo_project
+
+    demo_project(folder)
+    code = run_in(folder.absolute(), Wanted())
+    click.echo(
+        f"\nNow try, after cd {folder}:\n"
+        f"  rageval explain latest {A_CASE}   one case in full\n"
+        "  rageval run --param min_score=0.9           a worse retriever: which cases newly fail, and why\n"
+        "  pytest                                      the same run as tests"
+    )
+    sys.exit(code)
 
 
 @demo.command()

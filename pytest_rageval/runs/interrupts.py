@@ -12,24 +12,19 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Literal
-
-import pytest
+from typing import Any, Literal, NoReturn
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 HEEDED_WITHIN = 1.0
-"""Seconds within which pytest begins to end the session; where code of the user's swallowed the first, one more may."""
-
-PATIENCE = 0.3
-"""Seconds in which workers may end by themselves at a second signal."""
+"""Seconds within which the run begins to end; where code of the user's swallowed the first, one more may."""
 
 
 class Interrupts:
-    """The signals of one session, on the process that controls it."""
+    """The signals of one run, on the process that controls it."""
 
-    def __init__(self, parting: Callable[[], str]) -> None:
-        """`parting`: the line with which a session is left at the second signal."""
-        self._parting = parting
+    def __init__(self, leave: Callable[[], NoReturn]) -> None:
+        """`leave`: raises what ends the program at the second signal."""
+        self._leave = leave
         self._replaced: dict[int, Any] = {}
         self._phase: Literal["running", "finishing", "finished", "closing"] = "running"
         self.is_repeated = False
@@ -81,21 +76,3 @@ class Interrupts:
         """Signal once more, where the first was swallowed (by a finalizer, say) and the second waited in vain."""
         if self._phase == "running" and self._replaced:
             _thread.interrupt_main()
-
-    def _leave(self) -> None:
-        pytest.exit(self._parting(), returncode=pytest.ExitCode.INTERRUPTED)
-
-
-def kill_workers(config: pytest.Config) -> bool:
-    """End the workers of xdist, by force after a moment; True if there are none any more.
-
-    xdist itself gives them ten seconds, more than who presses Ctrl-C twice will wait.
-    """
-    controller = config.pluginmanager.get_plugin("dsession")
-    if controller is None:
-        return True
-    group = getattr(getattr(controller, "nodemanager", None), "group", None)
-    if group is None:
-        return False
-    group.terminate(timeout=PATIENCE)
-    return True

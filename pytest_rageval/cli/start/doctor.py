@@ -22,7 +22,7 @@ from pytest_rageval.workbench.judge_check import judge_to_check, keep_result, ve
 @click.option("--judge", "is_judge_tried", is_flag=True, help="Put canaries to the judge too, which may cost money.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
 def doctor(*, is_judge_tried: bool, as_json: bool) -> None:
-    """Check configuration, cases, judge and cache: ✔ fine, ! doubtful, ✘ wrong, each with what to do.
+    """Check what a run needs, from configuration to disk: ✔ fine, ! doubtful, ✘ wrong, each with what to do.
 
     Takes 5 seconds at most, costs nothing and asks no question, unless --judge is given: that says first what the
     canaries of `rageval judge-check` may cost, then puts them to the judge. Exit code 0: nothing is wrong; 1: something

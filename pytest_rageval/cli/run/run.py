@@ -1,0 +1,181 @@
+"""`rageval run`: the cases asked, judged, scored and gated outside pytest, with its records, reports and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_rageval.cli.run.case_selection import BrokenCaseFiles, CaseSelection, Wanted, select_cases
+from pytest_rageval.cli.run.pipeline import INTERRUPTED, Pipeline
+from pytest_rageval.cli.run.run_ending import exit_code, outcome
+from pytest_rageval.cli.run.run_options import run_options, settings_given
+from pytest_rageval.cli.run.screen import Screen
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.config.settings import load_settings
+from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.io.environment_secrets import secrets_of_environment
+from pytest_rageval.io.json_text import json_text
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.prepare import Prepared, check_can_answer, check_gate_conditions, make_target, prepare
+from pytest_rageval.targets.target import Target
+from pytest_rageval.text import counted
+
+BROKEN_CASES, USAGE, NO_CASES = 2, 4, 5
+"""Exit codes, as pytest has them."""
+NO_TARGET = (
+    'no target: say which system to ask with --target, e.g. --target demo, or target = "http://localhost:8080" in '
+    "[tool.rageval]; a rag_client fixture is for pytest alone"
+)
+SKIPPED_LAYERS = ("retrieval", "abstention")
+
+
+class WrongUsage(click.UsageError):
+    """Wrong usage with the exit code that pytest has for it: 2 says there that a run was interrupted."""
+
+    exit_code = USAGE
+
+
+class WithCodesOfPytest(click.Command):
+    """A command whose wrong usage ends with pytest's exit code."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise WrongUsage(error.format_message(), error.ctx) from None
+
+
+@click.command(cls=WithCodesOfPytest)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@run_options
+@click.option("--skip-judges", is_flag=True, help="Judge nothing; `rageval judge RUN --judge SPEC` does it later.")
+@click.option("--skip-retrieval-metrics", is_flag=True, help="Leave the metrics of retrieval out.")
+@click.option("--skip-abstention-metrics", is_flag=True, help="Leave the metrics of abstention out.")
+@click.option("--skip-description-prompt", is_flag=True, help="Ask for no description (asked on a terminal only).")
+@click.option("--only", metavar="FILTER", help="Cases of an earlier run, in the words of its report: 'changed:worse'.")
+@click.option("--from", "from_run", metavar="RUN", help="The run that --only looks at (default: latest).")
+@click.option("--json", "as_json", is_flag=True, help="Write the outcome as one JSON object on the last line.")
+def run(paths: tuple[Path, ...], **parameters: Any) -> None:
+    """Ask, judge, score and gate the cases of PATHS (files or folders; default: those of the project).
+
+    What pytest does, case after case and without test items: the same records, reports and gates. Fixtures and hooks
+    of a conftest.py are for pytest alone. A step that fails is reported, and the others go on.
+
+    \b
+    Exit codes, as those of pytest:
+      0  all cases ran, and all gates hold
+      1  a case, a gate or a step failed
+      2  interrupted, or a broken case file
+      3  the run's files could not be written
+      4  wrong settings or wrong usage
+      5  there are no cases
+    """
+    is_prompted, as_json = not parameters.pop("skip_description_prompt"), bool(parameters.pop("as_json"))
+    wanted = _wanted(paths, parameters)
+    given = _settings_of(parameters)
+    sys.exit(_run(lambda: _project(given, is_prompted=is_prompted), wanted, as_json=as_json))
+
+
+def run_in(root: Path, wanted: Wanted) -> int:
+    """Run the cases of the project in this folder, as it is configured; the exit code."""
+    return _run(lambda: Project(root, load_settings(root)), wanted, as_json=False)
+
+
+def _run(project: Callable[[], Project], wanted: Wanted, *, as_json: bool) -> int:
+    screen = Screen(Mask(secrets_of_environment(os.environ)))
+    content: dict[str, Any]
+    try:
+        code, content = run_project(project(), wanted, screen)
+    except RagevalError as error:
+        code, content = _code_of(error), {"problems": screen.problems(*error.problems)}
+    except (KeyboardInterrupt, click.Abort):
+        code, content = INTERRUPTED, {"problems": screen.problems("interrupted: nothing was asked")}
+    if as_json:
+        click.echo(json_text({"exit_code": code, **content}, indent=None))
+    return code
+
+
+def _code_of(error: RagevalError) -> int:
+    return BROKEN_CASES if isinstance(error, BrokenCaseFiles) else USAGE
+
+
+def run_project(project: Project, wanted: Wanted, screen: Screen) -> tuple[int, dict[str, Any]]:
+    """Run the cases of a project; the exit code, and what `--json` says beside it.
+
+    RagevalError for what is wrong before the first question.
+    """
+    if project.settings.target is None:
+        raise SettingsError(NO_TARGET)
+    prepared = prepare(project)
+    screen.mask = prepared.mask
+    cases = select_cases(prepared.project, wanted)
+    check_gate_conditions(prepared, cases.files)
+    if not cases.asked:
+        return NO_CASES, {"problems": screen.problems(_why_no_case(prepared, wanted))}
+    target = _target(prepared, cases)
+    if prepared.settings.dry_run:
+        number = counted(len(cases.asked), "case")
+        screen.line(f"dry run: {number}; settings, cases and gates are fine, nothing was asked")
+        return 0, {"cases": len(cases.asked)}
+    ended = Pipeline(prepared, cases, target, screen).run()
+    return exit_code(ended, screen), outcome(ended, screen)
+
+
+def _wanted(paths: tuple[Path, ...], parameters: dict[str, Any]) -> Wanted:
+    only, from_run = parameters.pop("only"), parameters.pop("from_run")
+    if from_run is not None and only is None:
+        raise WrongUsage("--from names the run that --only looks at; write that too, as in --only changed:worse")
+    return Wanted(paths, only, from_run or "latest")
+
+
+def _settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The settings that were given, those among them that the flags of this command stand for."""
+    given = settings_given(parameters)
+    skipped = [layer for layer in SKIPPED_LAYERS if parameters.pop(f"skip_{layer}_metrics")]
+    if skipped:
+        given["skipped"] = ",".join([*skipped, *filter(None, [given.get("skipped")])])
+    if parameters.pop("skip_judges"):
+        if given.get("judge", "none") != "none":
+            raise WrongUsage("--skip-judges and --judge contradict each other; leave one of them out")
+        given["judge"] = "none"
+    return given
+
+
+def _project(given: dict[str, Any], *, is_prompted: bool) -> Project:
+    """The project of the current folder; nobody is asked anything where its settings are wrong."""
+    project = find_project(given)
+    described = _described(given) if is_prompted else given
+    return project if described is given else find_project(described)
+
+
+def _described(given: dict[str, Any]) -> dict[str, Any]:
+    """With a description, asked for where a person sits at a terminal and has given none."""
+    is_person = sys.stdin.isatty() and sys.stdout.isatty()
+    if not is_person or any(given.get(name) for name in ("description", "dry_run", "resume")):
+        return given
+    text: str = click.prompt("Description of this run (Enter: none)", default="", show_default=False)
+    return given | {"description": text.strip()} if text.strip() else given
+
+
+def _why_no_case(prepared: Prepared, wanted: Wanted) -> str:
+    settings = prepared.settings
+    if wanted.only is not None:
+        return f"--only: no case of run {wanted.from_run} is {wanted.only!r}; leave a term out"
+    if settings.shard is not None:
+        return f"--shard: no case is in part {settings.shard}; take fewer parts"
+    return f"no case files; looked for {', '.join(settings.cases)}; write evalcases/NAME.jsonl, or call rageval init"
+
+
+def _target(prepared: Prepared, cases: CaseSelection) -> Target:
+    """The target, which can answer; a dry run looks at files of answers only."""
+    target = make_target(prepared.project)
+    if not prepared.settings.dry_run or (prepared.settings.target or "").startswith("answers:"):
+        check_can_answer(prepared, target, cases.cases)
+    return target

@@ -1,0 +1,69 @@
+"""What a run of the command shows while it goes: lines as they come, and on a terminal how far it is."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.run.run_options import as_written_here
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.model import CaseResult
+from pytest_rageval.prefetch import Tally
+from pytest_rageval.text import printable
+
+COLOURS = {"failed": "red", "error": "red", "xfailed": "yellow", "skipped": "yellow"}
+
+
+class Screen:
+    """Lines of one run, printable and without credentials."""
+
+    def __init__(self, mask: Mask) -> None:
+        self.mask = mask
+        self.failed_steps: dict[str, str] = {}
+        """What went wrong, by step: each is said at once, and the others go on."""
+
+    def line(self, text: str, *, colour: str | None = None) -> None:
+        click.secho(printable(self.mask.shown(text)), fg=colour)
+
+    def problems(self, *problems: str) -> list[str]:
+        """Say what is wrong, a line each; what was said."""
+        lines = [printable(self.mask.shown(as_written_here(problem))) for problem in problems]
+        for line in lines:
+            click.echo(f"ERROR: {line}", err=True)
+        return lines
+
+    def step_failed(self, step: str, problem: str) -> None:
+        self.failed_steps[step] = problem
+        self.problems(f"{step} failed, the other steps go on: {problem}")
+
+
+class CaseProgress:
+    """The cases of a run on the screen: a line for each that did not pass, and a count on a terminal."""
+
+    def __init__(self, screen: Screen, tally: Tally, total: int) -> None:
+        self._screen, self._tally = screen, tally
+        self._count = Progress("case", total, end=self._in_flight)
+        self._done = 0
+
+    def tick(self) -> None:
+        """Show how far it is; called now and then while nothing ends."""
+        self._count(self._done)
+
+    def ended(self, result: CaseResult) -> None:
+        self._done += 1
+        if result.outcome in ("failed", "error"):
+            self._count.wipe()
+            reason = (result.reason or "").splitlines()[0] if result.reason else ""
+            word = {"failed": "FAILED", "error": "ERROR"}[result.outcome]
+            self._screen.line(f"{word} {result.key} - {reason}", colour=COLOURS[result.outcome])
+        self._count(self._done)
+
+    def wipe(self) -> None:
+        self._count.wipe()
+        sys.stdout.flush()
+
+    def _in_flight(self) -> str:
+        cost = f", ${self._tally.cost_usd:.2f}" if self._tally.cost_usd else ""
+        return f" · {self._tally.judged} judged, {self._tally.in_flight} in flight{cost}"

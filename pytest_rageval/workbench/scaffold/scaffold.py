@@ -1,0 +1,97 @@
+"""Write the files that a project begins with, and never over one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Literal, NamedTuple
+
+from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.config.files import case_globs, has_table
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.disk.folder import GITIGNORE
+from pytest_rageval.workbench.scaffold.first_cases import as_lines, cases_about
+
+CI = ("github", "gitlab", "none")
+CI_FILES = {"github": ".github/workflows/rageval.yml", "gitlab": ".gitlab-ci.yml"}
+CONFIGURATION = "rageval.toml"
+FIRST_CASES = "evalcases/first.jsonl"
+
+
+class Choice(NamedTuple):
+    """What a person said: the system that answers, the folder of its notes, where its tests run."""
+
+    target: str = "demo"
+    notes: Path | None = None
+    ci: Literal["github", "gitlab", "none"] = "none"
+
+
+class Scaffolded(NamedTuple):
+    """A file of the scaffold, relative to the project, and what became of it, in words."""
+
+    path: str
+    state: str
+
+
+def scaffold(root: Path, choice: Choice) -> list[Scaffolded]:
+    """Write all files; SettingsError where one cannot be written, or the notes are no folder."""
+    contents = dict(_contents(root, choice))  # all of them before the first is written
+    done = [_write(root, name, text) for name, text in contents.items()]
+    if FIRST_CASES not in contents:
+        there = _case_files(root)[0].relative_to(root).as_posix()
+        done.append(Scaffolded(FIRST_CASES, f"not written: there are cases already, such as {there}"))
+    return done
+
+
+def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
+    """The files by name. Where pyproject.toml configures the project already, ours goes beside it."""
+    configuration = f"{CONFIGURATION}.new" if _is_configured_elsewhere(root) else CONFIGURATION
+    yield configuration, Template(_template("rageval.toml")).substitute(target=_toml_text(choice.target))
+    if not _case_files(root):
+        is_demo = choice.target == "demo"
+        yield FIRST_CASES, _template("demo_cases.jsonl") if is_demo else as_lines(cases_about(choice.notes))
+    yield "reports/.gitignore", GITIGNORE
+    if choice.ci != "none":
+        yield CI_FILES[choice.ci], _template(f"{choice.ci}.yml")
+
+
+def _is_configured_elsewhere(root: Path) -> bool:
+    return has_table(root) and not (root / CONFIGURATION).exists()
+
+
+def _case_files(root: Path) -> list[Path]:
+    """Case files of the project's own; the one that a scaffold of before has written does not count."""
+    return [path for path in find_case_files(root, case_globs(root)) if path != root / FIRST_CASES]
+
+
+def _template(name: str) -> str:
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+def _toml_text(text: str) -> str:
+    """A TOML basic string."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _write(root: Path, name: str, text: str) -> Scaffolded:
+    """Write a file, or `X.new` (`X.new2`, …) beside one of another content."""
+    beside = [name, f"{name}.new", *(f"{name}.new{number}" for number in range(2, 100))]
+    try:
+        for place in beside:
+            path = root / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with path.open("x", encoding="utf-8", newline="\n") as file:
+                    file.write(text)
+            except FileExistsError:
+                if path.is_file() and path.read_bytes() == text.encode():
+                    return Scaffolded(place, "was there already")
+                continue
+            is_own = place == name and not name.endswith(".new")
+            return Scaffolded(place, "written" if is_own else "written beside yours: take from it what you want")
+    except OSError as error:
+        raise SettingsError(f"{error.filename or root / name}: cannot be written: {error.strerror}") from None
+    raise SettingsError(f"{root / name}: there are {len(beside)} of it already; remove some")

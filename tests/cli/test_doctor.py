@@ -1,0 +1,118 @@
+"""`rageval doctor` looks at target, gold, reports, disk, ontology and extras, and asks no question."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from project import SOME, Project, a_case
+
+
+def findings(project: Project) -> dict[str, list[tuple[str, str]]]:
+    """Marks and texts by check."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for finding in json.loads(project.rageval("doctor", "--json").stdout.str())["findings"]:
+        found.setdefault(finding["check"], []).append((finding["mark"], finding["what"]))
+    return found
+
+
+def test_a_project_that_is_ready_has_a_line_for_each_subject(project: Project):
+    project.cases(SOME)
+    result = project.rageval("doctor")
+    assert result.ret == 0
+    subjects = {line.split()[1] for line in result.outlines}
+    assert subjects == {"configuration", "cases", "target", "judge", "cache", "ontology", "reports", "extras"}
+    assert not (project.path / "reports").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("gone:answer", "gone"),
+        ("bot:nothing", "nothing"),
+        ("http://127.0.0.1:9", "cannot connect to http://127.0.0.1:9"),
+        ("nothing", "unknown target 'nothing'"),
+        ("answers:gone.jsonl", "gone.jsonl"),
+    ],
+)
+def test_a_target_that_cannot_answer_is_a_problem(project: Project, target: str, problem: str):
+    project.cases(SOME)
+    project.configure(f'target = "{target}"')
+    assert project.rageval("doctor").ret == 1
+    ((mark, what),) = findings(project)["target"]
+    assert mark == "problem"
+    assert problem in what
+
+
+def test_a_target_that_is_silent_costs_five_seconds_at_most(project: Project):
+    project.cases(SOME)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
+        waiting = [socket.create_connection(silent.getsockname()) for _ in range(1)]
+        project.configure(f'target = "http://127.0.0.1:{silent.getsockname()[1]}"')
+        started = time.monotonic()
+        assert project.rageval("doctor").ret in (0, 1)
+        assert time.monotonic() - started < 5
+        for connection in waiting:
+            connection.close()
+
+
+def test_no_question_is_asked(project: Project):
+    project.write("asked.py", "def answer(question):\n    open('asked', 'w')\n    return 'x'\n")
+    project.configure('target = "asked:answer"')
+    project.cases(SOME)
+    assert findings(project)["target"] == [("ok", "asked:answer: is there; no question was asked")]
+    assert not (project.path / "asked").exists()
+
+
+def test_gold_that_the_index_does_not_hold_is_named(project: Project):
+    place = {"rel_path": "catalogue/measures/return-rate.md", "heading_path": "# Return rate > ## Definition"}
+    lost = {"rel_path": "catalogue/measures/gone.md", "heading_path": "# Gone"}
+    project.configure('target = "demo"')
+    project.cases([a_case("there", gold_supports=[place]), a_case("open", "Who?", answerable=False)])
+    mark, what = findings(project)["target"][1]
+    assert mark == "ok"
+    assert what.endswith("chunks hold the gold of all 1 labelled cases")
+    project.cases(
+        [
+            a_case("there", gold_supports=[place]),
+            a_case("lost", gold_supports=[lost]),
+            a_case("either", gold_supports=[lost, place]),
+            a_case("both", gold_supports=[lost, place], required_support_groups=[[0, 1]]),
+        ]
+    )
+    mark, what = findings(project)["target"][1]
+    assert mark == "warning"
+    assert what.startswith("2 of 4 labelled cases cannot be won")
+    assert what.endswith("evalcases/a.jsonl::lost, evalcases/a.jsonl::both")
+
+
+def test_reports_that_cannot_be_written_are_a_problem(project: Project):
+    project.cases(SOME)
+    project.write("reports", "a file\n")
+    ((mark, what),) = findings(project)["reports"]
+    assert mark == "problem"
+    assert "is a file" in what
+
+
+@pytest.mark.parametrize(("free", "mark"), [(2**20, "problem"), (2**29, "warning"), (2**40, "ok")])
+def test_little_room_is_said(project: Project, free: int, mark: str, monkeypatch: pytest.MonkeyPatch):
+    usage: Any = lambda _: SimpleNamespace(free=free)  # noqa: E731 because it is one expression
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    project.cases(SOME)
+    assert findings(project)["reports"][1][0] == mark
+
+
+def test_the_ontology_is_read(project: Project):
+    project.cases(SOME)
+    project.configure('target = "bot:answer"\nontology = "gone.toml"')
+    marks = findings(project)
+    assert marks["ontology"] == [
+        ("problem", "ontology: gone.toml cannot be read: No such file or directory; mend the path")
+    ]

@@ -1,0 +1,269 @@
+"""The way in: `rageval init` scaffolds a project whose first run is green, `rageval demo run` needs no project."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from project import Project, a_case
+
+from pytest_rageval.cli.main import GROUP_OF, VERBS
+from pytest_rageval.cli.start.demo import A_CASE
+from pytest_rageval.runs.disk.folder import GITIGNORE
+
+
+@pytest.fixture
+def empty(project: Project) -> Project:
+    """A folder with nothing in it."""
+    for path in project.path.iterdir():
+        path.unlink()
+    return project
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and "runs" not in path.parts
+    }
+
+
+# ── init ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_after_init_the_first_run_of_pytest_is_green(empty: Project):
+    result = empty.rageval("init", "--yes")
+    assert result.ret == 0
+    assert tree(empty.path).keys() == {"rageval.toml", "evalcases/first.jsonl", "reports/.gitignore"}
+    result.stdout.fnmatch_lines(
+        ["Next:", "  pytest *", "  rageval explain latest CASE *", "  pytest --rageval-update-*"]
+    )
+    assert len(result.outlines) - result.outlines.index("Next:") == 4
+    empty.run("-q").assert_outcomes(passed=3)
+    assert empty.rageval("run").ret == 0
+    assert empty.rageval("doctor").ret == 0
+
+
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+def test_ci_is_written_where_the_service_looks_for_it(empty: Project, ci: str):
+    assert empty.rageval("init", "--yes", "--ci", ci).ret == 0
+    path = {"github": ".github/workflows/rageval.yml", "gitlab": ".gitlab-ci.yml"}[ci]
+    text = tree(empty.path)[path]
+    assert "pip install pytest-rageval" in text
+    assert "python -m pytest" in text
+    assert "\t" not in text
+
+
+def test_nothing_is_overwritten(empty: Project):
+    mine = {name: f"mine: {name}\n" for name in (".gitlab-ci.yml", "reports/.gitignore")}
+    mine["rageval.toml"] = 'target = "bot:answer"\n'
+    for name, text in mine.items():
+        empty.write(name, text)
+    empty.cases([a_case("mine")], "evalcases/mine.jsonl")
+    before = tree(empty.path)
+    result = empty.rageval("init", "--yes", "--ci", "gitlab")
+    assert result.ret == 0
+    after = tree(empty.path)
+    assert {name: after[name] for name in before} == before
+    assert after.keys() - before.keys() == {"rageval.toml.new", ".gitlab-ci.yml.new", "reports/.gitignore.new"}
+    result.stdout.fnmatch_lines(
+        ["rageval.toml.new * written beside yours*", "*not written: there are cases already*mine*"]
+    )
+    empty.rageval("init", "--yes", "--ci", "gitlab")
+    assert tree(empty.path) == after, "what it wrote before is there already"
+    empty.write("rageval.toml.new", "and mine\n")
+    assert empty.rageval("init", "--yes").ret == 0
+    assert tree(empty.path)["rageval.toml.new"] == "and mine\n"
+    assert "rageval.toml.new2" in tree(empty.path)
+
+
+def test_a_configuration_in_pyproject_toml_stays_the_only_one(empty: Project):
+    empty.configure('target = "demo"')
+    assert empty.rageval("init", "--yes").ret == 0
+    assert "rageval.toml" not in tree(empty.path)
+    assert "rageval.toml.new" in tree(empty.path)
+    assert empty.run("-q").ret == 0
+
+
+def test_first_cases_ask_about_headings_of_the_notes(empty: Project):
+    empty.write(
+        "notes/water.md", "# Water\n\n```\n# no heading\n```\n## Boiling\nAt 100 degrees.\n## Freezing\nAt 0.\n"
+    )
+    empty.write("notes/sub/탑.md", "# 서울\n남산\n")
+    empty.write("notes/empty.md", "no heading\n")
+    result = empty.rageval("init", "--yes", "--target", "http://localhost:8080", "--notes", "notes")
+    assert result.ret == 0
+    assert tomllib.loads(tree(empty.path)["rageval.toml"])["target"] == "http://localhost:8080"
+    cases = [json.loads(line) for line in tree(empty.path)["evalcases/first.jsonl"].splitlines()]
+    assert [case.get("gold_supports") for case in cases] == [
+        [{"rel_path": "sub/탑.md", "heading_path": "# 서울"}],
+        [{"rel_path": "water.md", "heading_path": "# Water > ## Boiling"}],
+        None,
+    ]
+    assert empty.rageval("cases", "validate").ret == 0
+
+
+def test_a_scaffold_for_another_system_has_cases_to_be_written(empty: Project):
+    assert empty.rageval("init", "--yes", "--target", "bot:answer").ret == 0
+    assert empty.rageval("cases", "validate").ret == 0
+    assert tree(empty.path)["reports/.gitignore"] == GITIGNORE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--yes", "--target", "localhost:8080"], "'localhost:8080' is no target; did you mean http://localhost:8080?"),
+        (["--yes", "--target", "bot"], "'bot' is no target, expected http://HOST, module:function or demo"),
+        (["--yes", "--target", "bot:answer", "--notes", "gone"], "--notes: gone is not a folder"),
+        (["--yes", "--ci", "jenkins"], "'jenkins' is not one of"),
+        ([], "there is no terminal to ask on; give --target and --ci, or --yes for the demo"),
+    ],
+)
+def test_wrong_answers_are_a_line_and_write_nothing(
+    empty: Project, arguments: list[str], problem: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    result = empty.rageval("init", *arguments)
+    assert result.ret == 2
+    assert problem in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()
+    assert not tree(empty.path)
+
+
+def test_a_folder_that_cannot_be_written_is_a_line(empty: Project):
+    empty.write("evalcases", "a file\n")
+    result = empty.rageval("init", "--yes")
+    assert result.ret == 2
+    assert "evalcases" in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()
+
+
+CTRL_C = b"\x03"
+
+
+def talk(folder: Path, answers: dict[bytes, bytes], *arguments: str) -> tuple[int, str]:
+    """Run a verb on a terminal and answer what it asks; exit code and screen."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest_rageval", *arguments],
+        cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    screen = b""
+    waiting = dict(answers)
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # the other side is closed
+            break
+        screen += piece
+        for question in [question for question in waiting if question in screen]:
+            if (answer := waiting.pop(question)) == CTRL_C:
+                process.send_signal(signal.SIGINT)
+            else:
+                os.write(ours, answer)
+    os.close(ours)
+    return process.wait(timeout=20), screen.decode()
+
+
+@pytest.mark.child_process
+def test_three_questions_on_a_terminal(empty: Project):
+    empty.write("notes/water.md", "# Water\nIt boils.\n")
+    answers = {
+        b"or demo [demo]: ": b"localhost:80\n",
+        b"did you mean": b"http://localhost:80\n",
+        b"(Enter: none): ": b"notes\n",
+        b"CI (": b"gitlab\n",
+    }
+    code, screen = talk(empty.path, answers, "init")
+    assert code == 0, screen
+    assert tomllib.loads(tree(empty.path)["rageval.toml"])["target"] == "http://localhost:80"
+    assert ".gitlab-ci.yml" in tree(empty.path)
+    assert '"rel_path": "water.md"' in tree(empty.path)["evalcases/first.jsonl"]
+
+
+@pytest.mark.child_process
+def test_ctrl_c_at_a_question_writes_nothing(empty: Project):
+    code, screen = talk(empty.path, {b"or demo [demo]: ": CTRL_C}, "init")
+    assert code != 0
+    assert "Traceback" not in screen
+    assert not tree(empty.path)
+
+
+# ── demo ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_demo_runs_in_a_folder_of_its_own(empty: Project):
+    result = empty.rageval("demo", "run", "here/demo")
+    assert result.ret == 0
+    folder = empty.path / "here" / "demo"
+    metrics = json.loads((folder / "reports" / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["total_tests"] == 135
+    assert metrics["comparison"]["problems"] == []
+    assert metrics["outcomes"]["failed"] == 0
+    (run,) = (folder / "reports" / "runs").iterdir()
+    for name in ("summary.md", "report.html"):
+        path = run.relative_to(empty.path) / name
+        assert f"{path.stem}: {path}" in result.outlines
+        assert (run / name).is_file()
+    result.stdout.fnmatch_lines([f"  rageval explain latest {A_CASE} *"])
+    again = Project.__new__(Project)
+    again.path = folder
+    assert again.rageval("explain", "latest", A_CASE).ret == 0
+    assert again.rageval("run", "--param", "min_score=0.9").ret == 1
+    (folder / "evalcases" / "mine.jsonl").write_text('{"id": "mine", "question": "What?"}\n', encoding="utf-8")
+    empty.rageval("demo", "run", "here/demo")
+    assert json.loads((folder / "reports" / "metrics.json").read_text(encoding="utf-8"))["total_tests"] == 136
+
+
+def test_the_demo_takes_no_folder_of_somebody_s(empty: Project):
+    empty.write("mine/file", "x")
+    result = empty.rageval("demo", "run", "mine")
+    assert result.ret == 2
+    result.stderr.fnmatch_lines(["ERROR: mine: is there already, and is no project of the demo; name another folder"])
+
+
+# ── help and completion ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_help_lists_the_verbs_by_group_and_the_exit_codes(empty: Project):
+    lines = empty.rageval("--help").outlines
+    groups = [group.capitalize() + ":" for group in VERBS]
+    assert [line for line in lines if line in groups] == groups
+    assert groups[:3] == ["Start:", "Run:", "Look:"]
+    assert any("Exit codes" in line for line in lines)
+    assert any("no cases" in line for line in empty.rageval("run", "--help").outlines)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_a_script_for_the_shell(empty: Project, shell: str):
+    result = empty.rageval("completion", shell)
+    assert result.ret == 0
+    assert "_RAGEVAL_COMPLETE" in result.stdout.str()
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize(("words", "completions"), [("rageval ju", {"judge", "judge-cache", "judge-check"}),
+                                                    ("rageval run --skip-j", {"--skip-judges"})])  # fmt: skip
+def test_a_shell_gets_verbs_and_options(empty: Project, words: str, completions: set[str]):
+    asking = {"_RAGEVAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    result = empty.process(str(Path(sys.executable).parent / "rageval"), **asking)
+    assert {line.partition(",")[2] for line in result.outlines} == completions
+
+
+@pytest.mark.child_process
+def test_completion_of_verbs_loads_none_of_them(empty: Project):
+    code = (
+        "import sys; from pytest_rageval.cli.main import rageval; import click; "
+        "rageval.shell_complete(click.Context(rageval), ''); print('httpx' in sys.modules, 'pydantic' in sys.modules)"
+    )
+    assert empty.process(sys.executable, "-c", code).outlines == ["False False"]
+    assert GROUP_OF["init"] == "start"
