@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.verdicts import compare
+from pytest_rageval.compare.verdicts import compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import Plan, make_plan
@@ -61,7 +61,7 @@ def main(cases: int) -> None:
     stored = {row.key: CaseScores(row.content_hash, row.outcome, row.scores) for row in before}
     baseline = Baseline(Path("baseline.json"), metrics[0], stored)
     held, start, cpu = peak_mb(), time.perf_counter(), time.process_time()
-    found = compare(metrics[1], after, baseline, plan, None)
+    found = compare_with_baseline(metrics[1], after, baseline, plan, None)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     tested = sum(one["p"] is not None for one in found.content["metrics"].values())
     memory = f"{peak_mb() - held:.0f} MB beside the runs' {held:.0f}"

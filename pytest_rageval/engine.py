@@ -50,7 +50,7 @@ class Unobserved:
 Observed = Observation | Unobserved
 
 
-async def evaluate(
+async def observe_case(
     case: EvalCase, target: Target, judge: Judge | None, plan: Plan, *, submitted: float | None = None, trial: int = 0
 ) -> Observed:
     """Ask and judge one case. Failures of the system, the judge or the network are values, not exceptions."""

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.compare.baseline import Baseline, write_baseline
 from pytest_rageval.compare.verdict_sentence import VerdictFacts, run_verdict
-from pytest_rageval.compare.verdicts import Comparison, compare
+from pytest_rageval.compare.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.gates import UNCATEGORISED, Conditions
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.hardware import hardware
@@ -126,7 +126,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
         "reported_fields": sorted(keeper.reported),
     }
     config |= flat_names(config)
-    comparison = compare(metrics, rows, baseline, plan, config) if baseline is not None else None
+    comparison = compare_with_baseline(metrics, rows, baseline, plan, config) if baseline is not None else None
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
     if extent.earlier is not None:

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from pytest_rageval.engine import Observed, Unobserved, ends_the_run, evaluate, raised
+from pytest_rageval.engine import Observed, Unobserved, ends_the_run, observe_case, raised
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Observation, Problem, Trial
 from pytest_rageval.plan import Plan
@@ -191,7 +191,9 @@ class Prefetcher:
         async with self._slots:
             self.tally.in_flight += 1
             try:
-                observed = await evaluate(trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number)
+                observed = await observe_case(
+                    trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number
+                )
             # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
             except BaseException as error:
                 if _is_cancelled():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.verdicts import Comparison, compare
+from pytest_rageval.compare.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.metrics import load_registry
@@ -55,4 +55,6 @@ def a_baseline(rows: Sequence[Row], metrics: Mapping[str, Any]) -> Baseline:
 
 def compared(before: Sequence[Row], after: Sequence[Row], plan: Plan) -> Comparison:
     """One run against an earlier one."""
-    return compare(metrics_of(after, plan), after, a_baseline(before, metrics_of(before, plan)), plan, None)
+    return compare_with_baseline(
+        metrics_of(after, plan), after, a_baseline(before, metrics_of(before, plan)), plan, None
+    )

@@ -45,7 +45,7 @@ class Comparison:
     renamed: Mapping[str, str] = field(default_factory=dict)
 
 
-def compare(
+def compare_with_baseline(
     metrics: Mapping[str, Any],
     rows: Iterable[Row],
     baseline: Baseline,

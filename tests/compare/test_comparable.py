@@ -12,7 +12,7 @@ from stored_pair import PLAN, accept, compared, store
 from two_runs import a_row
 
 from pytest_rageval.compare.baseline import read_baseline
-from pytest_rageval.compare.verdicts import compare
+from pytest_rageval.compare.verdicts import compare_with_baseline
 from pytest_rageval.runs.row import Row
 
 JUDGE = {"model": "m-1", "heuristic": False, "prompt_versions": {"groundedness": "1-aa"}}
@@ -35,7 +35,7 @@ def problems(
     )
     baseline = read_baseline(reports / "baseline.json", is_required=True)
     assert baseline is not None
-    gate = compare(current, after, baseline, PLAN, described)
+    gate = compare_with_baseline(current, after, baseline, PLAN, described)
     return [*map(str, gate.problems)], [*map(str, compared(reports, "baseline", "b").mismatches)]
 
 

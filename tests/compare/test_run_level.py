@@ -12,7 +12,7 @@ from stored_pair import store
 from two_runs import REGISTRY, a_baseline, a_row, metrics_of
 
 from pytest_rageval.compare.baseline import read_baseline, write_baseline
-from pytest_rageval.compare.verdicts import compare
+from pytest_rageval.compare.verdicts import compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.metrics.registry import Registry, metric
 from pytest_rageval.model import RunFacts
@@ -37,7 +37,7 @@ def plan_with(freshness: float, **settings: Any) -> Plan:
 def test_a_metric_of_the_run_that_falls_is_seen_whatever_its_layer():
     before = metrics_of(ROWS, plan_with(1.0))
     after = plan_with(0.0, tolerated=("index_freshness drop 0.1",))
-    comparison = compare(metrics_of(ROWS, after), ROWS, a_baseline(ROWS, before), after, None)
+    comparison = compare_with_baseline(metrics_of(ROWS, after), ROWS, a_baseline(ROWS, before), after, None)
     change = comparison.content["metrics"]["index_freshness"]
     assert (change["before"], change["after"], change["delta"]) == (1.0, 0.0, -1.0)
     assert change["verdict"] == "regressed"
@@ -97,5 +97,7 @@ def test_a_baseline_of_before_is_read_as_one_of_today(tmp_path: Path):
     baseline = read_baseline(path, is_required=True)
     assert baseline is not None
     plan = plan_with(0.0)
-    change = compare(metrics_of(ROWS, plan), ROWS, baseline, plan, None).content["metrics"]["index_freshness"]
+    change = compare_with_baseline(metrics_of(ROWS, plan), ROWS, baseline, plan, None).content["metrics"][
+        "index_freshness"
+    ]
     assert change["delta"] == -1.0

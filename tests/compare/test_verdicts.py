@@ -11,7 +11,7 @@ import pytest
 from two_runs import a_baseline, a_plan, a_row, compared, metrics_of, some_rows
 
 from pytest_rageval.compare.gate_lines import gate_line
-from pytest_rageval.compare.verdicts import compare
+from pytest_rageval.compare.verdicts import compare_with_baseline
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import SettingsError
 
@@ -191,7 +191,7 @@ def test_another_judge_stops_the_gates():
     plan, rows = tolerating(0.05), some_rows("recall_any_at_5", shares(30, 30))
     judges = [{"model": name, "heuristic": False, "prompt_versions": {"groundedness": "1"}} for name in ("old", "new")]
     before, after = (metrics_of(rows, plan, judge=judge) for judge in judges)
-    comparison = compare(after, rows, a_baseline(rows, before), plan, None)
+    comparison = compare_with_baseline(after, rows, a_baseline(rows, before), plan, None)
     assert [*map(str, comparison.problems)] == ["judge was old and is new"]
     assert comparison.gates[0]["passed"] is None
 

@@ -11,7 +11,7 @@ import pytest
 from judge_server import JudgeServer
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import evaluate, score_case
+from pytest_rageval.engine import observe_case, score_case
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec, rubrics
 from pytest_rageval.judges.judging import judge_answer
@@ -357,7 +357,7 @@ def evaluated(server: JudgeServer, root: Path, abstained: bool | None = False, *
     async def run() -> CaseResult:
         answer = Answer("It runs at 30 Hz and is red.", abstained=abstained, chunks=CHUNKS)
         try:
-            return score_case(CASE, await evaluate(CASE, Replying(answer), judge, plan), plan)
+            return score_case(CASE, await observe_case(CASE, Replying(answer), judge, plan), plan)
         finally:
             await judge.aclose()
 
