@@ -26,13 +26,21 @@ if TYPE_CHECKING:
         Reference,
         Score,
     )
+    from pytest_rageval.scripting.case_sources import load_cases
+    from pytest_rageval.scripting.evaluate import evaluate
+    from pytest_rageval.scripting.evaluated_run import EvaluatedRun, RunComparison, compare_runs
     from pytest_rageval.targets.target import Target
 
     __version__: str
 
 _PLACES = {
+    "EvaluatedRun": "scripting.evaluated_run",
     "Judge": "judges.judge",
+    "RunComparison": "scripting.evaluated_run",
     "Target": "targets.target",
+    "compare_runs": "scripting.evaluated_run",
+    "evaluate": "scripting.evaluate",
+    "load_cases": "scripting.case_sources",
     "metric": "metrics.registry",
     "observe": "matching",
     **dict.fromkeys(
@@ -48,6 +56,7 @@ __all__ = [
     "CaseResult",
     "Chunk",
     "EvalCase",
+    "EvaluatedRun",
     "Gold",
     "Judge",
     "JudgeRequest",
@@ -55,9 +64,13 @@ __all__ = [
     "NotApplicable",
     "Observation",
     "Reference",
+    "RunComparison",
     "Score",
     "Target",
     "__version__",
+    "compare_runs",
+    "evaluate",
+    "load_cases",
     "metric",
     "observe",
 ]

@@ -34,7 +34,7 @@ FLOORS = (
     ("workbench",),
     ("page",),
     ("report",),
-    ("plugin", "cli", "web"),
+    ("plugin", "cli", "web", "scripting"),
     ("__main__",),
 )
 """From the ground up: a part imports from its own folder and from lower floors, never from its own floor."""

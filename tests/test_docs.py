@@ -185,6 +185,9 @@ SCHEMA = case_schema()
 HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_rageval_")}
 
 
+FOR_SCRIPTS = {"EvaluatedRun", "RunComparison", "compare_runs", "evaluate", "load_cases"}
+
+
 @pytest.mark.parametrize(
     ("page", "wanted"),
     [
@@ -196,7 +199,8 @@ HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_rageval_")}
         ("judges.md", {*rubric_names()}),
         ("gates.md", {*FIELDS, *(gate.split("@")[0].split()[0] for gate in DEFAULT_REGRESSIONS)}),
         ("configuration.md", {*ENVIRONMENT}),
-        ("extending.md", {*pytest_rageval.__all__, *HOOKS, *inspect.signature(metric).parameters}),
+        ("extending.md", {*pytest_rageval.__all__, *HOOKS, *inspect.signature(metric).parameters} - FOR_SCRIPTS),
+        ("python.md", FOR_SCRIPTS),
         ("demo.md", of_fields(Ask) - {"question", "vaults", "folders", "history"}),
     ],
 )

@@ -1,0 +1,260 @@
+"""`evaluate`, `load_cases` and `compare_runs` as a script or a notebook uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attacks import PAYLOADS
+from markupsafe import escape
+from project import BOT, SOME, Project, a_case, a_missed_case
+
+import pytest_rageval
+from pytest_rageval import EvaluatedRun, Observation, compare_runs, evaluate, load_cases, metric
+from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.text import printable
+
+NOTES: dict[str, Any] = {}
+exec(BOT, NOTES)
+
+
+def bot(question: str) -> Any:
+    return NOTES["answer"](question)
+
+
+async def async_bot(question: str) -> Any:
+    await asyncio.sleep(0)
+    return bot(question)
+
+
+def deaf_bot(question: str) -> Mapping[str, Any]:
+    """Retrieves nothing, and answers all the same."""
+    return {"answer": "I think so.", "abstained": False, "references": [], "debug": {"retrieved_chunks": []}}
+
+
+@pytest.fixture
+def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    project.configure("k = 5")
+    project.cases([*SOME, a_missed_case("missed")])
+    monkeypatch.chdir(project.path)
+    return project
+
+
+def test_cases_of_a_file_are_evaluated_and_the_run_tells_its_figures(project: Project):
+    run = evaluate("evalcases/a.jsonl", bot)
+    assert run.outcomes["passed"] == 4
+    assert run.outcomes["failed"] == 1
+    assert run.metrics["recall_any@5"] == 0.75
+    assert run.verdict == project.metrics()["verdict"]["sentence"]
+    assert not run.passed
+    assert run.run_id in str(run)
+
+
+def test_the_run_is_stored_as_every_other_run_is(project: Project):
+    run = evaluate(load_cases(), bot)
+    assert run.path == project.runs[-1]
+    assert (run.path / "report.html").is_file()
+    assert project.rageval("explain", run.run_id, "missed").ret == 0
+    scores = project.records()["boil"]["scores"]
+    project.configure('target = "bot:answer"')
+    project.run()
+    assert project.records()["boil"]["scores"] == scores, "pytest scores the case as the call does"
+
+
+def test_a_run_can_be_kept_elsewhere(project: Project, tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("kept")
+    run = evaluate("evalcases", bot, reports=str(folder))
+    assert run.path.parent == folder / "runs"
+    assert not (project.path / "reports").exists()
+
+
+def test_cases_may_be_mappings(project: Project):
+    run = evaluate([a_case("one"), a_case("two")], bot, judge="none")
+    assert [record["case_key"] for record in run.to_records()] == ["cases.jsonl::one", "cases.jsonl::two"]
+
+
+def test_mappings_are_checked_as_the_lines_of_a_file(project: Project):
+    with pytest.raises(CaseError, match=r"cases.jsonl:2:\d+: case 'two': golds is not a known key"):
+        evaluate([a_case("one"), a_case("two", golds=[])], bot)
+
+
+@pytest.mark.parametrize(
+    ("cases", "message"),
+    [
+        ([], "cases: there is none; give a path, or a list of cases"),
+        ([3], "cases[0]: is int, expected an EvalCase or a mapping"),
+        ("nowhere.jsonl", "nowhere.jsonl: there is no such file or folder"),
+        ([a_case("one", metadata={"at": object()})], "cases: cannot be written as JSON"),
+    ],
+)
+def test_what_is_no_case_is_said(project: Project, cases: Any, message: str):
+    with pytest.raises((CaseError, SettingsError)) as error:
+        evaluate(cases, bot)
+    assert message in str(error.value)
+    assert not project.runs
+
+
+def test_options_are_those_of_pytest_and_wrong_ones_are_said(project: Project):
+    run = evaluate("evalcases", bot, k=1, run_id="first", description="by hand")
+    assert run.run_id == "first"
+    assert "recall_any@1" in run.metrics
+    with pytest.raises(SettingsError, match="concurency is not an option; did you mean 'concurrency'"):
+        evaluate("evalcases", bot, concurency=3)
+    with pytest.raises(SettingsError, match="k is 0"):
+        evaluate("evalcases", bot, k=0)
+    with pytest.raises(SettingsError, match="metrics is a text, expected a list"):
+        evaluate("evalcases", bot, metrics="mrr")
+
+
+def test_metrics_are_named_or_given(project: Project):
+    @metric(layer="L5", better="lower")
+    def answer_words(obs: Observation) -> float:
+        """How many words the answer has."""
+        return min(len((obs.answer.text or "").split()), 10) / 10
+
+    run = evaluate("evalcases", bot, judge="none", metrics=["mrr", answer_words])
+    assert run.metrics.keys() == {"mrr", "answer_words"}
+
+
+def test_a_judge_may_be_an_object(project: Project):
+    class Judge:
+        async def score_groundedness(self, answer: str, context: Any) -> float:
+            return 0.25
+
+        async def score_relevance(self, answer: str, question: str) -> float:
+            return 0.5
+
+    run = evaluate([a_case("one")], bot, judge=Judge())
+    (record,) = run.results()
+    assert record["groundedness"]["score"] == pytest.approx(2.0) or record["groundedness"]["score"] == 0.25
+    config = json.loads((run.path / "config.json").read_text(encoding="utf-8"))
+    assert "Judge" in json.dumps(config["judge"])
+
+
+def test_it_works_inside_a_running_loop_with_an_async_bot(project: Project):
+    async def cell() -> EvaluatedRun:
+        return evaluate("evalcases", async_bot)
+
+    assert asyncio.run(cell()).outcomes["passed"] == 4
+
+
+@pytest.mark.child_process
+def test_it_works_in_a_plain_script(project: Project):
+    project.write(
+        "script.py",
+        "from bot import answer\nfrom pytest_rageval import evaluate\n\n"
+        "run = evaluate('evalcases', answer)\nprint(run)\nprint(len(run.to_records()))\n",
+    )
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=project.path, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "4 of 5 pass" in done.stdout
+    assert done.stdout.endswith("5\n")
+    assert done.stderr == ""
+
+
+def test_records_are_flat_and_hold_every_score(project: Project):
+    record = next(record for record in evaluate("evalcases", bot).to_records() if record["test_case_id"] == "missed")
+    assert record["outcome"] == "failed"
+    assert record["recall_any@5"] == 0.0
+    assert record["answer"].startswith("Water boils")
+    assert all(isinstance(value, str | int | float | bool | None) for value in record.values())
+
+
+def test_two_runs_are_compared_by_object_or_by_name(project: Project):
+    first, second = evaluate("evalcases", bot, run_id="a"), evaluate("evalcases", deaf_bot, run_id="b")
+    for comparison in (compare_runs(first, second), compare_runs("a", "b"), compare_runs(first, "latest")):
+        assert comparison.problems == []
+        assert comparison.is_compared
+        assert "evalcases/a.jsonl::boil" in comparison.newly_failing
+        assert comparison.fixed == []
+        assert "newly fail" in comparison.verdict
+    written = json.loads(project.rageval("compare", "a", "b", "--format", "json").stdout.str())
+    assert written["flipped_to_fail"] == compare_runs(first, second).to_dict()["flipped_to_fail"]
+
+
+def test_runs_of_other_cases_are_not_compared_and_it_is_said_why(project: Project):
+    first, second = evaluate([a_case("one")], bot, run_id="a"), evaluate([a_case("two")], bot, run_id="b")
+    comparison = compare_runs(first, second)
+    assert not comparison.is_compared
+    assert comparison.problems
+    assert comparison.newly_failing == []
+    with pytest.raises(SettingsError, match="nothing"):
+        compare_runs("nothing", first)
+
+
+def test_ctrl_c_keeps_what_was_evaluated(project: Project):
+    def interrupted(question: str) -> Any:
+        if "Who" in question:
+            time.sleep(1)  # until the answers before this one are recorded
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(2)
+        return bot(question)
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate("evalcases", interrupted, concurrency=1)
+    assert project.metrics()["partial"]
+    assert "boil" in project.records()
+
+
+# ── notebooks ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_notebook_shows_verdict_metrics_and_failing_cases(project: Project):
+    html = evaluate("evalcases", bot)._repr_html_()
+    for text in ("<b>1</b> case fails", "<td>recall_any@5</td>", "missed", "needs &gt;= 1", "Water boils at 100"):
+        assert text in html
+    assert "<script" not in html
+    assert "<style" not in html
+
+
+def test_a_notebook_shows_a_comparison(project: Project):
+    html = compare_runs(
+        evaluate("evalcases", bot, run_id="a"), evaluate("evalcases", deaf_bot, run_id="b")
+    )._repr_html_()
+    assert "Newly failing cases" in html
+    assert "boil" in html
+
+
+def test_what_a_notebook_shows_has_a_limit(project: Project):
+    long = "word & < > \U0001f600 " * 3_000
+    cases = [a_missed_case(f"case-{n} {'x' * 300}", question=f"What? {long}", gold={"answer": long}) for n in range(60)]
+    html = evaluate(cases, bot, judge="none", metrics=["recall_any"])._repr_html_()
+    assert len(html.encode()) <= 200_000
+    assert "and 40 more" in html
+
+
+def test_hostile_texts_stand_in_a_notebook_as_text(project: Project):
+    def hostile(question: str) -> Any:
+        text = PAYLOADS[int(question.split()[0])]
+        chunk = {"chunk_id": text, "rel_path": text, "heading_path": text, "text": text}
+        return {"answer": f"answer {text}", "abstained": False, "debug": {"retrieved_chunks": [chunk]}}
+
+    for first in range(0, len(PAYLOADS), 20):
+        numbers = range(first, min(first + 20, len(PAYLOADS)))
+        cases = [
+            a_missed_case(f"{n} {PAYLOADS[n]}", question=f"{n} question {PAYLOADS[n]}", category=PAYLOADS[n])
+            for n in numbers
+        ]
+        html = evaluate(cases, hostile, judge="none")._repr_html_()
+        for payload in (PAYLOADS[n] for n in numbers):
+            question = printable(" ".join(f"question {payload}".split()))
+            assert escape(question) in html
+            assert "<" not in payload or question not in html
+
+
+def test_the_names_are_imported_when_they_are_used():
+    assert {"evaluate", "load_cases", "compare_runs", "EvaluatedRun", "RunComparison"} <= {*pytest_rageval.__all__}
+
+
+def test_notes_of_the_run_are_kept_in_the_object(project: Project, tmp_path: Path):
+    assert isinstance(evaluate("evalcases", bot).notes, tuple)
