@@ -94,9 +94,8 @@ class Settings(Frozen):
     gold_by: Literal["anchors", "ids"] = "anchors"
     save_traces: bool = True
     report: bool = True
-    """Is report.html written at the end of a run?"""
     report_json: bool = True
-    """Is a report.json written beside summary.md?"""
+    """Are report.html and report.json written at the end of a run?"""
     enabled: Annotated[tuple[str, ...], Expects('a list of metrics and layers, as in ["retrieval", "mrr"]')] | None = (
         None
     )

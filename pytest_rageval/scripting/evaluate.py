@@ -108,7 +108,7 @@ def _options(
 
 def _target(target: object, prepared: Prepared, cases: Sequence[EvalCase]) -> Target:
     if target is None or isinstance(target, str):
-        configured = make_target(prepared)
+        configured = make_target(prepared.project)
         check_can_answer(prepared, configured, cases)
         return configured
     settings = prepared.settings

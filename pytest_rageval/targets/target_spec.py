@@ -50,9 +50,10 @@ def target_from_spec(
     """
     kind, colon, rest = spec.partition(":")
     if spec == "demo":
-        from pytest_rageval.targets.demo_target import DemoTarget
+        from pytest_rageval.demo.app import create_app
+        from pytest_rageval.targets.asgi_target import AsgiTarget
 
-        return DemoTarget(connection)
+        return AsgiTarget(create_app(), "demo", connection)
     if kind in ("http", "https", "openai", "ollama"):
         return _over_http(spec, mapping, connection)
     if kind == "asgi" and _OBJECT.fullmatch(rest):

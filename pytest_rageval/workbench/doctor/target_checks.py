@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import case_files_of
 from pytest_rageval.config.project import Project
-from pytest_rageval.errors import RagevalError
+from pytest_rageval.errors import RagevalError, TargetError
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching import match
 from pytest_rageval.model import Answer, Chunk, EvalCase
 from pytest_rageval.prepare import make_target
 from pytest_rageval.targets import check_target
+from pytest_rageval.targets.index_listing import ListsChunks
+from pytest_rageval.targets.target import Target
 from pytest_rageval.workbench.doctor.diagnosis import Diagnosis
 
-
-@runtime_checkable
-class ListsChunks(Protocol):
-    """A target that can say what its index holds; asking it costs no question."""
-
-    def indexed_chunks(self) -> Sequence[Chunk]: ...
+LONGEST_LISTING = 3.0
+"""Seconds for the chunks of an index: a doctor is not waited for."""
 
 
 def look_at_target(project: Project) -> Iterator[Diagnosis]:
@@ -44,9 +41,24 @@ def look_at_target(project: Project) -> Iterator[Diagnosis]:
         return
     is_http = spec.startswith(("http:", "https:", "openai:", "ollama:"))
     yield Diagnosis("ok", f"{name}: {'something listens there' if is_http else 'is there'}; no question was asked")
-    if isinstance(target, ListsChunks):
-        yield from _gold_in_index(project, target.indexed_chunks(), cases)
-    asyncio.run(target.aclose())
+    yield from asyncio.run(_index(target, project, cases))
+
+
+async def _index(target: Target, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
+    """Does the index hold the gold, where the system lists its chunks?"""
+    try:
+        if not isinstance(target, ListsChunks):
+            return []
+        async with asyncio.timeout(LONGEST_LISTING):
+            chunks = await target.index_chunks()
+        return [] if chunks is None else [*_gold_in_index(project, chunks, cases)]
+    except TimeoutError:
+        return [Diagnosis("warning", f"its chunks were not listed within {LONGEST_LISTING:g} s",
+                          "rageval cases audit --index waits longer")]  # fmt: skip
+    except TargetError as error:
+        return [Diagnosis("warning", f"its chunks cannot be listed: {error}", "mend that, or leave the listing out")]
+    finally:
+        await target.aclose()
 
 
 def _gold_in_index(project: Project, chunks: Sequence[Chunk], cases: Sequence[EvalCase]) -> Iterator[Diagnosis]:
