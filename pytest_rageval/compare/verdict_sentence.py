@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.text import counted
 
 VerdictTone = Literal["red", "amber", "green", "grey"]
 SYMBOLS: Mapping[str, str] = {
@@ -71,7 +72,7 @@ class VerdictFacts:
         return self.comparison is not None and not self.is_compared
 
     def flips(self, name: str) -> int:
-        return len(self.comparison[name]) if self.comparison is not None and self.is_compared else 0
+        return len(self.comparison.get(name, ())) if self.comparison is not None and self.is_compared else 0
 
     @property
     def regressed(self) -> list[str]:
@@ -161,7 +162,7 @@ def _amber(facts: VerdictFacts) -> Iterator[str]:
     if facts.flips("flipped_to_fail") or facts.regressed:
         yield "Worse"
     if facts.outcome("failed"):
-        yield "Still failing" if facts.is_compared else "Failing"
+        yield "Still failing" if facts.is_compared and not facts.flips("added_failing") else "Failing"
     if facts.exit_status:
         yield "Failing"
 
@@ -187,6 +188,8 @@ def _asides(facts: VerdictFacts) -> Iterator[str]:
     errors = facts.outcome("error")
     if errors and facts.is_compared:
         yield f"{errors} ended in {'an error' if errors == 1 else 'errors'}"
+    if added := facts.flips("added_failing"):
+        yield counted(added, "added case fails", "added cases fail")
     if fallen := len(facts.regressed):
         yield f"{fallen} metric{' has' if fallen == 1 else 's have'} regressed"
     if skipped := facts.outcome("skipped"):

@@ -86,6 +86,10 @@ def compare_cases(
         name: _verdict(change, described[name], gates.get(name), was_measured=_was_measured(name, change, baseline))
         for name, change in changes.items()
     }
+    if now and baseline.cases and now.keys() != baseline.cases.keys():
+        # What is scored once over all cases says nothing where these are others: added cases redden no build.
+        whole = [name for name in changes if described[name]["run_level"]]
+        verdicts |= dict.fromkeys(whole, "incomparable")
     is_stopped = bool(problems) and not plan.settings.ignore_invariants
     is_heuristic = bool(metrics["judge"] and metrics["judge"]["heuristic"])
     return Comparison(
@@ -210,6 +214,7 @@ def _cases(now: Mapping[str, Row | CaseScores], shared: Sequence[str], baseline:
         "flipped_to_pass": [key for key in shared if now[key].outcome == "passed" and key in was_bad],
         "only_before": sorted(baseline.cases.keys() - now.keys()),
         "only_after": sorted(now.keys() - baseline.cases.keys()),
+        "added_failing": sorted(key for key in now.keys() - baseline.cases.keys() if now[key].is_bad),
         "unmeasured": [
             {"case_key": key, "outcome": row.outcome, "reason": row.error_kind or row.outcome}
             for key in shared

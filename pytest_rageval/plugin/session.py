@@ -146,7 +146,8 @@ class EvalSession:
             )
         if unread or not has_table(self.root):
             return
-        if any("::" in place for place in self.config.args) or self.named_files:
+        are_named = self.config.args_source is pytest.Config.ArgsSource.ARGS
+        if any("::" in place for place in self.config.args) or (are_named and self.named_files):
             return
         inside = {*self.files_to_collect()}
         outside = [path for path in self.found_files if path not in inside]

@@ -20,7 +20,7 @@ def failure_text(result: CaseResult, reason: str | None = None) -> str:
     if result.observation is not None:
         if any(gate.metric in _OF_ABSTENTION for gate in result.failed_gates):
             lines += _by_phrasing(result.observation)
-        lines += [f"  {name:<10} {printable(text)}".rstrip() for name, text in _facts(result.case, result.observation)]
+        lines += [f"  {name:<10} {printable(text)}".rstrip() for name, text in _facts(result)]
     lines.append(f"  case       {result.case.source}")
     return "\n".join(lines)
 
@@ -39,9 +39,13 @@ def _by_phrasing(obs: Observation) -> Iterator[str]:
         )
 
 
-def _facts(case: EvalCase, obs: Observation) -> Iterator[tuple[str, str]]:
+def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
+    case, obs = result.case, result.observation
+    assert obs is not None
     yield "question", _cut(case.question)
-    if expected := "  ·  ".join(_expected(case)):
+    if expected := "  ·  ".join(
+        _expected(case, needs_all=any(gate.metric.startswith("recall_all") for gate in result.failed_gates))
+    ):
         yield "expected", expected
     if obs.answer.chunks is not None:
         yield from _came(obs)
@@ -49,23 +53,23 @@ def _facts(case: EvalCase, obs: Observation) -> Iterator[tuple[str, str]]:
         yield "answer", _answer(obs.answer)
 
 
-def _expected(case: EvalCase) -> Iterator[str]:
+def _expected(case: EvalCase, *, needs_all: bool) -> Iterator[str]:
     gold = case.gold
     if not case.answerable:
         yield "an abstention: the documents hold no answer"
     if gold.answers:
         yield f'"{_cut(gold.answers[0])}"'
     if gold.supports:
-        yield _groups(gold, [str(anchor) for anchor in gold.supports])
+        yield _groups(gold, [str(anchor) for anchor in gold.supports], "all of  " if needs_all else "any of  ")
     elif gold.chunk_ids:
         yield "any of " + ", ".join(gold.chunk_ids[:CHUNKS]) if len(gold.chunk_ids) > 1 else gold.chunk_ids[0]
     if gold.kg_entities and not gold.supports:
         yield "entities " + ", ".join(gold.kg_entities[:CHUNKS])
 
 
-def _groups(gold: Gold, names: list[str]) -> str:
+def _groups(gold: Gold, names: list[str], these: str) -> str:
     if not gold.support_groups:
-        return ("any of  " if len(names) > 1 else "") + "  ·  ".join(names)
+        return (these if len(names) > 1 else "") + "  ·  ".join(names)
     alternatives = [" and ".join(names[index] for index in group) for group in gold.support_groups]
     return "all of  " + "  or  ".join(alternatives)
 

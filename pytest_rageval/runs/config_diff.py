@@ -49,7 +49,10 @@ def dataset_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
     """The versions of the cases, where their contents differ."""
     hashes = [config.get("dataset_hash", config.get("dataset_version")) for config in (before, after)]
     if hashes[0] != hashes[1]:
-        yield SettingChange("dataset", before.get("dataset_version"), after.get("dataset_version"))
+        versions = [config.get("dataset_version") for config in (before, after)]
+        if versions[0] == versions[1]:  # the same commit, or none: the contents tell them apart
+            versions = [str(each)[:12] for each in hashes]
+        yield SettingChange("dataset", *versions)
 
 
 def setting_changes(before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[SettingChange]:

@@ -116,3 +116,13 @@ def test_the_ontology_is_read(project: Project):
     assert marks["ontology"] == [
         ("problem", "ontology: gone.toml cannot be read: No such file or directory; mend the path")
     ]
+
+
+def test_what_pytest_would_refuse_is_a_problem(project: Project):
+    project.cases(SOME)
+    project.configure('target = "bot:answer"', '[tool.rageval.gates]\ncase = ["token_f1 >= 0.5 when category=factul"]')
+    project.write("reports/baseline.json", "{")
+    said = [what for mark, what in findings(project)["configuration"] if mark == "problem"]
+    assert any("no case has the category 'factul'" in what for what in said)
+    assert any("baseline.json" in what for what in said)
+    assert project.rageval("doctor").ret == 1

@@ -333,3 +333,17 @@ def test_a_baseline_of_before_there_was_this_hash_is_compared_by_the_content(pro
     project.cases([a_case("boil"), a_case("other", tags=["new"])])
     result = project.run()
     assert (result.ret, bool(lines_with(result, "--rageval-update-baseline"))) == (1, True)
+
+
+def test_added_cases_redden_no_metric_of_the_whole_run_and_are_counted_where_they_fail(settled: Project):
+    table = '[[tool.rageval.regression]]\nmetric = "overall_score"\nmax_drop = 0.01'
+    settled.configure('target = "bot:answer"\nknown_failures = "report"', table)
+    settled.cases([a_missed_case("added", gold={"answer": "Something else."})], "evalcases/added.jsonl")
+    result = settled.run()
+    assert result.ret == 0, result.outlines
+    assert settled.metrics()["comparison"]["metrics"]["overall_score"]["verdict"] == "incomparable"
+    assert settled.metrics()["comparison"]["added_failing"] == ["evalcases/added.jsonl::added"]
+    settled.configure('target = "bot:answer"\nknown_failures = "ratchet"')
+    settled.run()
+    sentence = settled.metrics()["verdict"]["sentence"]
+    assert sentence.startswith("Failing: 0 cases newly fail, 0 fixed, 10 of 11 pass; 1 added case fails.")

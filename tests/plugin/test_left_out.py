@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from project import SOME, Project, lines_with
+from project import SOME, Project, a_case, lines_with
 
 
 @pytest.mark.parametrize("how", [[], ["-n", "1"]])
@@ -82,3 +82,11 @@ def test_an_empty_list_of_globs_is_a_usage_error(project: Project, how: list[str
     result = project.run(*how)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert len(lines_with(result, "cases is empty, so that no case would be run")) == 1
+
+
+def test_a_file_in_testpaths_leaves_the_others_out_and_that_is_said(project: Project):
+    project.cases(SOME)
+    project.cases([a_case("other")], "evalcases/b.jsonl")
+    project.write("pytest.ini", "[pytest]\ntestpaths = evalcases/b.jsonl\n")
+    assert lines_with(project.run(), "1 case file is outside of what was collected")
+    assert not lines_with(project.run("evalcases/b.jsonl"), "outside of what was collected")

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pytest_rageval.cases import find_case_files, load_file
 from pytest_rageval.cases.notes.gold_places import unwinnable
 from pytest_rageval.cases.notes.note_folder import NoteFolder
+from pytest_rageval.compare.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.gates import unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges import judge_from_spec
@@ -34,7 +36,7 @@ SERVER_S = 2.0
 
 
 def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
-    """Names in the settings, rubrics and gates: all that a run would refuse."""
+    """Names in the settings, rubrics and gates, conditions of gates, the baseline: all that a run would refuse."""
     try:
         plan = make_plan(project.settings, load_registry(), project.root)
     except SettingsError as error:
@@ -46,6 +48,14 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
         return
     if not has_table(project.root):
         yield Diagnosis("warning", "no configuration", "write [tool.rageval] into pyproject.toml, with target = …")
+    loaded = [load_file(path, project.root) for path in find_case_files(project.root, project.settings.cases)]
+    if loaded and not any(file.problems for file in loaded):
+        cases = [case for file in loaded for case in file.cases]
+        yield from (Diagnosis("problem", problem) for problem in unknown_values(plan.case_gates, cases))
+    try:
+        project_baseline(project)
+    except SettingsError as error:
+        yield from (Diagnosis("problem", problem) for problem in error.problems)
     gates = len(plan.case_gates) + len(plan.run_gates)
     yield Diagnosis("ok", f"{len(plan.measures) + len(plan.run_measures)} metrics, {gates} gates")
 
