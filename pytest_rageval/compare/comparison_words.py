@@ -15,9 +15,9 @@ from pytest_rageval.text import counted
 Tone = Literal["better", "worse", "doubtful", "plain"]
 Content = Mapping[str, Any]
 VERDICTS = ("regressed", "beyond tolerance, may be noise", "unmeasured", "significant, within tolerance", "improved",
-            "new", "unchanged")  # fmt: skip
+            "new", "incomparable", "unchanged")  # fmt: skip
 """In the order in which a reader wants them."""
-QUIET = ("unchanged", "new")
+QUIET = ("unchanged", "new", "incomparable")
 OUTCOMES = {
     "passed": "passed",
     "failed": "failed",

@@ -291,7 +291,9 @@ def _compared(comparison: Mapping[str, Any], other: str) -> Iterator[str]:
         yield f"**Not comparable as they are**: {escaped(problem)}."
         yield ""
     moved = {
-        name: metric for name, metric in comparison["metrics"].items() if metric["verdict"] not in ("unchanged", "new")
+        name: metric
+        for name, metric in comparison["metrics"].items()
+        if metric["verdict"] not in ("unchanged", "new", "incomparable")
     }
     if moved:
         yield from _table(

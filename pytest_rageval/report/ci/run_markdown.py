@@ -71,7 +71,11 @@ def _head(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
 def _metrics(metrics: Mapping[str, Any]) -> Iterator[str]:
     """What moved against the baseline, the largest change first."""
     compared: Mapping[str, Any] = (metrics.get("comparison") or {}).get("metrics", {})
-    moved = {name: metric for name, metric in compared.items() if metric["verdict"] not in ("unchanged", "new")}
+    moved = {
+        name: metric
+        for name, metric in compared.items()
+        if metric["verdict"] not in ("unchanged", "new", "incomparable")
+    }
     if not moved:
         return
     yield "| metric | before | now | change | verdict |"
