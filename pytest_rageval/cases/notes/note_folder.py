@@ -89,12 +89,18 @@ def _sections(note: Path) -> tuple[NoteSection, ...] | None:
 
 def note_sections(text: str) -> Iterator[NoteSection]:
     """The sections of a Markdown text in their order, those without text among them; front matter is none of them."""
+    for heading_path, line, lines in section_lines(text):
+        yield NoteSection(heading_path, "\n".join(lines).strip("\n"), line)
+
+
+def section_lines(text: str) -> Iterator[tuple[str, int, list[str]]]:
+    """Of each section the path of its heading, the 1-based line that it begins at, and its lines as they stand."""
     lines = text.split("\n")
     first = _front_matter(lines)
     lines = lines[first:]
     heading_path, start = "", 0
     for heading, begin, end in [*_headings("\n".join(lines)), ("", len(lines), len(lines))]:
-        yield NoteSection(heading_path, "\n".join(lines[start:begin]).strip("\n"), first + start + 1)
+        yield heading_path, first + start + 1, lines[start:begin]
         heading_path, start = heading, end
 
 

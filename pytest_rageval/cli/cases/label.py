@@ -14,6 +14,7 @@ from typing import NamedTuple
 import click
 
 from pytest_rageval.cases import load_file
+from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cli.cases.labelling.label_lines import LabelLines
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
@@ -25,7 +26,7 @@ from pytest_rageval.stats.agreement import in_words
 from pytest_rageval.targets import check_target
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.label.asking import PoolAsking, PoolSource
-from pytest_rageval.workbench.label.draft_store import DRAFTS, DraftStore
+from pytest_rageval.workbench.label.draft_store import DraftStore
 from pytest_rageval.workbench.label.label_agreement import LabelAgreement, agreements, disputed
 from pytest_rageval.workbench.label.label_session import LabelSession, unlabelled
 from pytest_rageval.workbench.label.label_store import (
@@ -120,7 +121,7 @@ def label(
 
 
 def _check(wishes: Wishes) -> None:
-    if wishes.path.name.endswith(DRAFTS) and (wishes.blind or wishes.is_agreement):
+    if wishes.path.name.endswith(ENDING) and (wishes.blind or wishes.is_agreement):
         raise click.UsageError("--blind and --agree are for cases, not for drafts")
     if wishes.blind is not None and wishes.is_agreement:
         raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
@@ -173,7 +174,7 @@ def _cases(path: Path, project: Project) -> list[EvalCase]:
 
 
 def _store(wishes: Wishes, project: Project) -> LabelStore:
-    if wishes.path.name.endswith(DRAFTS):
+    if wishes.path.name.endswith(ENDING):
         return DraftStore(wishes.path, project.root, _notes(wishes, project))
     if wishes.blind is not None:
         return OpinionStore(opinion_file(wishes.path, wishes.blind), project.root)

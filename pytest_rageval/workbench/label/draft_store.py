@@ -8,6 +8,7 @@ from typing import Literal
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cases.marks import Marks, Place
 from pytest_rageval.cases.writing.case_text import JsonLines
 from pytest_rageval.cases.writing.case_writer import CaseWriter, ChangedMeanwhile
@@ -19,7 +20,6 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.workbench.label.label_store import aside_file, hashes_of
 
 Decision = Literal["accepted", "dropped"]
-DRAFTS = ".drafts.jsonl"
 
 
 class DraftStore:
@@ -29,7 +29,7 @@ class DraftStore:
         self._notes = notes
         self._drafts = CaseWriter(path)
         self._text = JsonLines(self._drafts.content)
-        self._accepted_file = path.with_name(path.name.removesuffix(DRAFTS) + ".jsonl")
+        self._accepted_file = path.with_name(path.name.removesuffix(ENDING) + ".jsonl")
         self._cases = CaseWriter(self._accepted_file, may_be_new=True)
         loaded = load_file(self._accepted_file, root).cases if self._accepted_file.exists() else ()
         self._ids = {case.id for case in loaded}

@@ -8,20 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from markdown_it import MarkdownIt
-
 from pytest_rageval.cases.discovery import PRUNED
+from pytest_rageval.cases.notes.note_folder import MOST_NOTE_BYTES, section_lines
 from pytest_rageval.model import Chunk
 from pytest_rageval.text import index_terms
 
 SUFFIXES = frozenset({".md", ".markdown", ".txt"})
-MOST_NOTE_BYTES = 4 * 2**20
-"""Longer files are no notes, and are passed over."""
 K1, B = 1.2, 0.75
 """Of BM25. Source: Robertson and Zaragoza 2009; the usual values."""
-
-_MARKDOWN = MarkdownIt("commonmark").enable("table")
-_MARKDOWN.core.ruler.enableOnly(["normalize", "block"])  # what stands inside a line is not looked at
 
 
 class NotesSearch:
@@ -79,34 +73,9 @@ def _sections(note: Path, folder: Path) -> Iterator[Chunk]:
     except OSError:
         return  # gone, or not ours to read: the search goes on without it
     rel_path = note.relative_to(folder).as_posix()
-    first, lines = _body(text.split("\n"))
-    heading_path, start = "", 0
-    for heading, begin, end in [*_headings("\n".join(lines)), ("", len(lines), len(lines))]:
-        while start < begin and not lines[start].strip():
-            start += 1
-        body = "\n".join(lines[start:begin]).rstrip()
+    for heading_path, line, lines in section_lines(text):
+        blank = next((number for number, written in enumerate(lines) if written.strip()), len(lines))
+        body = "\n".join(lines[blank:]).rstrip()
         if body:
-            last = first + start + 1 + body.count("\n")
-            yield Chunk(None, None, rel_path, heading_path, body, start_line=first + start + 1, end_line=last)
-        heading_path, start = heading, end
-
-
-def _body(lines: list[str]) -> tuple[int, list[str]]:
-    """Lines without front matter, and how many that were."""
-    if lines and lines[0].strip() == "---":
-        for number, line in enumerate(lines[1:], start=1):
-            if line.strip() in ("---", "..."):
-                return number + 1, lines[number + 1 :]
-    return 0, lines
-
-
-def _headings(text: str) -> Iterator[tuple[str, int, int]]:
-    """`# Title > ## Section` of each heading, with the 0-based lines that it begins and ends at."""
-    tokens = _MARKDOWN.parse(text)
-    trail: list[tuple[int, str]] = []
-    for position, token in enumerate(tokens):
-        if token.type == "heading_open" and not token.level and token.map:
-            depth = int(token.tag[1:])
-            trail = [above for above in trail if above[0] < depth]
-            trail.append((depth, f"{'#' * depth} {' '.join(tokens[position + 1].content.split())}"))
-            yield " > ".join(heading for _, heading in trail), token.map[0], token.map[1]
+            last = line + blank + body.count("\n")
+            yield Chunk(None, None, rel_path, heading_path, body, start_line=line + blank, end_line=last)

@@ -7,15 +7,14 @@ import json
 import os
 from pathlib import Path
 
+from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.text import fold
-
-DRAFTS = ".drafts.jsonl"
 
 
 def drafts_beside(case_file: Path) -> Path:
     """The file of the drafts that belong to a case file."""
-    return case_file.with_name(case_file.name.removesuffix(case_file.suffix) + DRAFTS)
+    return case_file.with_name(case_file.name.removesuffix(case_file.suffix) + ENDING)
 
 
 def save_draft(path: Path, question: str) -> str:
