@@ -34,7 +34,8 @@ FLOORS = (
     ("workbench",),
     ("page",),
     ("report",),
-    ("plugin", "cli", "web", "scripting"),
+    ("web",),
+    ("plugin", "cli", "scripting"),
     ("__main__",),
 )
 """From the ground up: a part imports from its own folder and from lower floors, never from its own floor."""
