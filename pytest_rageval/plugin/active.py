@@ -6,8 +6,9 @@ Lives in every process: alone, on the controller of xdist, on each worker. All t
 from __future__ import annotations
 
 import asyncio
+import math
 import os
-from collections.abc import Collection, Coroutine, Iterator
+from collections.abc import Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -36,6 +37,7 @@ from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords,
 from pytest_rageval.plugin.preflight import judges_of_tests, used_target
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.plugin.workers.blocks import block, worker_number
 from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, join_run, make_target, open_run, prepare
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.shards import Shard
@@ -76,6 +78,9 @@ class ActiveSession:
         lists = self.config.hook.pytest_rageval_metrics(config=self.config)
         own_metrics = [metric for metrics in lists if metrics for metric in metrics]
         session = self.session
+        if session.is_worker:  # calls in flight are those of the run, whoever makes them
+            share = math.ceil(settings.concurrency / session.workers)
+            settings = settings.model_copy(update={"concurrency": share})
         return prepare(
             Project(session.root, settings), own_metrics, workers=session.workers, is_worker=session.is_worker
         )
@@ -209,10 +214,14 @@ class ActiveSession:
                 return self.open(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
         worker_input = self.session.worker_input
         folder = Path(worker_input("rageval_run")) if worker_input("rageval_run") else None
-        self.run = join_run(self.prepared, folder, worker_input("workerid"), worker_input("rageval_config_hash"))
-        return self._start(self.run)
+        worker = worker_input("workerid")
+        self.run = self._start(join_run(self.prepared, folder, worker, worker_input("rageval_config_hash")))
+        if worker_input("rageval_blocks"):
+            items = [item for item in self.session.of_pytest.items if isinstance(item, EvalItem)]
+            self.plan_batches(block(items, worker_number(worker), self.session.workers))
+        return self.run
 
-    def plan_batches(self, items: list[EvalItem]) -> None:
+    def plan_batches(self, items: Sequence[EvalItem]) -> None:
         """Take the final order of the items, those left out that the run which is resumed has done."""
         run = self.opened()
         self._batches.plan([item for item in items if not run.is_done(item.case)])

@@ -26,7 +26,7 @@ class Batches:
         self._running: dict[int, Batch] = {}
 
     def plan(self, items: Sequence[EvalItem]) -> None:
-        """Take the final order of the items to ask. A worker of xdist does not know its own: it asks on demand."""
+        """Take the final order of the items to ask; any other item is asked when it comes to that."""
         for definitions, group in groupby(filter(_will_be_asked, items), key=_session_definitions):
             if definitions is not None:
                 batch = list(group)

@@ -23,8 +23,9 @@ from pytest_rageval.plugin.display.summary_line import summarised
 from pytest_rageval.plugin.display.terminal_summary import write_summary
 from pytest_rageval.plugin.extent import extent_of
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name, without_group
-from pytest_rageval.plugin.kill_workers import kill_workers
 from pytest_rageval.plugin.preflight import is_ours, judges_of_files, overridden_in, report_problems
+from pytest_rageval.plugin.workers.blocks import SCHEDULER, are_blocks_wanted
+from pytest_rageval.plugin.workers.killing import kill_workers
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.run_reports import write_reports
@@ -70,6 +71,10 @@ class Controller:
         files = [path for path in self._session.collected if not self._session.is_deselected(path)]
         if not files:
             return
+        if are_blocks_wanted(self._config):
+            from pytest_rageval.plugin.workers.scheduling import BlockScheduler
+
+            self._config.pluginmanager.register(BlockScheduler(self._expected, self._session), SCHEDULER)
         shard = Shard.parse(self._active.settings.shard) if self._active.settings.shard else None
         cases = [case for path in files for case in self._active.load(path).cases]
         selected = [case for case in cases if shard is None or shard.takes(case.key)]
@@ -97,6 +102,8 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         run = self._active.run
+        if self._config.pluginmanager.hasplugin(SCHEDULER):
+            node.workerinput["rageval_blocks"] = "yes"
         node.workerinput["rageval_checked"] = os.pathsep.join(map(str, self._session.collected))
         if run is not None and run.writer is not None:
             node.workerinput["rageval_config_hash"] = run.config_hash
@@ -150,9 +157,9 @@ class Controller:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         if not self._expected:
             cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
-            self._expected = {
-                nodeid: cases[plain] for nodeid in ids for plain in without_group(nodeid) if plain in cases
-            }
+            self._expected.update(
+                (nodeid, cases[plain]) for nodeid in ids for plain in without_group(nodeid) if plain in cases
+            )
 
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 
