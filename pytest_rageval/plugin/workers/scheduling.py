@@ -1,4 +1,6 @@
-"""Hands each worker of xdist its block of the cases at once; other tests go out as xdist hands them out.
+"""Hands each worker of xdist the cases of its own block; other tests go out as xdist hands them out.
+
+They go out in small portions: what a worker has been handed it runs, also where the session ends early.
 
 A worker that dies while it asks ahead may have died of any case that was in flight. So none is blamed: all that it had
 go to another worker, which does not ask ahead, and if one of them is deadly, that will be seen there.
@@ -6,7 +8,8 @@ go to another worker, which does not ask ahead, and if one of them is deadly, th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import deque
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -15,6 +18,9 @@ from xdist.scheduler.load import LoadScheduling  # type: ignore[import-untyped]
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.plugin.workers.blocks import block, worker_number
 from pytest_rageval.text import counted
+
+PORTION = 8
+"""Cases that a worker is handed at a time: enough that it never waits for more."""
 
 
 class BlockScheduling(LoadScheduling):  # type: ignore[misc] # because xdist tells no types
@@ -29,6 +35,16 @@ class BlockScheduling(LoadScheduling):  # type: ignore[misc] # because xdist tel
         """`cases`: their node ids, complete once every worker has collected."""
         super().__init__(config, log)
         self._cases, self._session = cases, session
+        self._blocks: dict[Any, deque[int]] = {}
+        """What of its block each worker has still to be handed."""
+
+    @property
+    def tests_finished(self) -> bool:
+        return not any(self._blocks.values()) and bool(super().tests_finished)
+
+    @property
+    def has_pending(self) -> bool:
+        return any(self._blocks.values()) or bool(super().has_pending)
 
     def schedule(self) -> None:
         collections = list(self.node2collection.values())
@@ -39,25 +55,32 @@ class BlockScheduling(LoadScheduling):  # type: ignore[misc] # because xdist tel
         super().schedule()
 
     def _hand_out(self, collection: list[str]) -> None:
-        """The cases to the workers that were there from the beginning; all else is kept for later."""
+        """A block to each worker that was there from the beginning; all else is for whoever is free."""
         cases = [index for index, nodeid in enumerate(collection) if nodeid in self._cases]
-        workers = self._by_number()
+        workers = {worker_number(node.gateway.id): node for node in self.nodes}
         for number in range(self.numnodes):
-            if number in workers and (own := block(cases, number, self.numnodes)):
-                self.node2pending[workers[number]].extend(own)
-                workers[number].send_runtest_some(own)
-        taken = {index for pending in self.node2pending.values() for index in pending}
-        self.pending[:] = [index for index in range(len(collection)) if index not in taken]
+            if number in workers:
+                self._blocks[workers[number]] = deque(block(cases, number, self.numnodes))
+        owned = {index for own in self._blocks.values() for index in own}
+        self.pending[:] = [index for index in range(len(collection)) if index not in owned]
+
+    def check_schedule(self, node: Any, duration: float = 0) -> None:
+        own = self._blocks.get(node)
+        if not own:
+            super().check_schedule(node, duration)
+        elif not node.shutting_down and len(self.node2pending[node]) <= PORTION // 2:
+            portion = [own.popleft() for _ in range(min(PORTION, len(own)))]
+            self.node2pending[node] += portion
+            node.send_runtest_some(portion)
 
     def remove_node(self, node: Any) -> str | None:
-        left = self.node2pending.get(node)
-        number = worker_number(node.gateway.id)
-        if not left or number is None or number >= self.numnodes or not self._can_restart():
+        left = self.left_of(node)
+        if node not in self._blocks or not left or str(self.config.option.maxworkerrestart) == "0":
             return self._as_xdist_does(node)
         assert self.collection is not None
         if self.collection[left[0]] not in self._cases:
             return self._as_xdist_does(node)
-        del self.node2pending[node]
+        del self.node2pending[node], self._blocks[node]
         if self.collection[left[0]] in self._session.ended:  # it died between the outcome and the end of its test
             del left[0]
         self.pending[:0] = left
@@ -65,14 +88,13 @@ class BlockScheduling(LoadScheduling):  # type: ignore[misc] # because xdist tel
 
     def _as_xdist_does(self, node: Any) -> str | None:
         """The test that ran there is blamed, and what else was left is for whoever is free."""
+        self.pending.extend(self._blocks.pop(node, ()))
         crashed: str | None = super().remove_node(node)
         return crashed
 
-    def _can_restart(self) -> bool:
-        return str(self.config.option.maxworkerrestart) != "0"
-
-    def _by_number(self) -> Mapping[int | None, Any]:
-        return {worker_number(node.gateway.id): node for node in self.nodes}
+    def left_of(self, node: Any) -> list[int]:
+        """The tests of a worker that have not ended, in the order in which it runs them."""
+        return [*self.node2pending.get(node, ()), *self._blocks.get(node, ())]
 
 
 class BlockScheduler:
@@ -89,7 +111,7 @@ class BlockScheduler:
     @pytest.hookimpl
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Before the scheduler hears of it: say what a worker has left that died."""
-        left = self._scheduling.node2pending.get(node)
+        left = self._scheduling.left_of(node)
         if left and error and error != "keyboard-interrupt":
             tests = counted(len(left), "test")
             self._session.notes.append(f"worker {node.gateway.id} died; the {tests} that it had left went to another")

@@ -18,7 +18,7 @@ from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun, observation_of
 from pytest_rageval.runs.disk.stored_records import check_observation, check_result
 
-REDONE = frozenset({"crash"})
+REDONE = frozenset({"crash", "record"})
 """Kinds of error that stand for a case which nobody finished."""
 
 
@@ -88,7 +88,8 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
 def mend(folder: Path) -> list[str]:
     """Make the files of an interrupted run whole: one line a case and trial, none torn, those of its workers folded in.
 
-    Left out are cases that have not all of their trials, and those whose process died: they are to be done again.
+    Left out are cases that have not all of their trials, and those whose process died, or could not write down what it
+    observed, for a full disk: they are to be done again.
     Returns what a person should know, a line each.
     """
     config = StoredRun(folder).config
@@ -101,7 +102,7 @@ def mend(folder: Path) -> list[str]:
 def fold_journals(folder: Path, name: str, notes: list[str], trials: int | None = None) -> None:
     """Bring a file of the run and its workers' files of the same kind into the one, the last line a case and trial.
 
-    With `trials` only cases count that have so many, and that did not end with their process.
+    With `trials` only cases count that have so many, and that ended with a result of their own.
     """
     own, others = folder / name, journals(folder, name)
     check = check_result if name == RESULTS else check_observation
