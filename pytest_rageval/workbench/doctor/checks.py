@@ -13,7 +13,7 @@ from pytest_rageval.compare.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates import unknown_values
+from pytest_rageval.gates import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges import judge_from_spec
@@ -52,6 +52,7 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
     if loaded and not any(file.problems for file in loaded):
         cases = [case for file in loaded for case in file.cases]
         yield from (Diagnosis("problem", problem) for problem in unknown_values(plan.case_gates, cases))
+    yield from (Diagnosis("warning", line) for line in doubtful_limits([*plan.case_gates, *plan.run_gates]))
     try:
         project_baseline(project)
     except SettingsError as error:
