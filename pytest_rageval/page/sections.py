@@ -27,6 +27,7 @@ from pytest_rageval.runs.aggregate import normalised
 from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.stats.intervals import mean_interval
+from pytest_rageval.text import counted
 
 SHOWN_CATEGORIES = 30
 SHOWN_CAUSES = 10
@@ -236,7 +237,7 @@ def judge_rows(page: PageRun) -> list[tuple[str, str]]:
         ("agreement with people", "not measured for this run: rageval calibrate measures it"),
         (
             "spot check by a second judge",
-            f"disagrees with {score_text(spot['disagreement_rate'])} of {spot['spot_check_n']} judgements"
+            f"disagrees with {score_text(spot['disagreement_rate'])} of {counted(spot['spot_check_n'], 'judgement')}"
             if spot else "not made: rageval judge --spot-check makes one",
         ),
         ("judgements from the cache", "–" if hits is None else f"{hits:.0%}".replace("%", " %")),

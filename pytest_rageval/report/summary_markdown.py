@@ -106,8 +106,8 @@ def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     if repeats := metrics.get("repeats"):
         yield (
-            f"{repeats['trials']} trials a case: {score_text(repeats['pass_at_n'])} of the cases passed at least once, "
-            f"{score_text(repeats['pass_hat_n'])} every time."
+            f"{counted(repeats['trials'], 'trial')} a case: {score_text(repeats['pass_at_n'])} of the cases passed at "
+            f"least once, {score_text(repeats['pass_hat_n'])} every time."
         )
         yield ""
     yield from _judging(metrics)
@@ -130,13 +130,13 @@ def _judging(metrics: Mapping[str, Any]) -> Iterator[str]:
         return
     kind = "a heuristic without a model" if judge["heuristic"] else "a model"
     tokens, dollars = cost["judge_total_tokens"], cost["judge_total_usd"]
-    spent = f"; {tokens} tokens" if tokens else ""
+    spent = f"; {counted(tokens, 'token')}" if tokens else ""
     spent += f", ${dollars:.4f}" if spent and dollars is not None else ", cost unknown" if spent else ""
     yield f"Judged by {escaped(judge['model'])}, {kind}{spent}."
     yield ""
     if reliability := metrics["aggregate_metrics"].get("judge_reliability"):
         rate, n = reliability["disagreement_rate"], reliability["spot_check_n"]
-        yield f"In a spot check of {n} judgements, a second judge disagreed with {score_text(rate)} of them."
+        yield f"In a spot check of {counted(n, 'judgement')}, a second judge disagreed with {score_text(rate)} of them."
         yield ""
 
 

@@ -72,7 +72,7 @@ def _repeats(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
     repeats = metrics.get("repeats")
     if repeats and repeats["cases"]:
         shares = f"{repeats['pass_at_n']:.0%} passed at least once, {repeats['pass_hat_n']:.0%} every time"
-        yield SummaryLine(f"{repeats['trials']} trials a case: {shares}".replace("%", " %"))
+        yield SummaryLine(f"{counted(repeats['trials'], 'trial')} a case: {shares}".replace("%", " %"))
 
 
 def _table(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
@@ -211,8 +211,12 @@ def _judging(cost: Mapping[str, Any]) -> Iterator[SummaryLine]:
     if not (cached or cost["judge_total_tokens"]):
         return
     dollars, saved = cost["judge_total_usd"], cost["judge_saved_usd"]
-    parts = [f"{cached} of {total} judgements from the cache"]
-    parts += [f"{cost['judge_total_tokens']} tokens" if cost["judge_total_tokens"] is not None else "tokens unknown"]
+    parts = [f"{cached} of {counted(total, 'judgement')} from the cache"]
+    parts += [
+        f"{counted(cost['judge_total_tokens'], 'token')}"
+        if cost["judge_total_tokens"] is not None
+        else "tokens unknown"
+    ]
     parts += [f"${dollars:.4f} spent" if dollars is not None else "cost unknown"]
     parts += [f"${saved:.4f} saved"] if saved else []
     yield SummaryLine("judging: " + ", ".join(parts))
@@ -220,13 +224,10 @@ def _judging(cost: Mapping[str, Any]) -> Iterator[SummaryLine]:
 
 def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[SummaryLine]:
     if metrics["without_gate"]:
-        many = metrics["without_gate"] != 1
-        yield SummaryLine(
-            f"{metrics['without_gate']} {'cases were' if many else 'case was'} examined by no gate", "yellow"
-        )
+        unexamined = counted(metrics["without_gate"], "case was", "cases were")
+        yield SummaryLine(f"{unexamined} examined by no gate", "yellow")
     if ungated := metrics.get("gold_without_gate"):
-        whose = "1 case" if ungated == 1 else f"{ungated} cases"
-        yield SummaryLine(f"{whose} passed though no gate looked at the gold", "yellow")
+        yield SummaryLine(f"{counted(ungated, 'case')} passed though no gate looked at the gold", "yellow")
     judge = metrics.get("judge")
     if judge and not judge["heuristic"]:
         yield SummaryLine(f"judge: {judge['model']}")

@@ -25,6 +25,7 @@ from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import make_plan
+from pytest_rageval.text import counted
 from pytest_rageval.workbench.doctor.diagnosis import Check, Diagnosis
 from pytest_rageval.workbench.doctor.place_checks import look_at_extras, look_at_ontology, look_at_reports
 from pytest_rageval.workbench.doctor.target_checks import look_at_target
@@ -58,7 +59,7 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
     except SettingsError as error:
         yield from (Diagnosis("problem", problem) for problem in error.problems)
     gates = len(plan.case_gates) + len(plan.run_gates)
-    yield Diagnosis("ok", f"{len(plan.measures) + len(plan.run_measures)} metrics, {gates} gates")
+    yield Diagnosis("ok", f"{counted(len(plan.measures) + len(plan.run_measures), 'metric')}, {counted(gates, 'gate')}")
 
 
 def look_at_cases(project: Project) -> Iterator[Diagnosis]:
