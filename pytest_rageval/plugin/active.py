@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Collection, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,7 +30,7 @@ from pytest_rageval.plugin.batches import PARTS, Batches
 from pytest_rageval.plugin.case_files.case_hook import with_case_hook
 from pytest_rageval.plugin.case_files.marked_tests import marked_cases
 from pytest_rageval.plugin.case_verdict import assert_gates
-from pytest_rageval.plugin.display.progress_line import ProgressLine
+from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.report_masking import mask_report
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
@@ -196,7 +197,7 @@ class ActiveSession:
     def _start(self, run: OpenRun) -> OpenRun:
         self._batches = Batches(run.prefetcher, self.trials)
         if not self.session.is_worker:
-            self._progress_line = ProgressLine(self.config, run.prefetcher.tally)
+            self._progress_line = ProgressLine(self.config, partial(tally_text, run.prefetcher.tally))
             run.prefetcher.loop.on_wait = self._progress_line.show
         return run
 

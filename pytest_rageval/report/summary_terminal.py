@@ -187,9 +187,12 @@ def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
         ("flipped_to_fail", "fails now, did not in the baseline", "red"),
         ("flipped_to_pass", "passes now, failed in the baseline (tighten it with --rageval-update-baseline)", "green"),
         ("unmeasured", "has no score now, had one in the baseline", "yellow"),
+        ("only_before", "stands in the baseline, and is no case any more", "yellow"),
     )
+    # Of a part of the cases the others are no news.
+    left_out = ("only_before",) if metrics["partial"] else ()
     for name, title, style in titles:
-        if cases := comparison.get(name):
+        if (cases := comparison.get(name)) and name not in left_out:
             keys = [case if isinstance(case, str) else case["case_key"] for case in cases]
             yield SummaryLine("")
             yield SummaryLine(f"{title}:", style)

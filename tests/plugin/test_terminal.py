@@ -56,10 +56,21 @@ def test_a_terminal_shows_how_far_asking_is_and_keeps_none_of_it(project: Projec
 
 
 @pytest.mark.child_process
-def test_a_pipe_gets_no_line_of_progress(project: Project):
+def test_a_terminal_shows_how_far_the_workers_are_and_keeps_none_of_it(project: Project):
+    project.cases([a_case(f"c{number}") for number in range(4)])
+    project.write("slow.py", SLOW)
+    shown = on_a_terminal(project, "-n", "2", "--rageval-target", "slow:answer")
+    assert "asked 1 of 4, judged 1" in shown
+    assert "asked" not in last_lines(shown)
+    assert "4 passed" in last_lines(shown)
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize("how", [(), ("-n", "2")])
+def test_a_pipe_gets_no_line_of_progress(project: Project, how: tuple[str, ...]):
     project.cases([a_case("c1")])
     project.write("slow.py", SLOW)
-    assert "in flight" not in project.run_process("--rageval-target", "slow:answer").stdout.str()
+    assert "asked " not in project.run_process("--rageval-target", "slow:answer", *how).stdout.str()
 
 
 def on_a_terminal(project: Project, *arguments: str) -> str:
