@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.compare.gate_lines import evidence, gate_line
+from pytest_rageval.compare.layer_table import LayerRow, layer_rows
 from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import Registry
@@ -231,19 +232,18 @@ def _metric_row(name: str, metrics: Mapping[str, Any], registry: Registry) -> li
 
 
 def _breakdown(metrics: Mapping[str, Any], name: str) -> Iterator[str]:
-    groups = metrics[f"by_{name}"]
-    if not groups:
+    rows = layer_rows(metrics, metrics.get("comparison"), name)
+    if not rows:
         return
     yield f"## By {name}"
     yield ""
     outcomes = ("passed", "failed", "error", "xfailed", "skipped")
-    yield from _table(
-        [name, "cases", *outcomes],
-        [
-            [escaped(value), str(group["tests"]), *(str(group["outcomes"][outcome]) for outcome in outcomes)]
-            for value, group in groups.items()
-        ],
-    )
+    yield from _table([name, "cases", *outcomes, *metrics["by_layer"]], [_breakdown_row(row, outcomes) for row in rows])
+
+
+def _breakdown_row(row: LayerRow, outcomes: Sequence[str]) -> list[str]:
+    scores = (score_text(cell.score) for cell in row.cells.values())
+    return [escaped(row.name), str(row.cases), *(str(row.outcomes[outcome]) for outcome in outcomes), *scores]
 
 
 def _failures(metrics: Mapping[str, Any]) -> Iterator[str]:

@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple
 from rich.cells import cell_len
 
 from pytest_rageval.compare.gate_lines import gate_line, is_warning
+from pytest_rageval.compare.layer_table import LayerRow, layer_rows, total_row
 from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.report.columns import aligned, blocks, shortened
-from pytest_rageval.runs.aggregate import mean, normalised
 from pytest_rageval.runs.disk.reader import run_level_names
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
@@ -76,21 +76,23 @@ def _repeats(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
 
 
 def _table(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
-    """Categories by layer. A layer's score is the mean of its metrics' means as 0 to 1, higher better."""
-    layers = metrics["by_layer"]
-    total = ["all", str(metrics["total_tests"]), str(metrics["outcomes"]["passed"])]
-    rows = [["", "cases", "passed", *layers], [*total, *(score_text(layer["score"]) for layer in layers.values())]]
-    if metrics.get("comparison"):
-        rows.append(["change", "", "", *(change(_layer_gain(layer["metrics"], metrics)) for layer in layers.values())])
-    categories = sorted(metrics["by_category"].items(), key=lambda category: (-category[1]["tests"], category[0]))
-    for name, group in categories[:SHOWN_CATEGORIES]:
-        scores = (score_text(_layer_score(group, layer["metrics"], metrics)) for layer in layers.values())
-        rows.append([shortened(name, 24), str(group["tests"]), str(group["outcomes"]["passed"]), *scores])
+    """Layers by category."""
+    comparison = metrics.get("comparison")
+    total, categories = total_row(metrics, comparison), layer_rows(metrics, comparison)
+    rows = [["", "cases", "passed", *metrics["by_layer"]], _cells(total)]
+    if comparison:
+        rows.append(["change", "", "", *(change(cell.change) for cell in total.cells.values())])
+    rows += [_cells(row) for row in categories[:SHOWN_CATEGORIES]]
     yield from _blocks(rows, width)
     if len(categories) > SHOWN_CATEGORIES:
         yield SummaryLine(and_more(len(categories) - SHOWN_CATEGORIES, "categories: see summary.md"))
     if not metrics.get("comparison") and not metrics["partial"]:
         yield SummaryLine("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
+
+
+def _cells(row: LayerRow) -> list[str]:
+    scores = (score_text(cell.score) for cell in row.cells.values())
+    return [shortened(row.name, 24), str(row.cases), str(row.passed), *scores]
 
 
 def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterator[SummaryLine]:
@@ -117,35 +119,10 @@ def _metrics(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
     yield from _blocks(rows, width)
 
 
-def _layer_gain(names: Sequence[str], metrics: Mapping[str, Any]) -> float | None:
-    return mean([gain for name in names if (gain := _gain(name, metrics)) is not None])
-
-
 def _compared(name: str, metrics: Mapping[str, Any]) -> Mapping[str, Any] | None:
     comparison = metrics.get("comparison") or {}
     metric: Mapping[str, Any] | None = comparison.get("metrics", {}).get(name)
     return metric
-
-
-def _gain(name: str, metrics: Mapping[str, Any]) -> float | None:
-    """A metric's change as a share of its scale, positive where it got better."""
-    compared = _compared(name, metrics)
-    if compared is None or compared["delta"] is None:
-        return None
-    low, high = metrics["metrics"][name]["scale"]
-    share: float = compared["delta"] / (high - low)
-    return share if metrics["metrics"][name]["better"] == "higher" else -share
-
-
-def _layer_score(group: Mapping[str, Any], names: Sequence[str], metrics: Mapping[str, Any]) -> float | None:
-    described = metrics["metrics"]
-    return mean(
-        [
-            normalised(group["metrics"][name]["mean"], described[name]["scale"], described[name]["better"])
-            for name in names
-            if name in group["metrics"]
-        ]
-    )
 
 
 def _gates(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
