@@ -303,6 +303,11 @@ def _notes(keeper: Keeper, config: Mapping[str, Any], plan: Plan, comparison: Co
     if comparison and comparison.content["relabelled"]:
         yield relabelled_note(comparison.content["relabelled"])
     systems = {config["llm_model"], *keeper.model_names}
+    if keeper.unread:
+        yield (
+            f"the system sends {' and '.join(map(repr, sorted(keeper.unread)))} at the top level of its answers, where "
+            "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
+        )
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
     yield from judge_notes(config, systems, list(keeper.rows.values()))
     yield from keeper.warnings
