@@ -38,7 +38,7 @@ from pytest_rageval.plugin.preflight import judges_of_tests, used_target
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, join_run, make_target, open_run, prepare
-from pytest_rageval.runs.interrupts import Interrupts
+from pytest_rageval.runs.interrupts import Interrupted, Interrupts
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
@@ -57,7 +57,7 @@ class ActiveSession:
         self.problem: RagevalError | None = None
         self.run: OpenRun | None = None
         self._progress_line: ProgressLine | None = None
-        self.interrupts = Interrupts(self._leave)
+        self.interrupts = Interrupts(self._leave, KeyboardInterrupt if session.config.option.fulltrace else Interrupted)
         self._files: dict[Path, CaseFile] = {}
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None

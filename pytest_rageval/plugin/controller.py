@@ -319,7 +319,13 @@ class Controller:
         is_lost = bool(self._expected) and exitstatus == pytest.ExitCode.OK
         if self._writer.rows or is_lost:
             return True
-        if not self._writer.folder.has_observations:  # which a run that resumes this one need not ask for again
+        if self._writer.folder.has_observations:
+            run_id = self._writer.folder.run_id
+            self._session.notes.append(
+                f"interrupted before the first case was done; pytest --rageval-resume {run_id} finishes the run, and "
+                "asks nothing again that was answered"
+            )
+        else:
             self._writer.discard()
         return False
 
@@ -343,3 +349,6 @@ class Controller:
         if self._finished is not None:
             write_summary(terminalreporter, self._finished, self._session.notes, self._session.root, self._report)
             report_to_github(terminalreporter, self._finished, self._config)
+        else:
+            for note in self._session.notes:
+                terminalreporter.write_line(printable(note), yellow=True)
