@@ -19,9 +19,9 @@ _TICKS = re.compile("`+")
 
 def case_markdown(view: Mapping[str, Any]) -> str:
     """The Markdown of a case, of the content of its page."""
-    parts = _Parts()
-    parts.feed(rendered("case.html", c=view))
-    return "\n\n".join(f"**{part.name}**\n\n{_fenced(part.text)}" for part in parts.found) + "\n"
+    page = _Parts()
+    page.feed(rendered("case.html", c=view))
+    return "\n\n".join(f"**{part.name}**\n\n{_fenced(part.text)}" for part in page.parts) + "\n"
 
 
 def _fenced(text: str) -> str:
@@ -66,13 +66,13 @@ class _Parts(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.found: list[_Part] = []
+        self.parts: list[_Part] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for part in self._open():
             part.begin(tag)
         if name := dict(attrs).get("data-md"):
-            self.found.append(_Part(name, tag))
+            self.parts.append(_Part(name, tag))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         pass  # closes itself, and holds no text
@@ -86,4 +86,4 @@ class _Parts(HTMLParser):
             part.add(data)
 
     def _open(self) -> Iterator[_Part]:
-        return (part for part in self.found if part.depth > 0)
+        return (part for part in self.parts if part.depth > 0)

@@ -30,11 +30,11 @@ class RecordedCase:
     view: Mapping[str, Any]
 
 
-def recorded_case_of(run: StoredRun, found: Mapping[str, Any], registry: Registry, baseline: Path) -> RecordedCase:
-    """The case of a record of the run. `baseline`: the file of the project's baseline."""
-    key = found["case_key"]
+def recorded_case_of(run: StoredRun, last: Mapping[str, Any], registry: Registry, baseline: Path) -> RecordedCase:
+    """The case of its `last` record in the run. `baseline`: the file of the project's baseline."""
+    key = last["case_key"]
     # Of a run that died, a worker's file may hold the record.
-    lines = read_case_lines(run, {key}).get(key) or CaseLines({found["trial"]: found}, {})
+    lines = read_case_lines(run, {key}).get(key) or CaseLines({last["trial"]: last}, {})
     record = representative_trial(lines.records)
     [row] = cases_of(map(Row.of, lines.records.values()))
     source = record.get("source") or {}

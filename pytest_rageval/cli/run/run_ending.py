@@ -31,6 +31,8 @@ def exit_code(ended: Ended, screen: Screen) -> int:
         screen.line(f"judge its answers later: {judge_command(ended)}", colour="yellow")
     if _can_be_resumed(ended):
         screen.line(f"interrupted; {resume_command(ended.run_id)} finishes it", colour="yellow")
+    elif ended.is_interrupted:
+        screen.line("interrupted before anything was answered: nothing is kept", colour="yellow")
     if ended.is_interrupted:
         return INTERRUPTED
     return max(code, int(bool(screen.failed_steps) or ended.has_stopped))

@@ -81,7 +81,8 @@ def _gold_in_index(project: Project, chunks: Sequence[Chunk], cases: Sequence[Ev
         what = f"{len(lost)} of {cases_labelled} cannot be won: no indexed chunk matches the gold of {listed(lost)}"
         yield Diagnosis("warning", what, "mend the labels, or index what is missing")
     elif labelled:
-        yield Diagnosis("ok", f"its {counted(len(chunks), 'chunk')} hold the gold of all {cases_labelled}")
+        all_of_them = f"all {cases_labelled}" if labelled > 1 else cases_labelled
+        yield Diagnosis("ok", f"its {counted(len(chunks), 'chunk')} hold the gold of {all_of_them}")
 
 
 def _cases(project: Project) -> list[EvalCase]:
