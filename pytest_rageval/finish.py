@@ -13,7 +13,7 @@ from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.compare.baseline import Baseline, write_baseline
 from pytest_rageval.compare.verdict_sentence import VerdictFacts, run_verdict
 from pytest_rageval.compare.verdicts import Comparison, compare_with_baseline
-from pytest_rageval.gates import UNCATEGORISED, Conditions
+from pytest_rageval.gates import UNCATEGORISED, Conditions, doubtful_limits
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.suggestions import listed
@@ -303,6 +303,12 @@ def _notes(keeper: Keeper, config: Mapping[str, Any], plan: Plan, comparison: Co
     if comparison and comparison.content["relabelled"]:
         yield relabelled_note(comparison.content["relabelled"])
     systems = {config["llm_model"], *keeper.model_names}
+    if keeper.unread:
+        yield (
+            f"the system sends {' and '.join(map(repr, sorted(keeper.unread)))} at the top level of its answers, where "
+            "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
+        )
+    yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
     yield from judge_notes(config, systems, list(keeper.rows.values()))
     yield from keeper.warnings
 

@@ -232,6 +232,25 @@ def unknown_values(gates: Iterable[Gate], cases: Sequence[EvalCase]) -> Iterator
                     yield f"gate '{gate} when {gate.condition}': no case has the {name} {value!r}; {remedy}"
 
 
+LIKE_A_SHARE, LIKE_POINTS = 1, 2
+"""A limit up to the first reads like a share where the scale ends at the second or later."""
+
+
+def doubtful_limits(gates: Iterable[Gate]) -> Iterator[str]:
+    """Written limits that read like a share of 1 on a scale of points: such a gate holds for nearly every answer."""
+    for gate in gates:
+        metric = gate.measure.metric if gate.measure and not (gate.is_default or gate.percent) else None
+        if metric is None or not 0 < gate.limit <= LIKE_A_SHARE or not (metric.better == "higher" or metric.rubrics):
+            continue
+        low, high = metric.scale
+        if high >= LIKE_POINTS:
+            share = replace(gate, limit=100 * gate.limit, percent=True)
+            yield (
+                f"gate '{gate}': {gate.name} has a scale of {low:g} to {high:g}, and the limit is on it; if a share is "
+                f"meant, write '{share}', which is {gate.op} {share.threshold:g}"
+            )
+
+
 def _facts(case: EvalCase, kind: GoldKind, name: str) -> set[str]:
     if name == "tag":
         return set(case.tags)

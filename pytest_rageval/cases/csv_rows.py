@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.cases.other_names import OTHER_NAMES, column_hint
+from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.lines import Line
 from pytest_rageval.io.messages import Path, Report, shown_value
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -202,10 +203,8 @@ def _record(
 
 
 def _flag(cell: str) -> tuple[str, Json]:
-    word = cell.strip().lower()
-    if word in ("true", "false"):
-        return "", word == "true"
-    return f"is {shown_value(cell)}, expected true or false", None
+    flag = flag_of(cell)
+    return ("" if flag is not None else f"is {shown_value(cell)}, expected {FLAG}"), flag
 
 
 def _json(cell: str) -> tuple[str, Json]:

@@ -8,6 +8,7 @@ import sys
 import click
 from click.shell_completion import CompletionItem
 
+from pytest_rageval.cli.colour import wants_colour
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
 
@@ -96,6 +97,7 @@ def rageval() -> None:
     Exit codes: 0 fine; 1 a case, a gate, a check or a comparison failed; 2 wrong usage, or interrupted.
     Those of `rageval run` are those of pytest, see there.
     """
+    click.get_current_context().color = wants_colour()
 
 
 def main() -> None:

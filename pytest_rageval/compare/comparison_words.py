@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
+from pytest_rageval.compare.layer_table import gain, layer_gain
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.numbers import NO_VALUE, change, score_text, short
-from pytest_rageval.runs.aggregate import mean
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.text import counted
 
@@ -85,7 +85,9 @@ def configuration_rows(content: Content) -> list[tuple[str, str, str]]:
 def metric_rows(content: Content) -> list[tuple[str, Content]]:
     """Metrics in which something is to be seen, by name, worst verdict first."""
     metrics = [(name, metric) for name, metric in content["metrics"].items() if _is_worth_a_line(name, metric)]
-    return sorted(metrics, key=lambda item: (VERDICTS.index(item[1]["verdict"]), _gain(item[1]) or 0, item[0]))
+    return sorted(
+        metrics, key=lambda item: (VERDICTS.index(item[1]["verdict"]), gain(item[1]["delta"], item[1]) or 0, item[0])
+    )
 
 
 def _is_worth_a_line(name: str, metric: Content) -> bool:
@@ -113,23 +115,14 @@ def numbers(metric: Content) -> tuple[str, str, str, str, str]:
 
 def tone(metric: Content) -> Tone:
     """How a metric's verdict is to be taken."""
-    gain = _gain(metric)
+    share = gain(metric["delta"], metric)
     if metric["verdict"] == "unmeasured":
         return "doubtful"
-    if gain is None or metric["verdict"] in QUIET:
+    if share is None or metric["verdict"] in QUIET:
         return "plain"
     if metric["verdict"] in ("regressed", "improved"):
-        return "better" if gain > 0 else "worse"
-    return "doubtful" if gain < 0 else "plain"
-
-
-def _gain(metric: Content) -> float | None:
-    """A change as a share of the scale, positive where it is for the better."""
-    if metric["delta"] is None:
-        return None
-    low, high = metric["scale"]
-    share: float = metric["delta"] / (high - low)
-    return share if metric["better"] == "higher" else -share
+        return "better" if share > 0 else "worse"
+    return "doubtful" if share < 0 else "plain"
 
 
 def layers(content: Content) -> list[str]:
@@ -141,7 +134,8 @@ def layers(content: Content) -> list[str]:
 
 def category_rows(content: Content) -> list[tuple[str, ...]]:
     """Category, cases, passed before and after, how many flipped each way, and the mean gain of each layer."""
-    columns = layers(content)
+    metrics = content["metrics"]
+    columns = {layer: [name for name in metrics if metrics[name]["layer"] == layer] for layer in layers(content)}
     groups = sorted((content["by_category"] or {}).items(), key=lambda item: (-item[1]["cases"], item[0]))
     return [
         (
@@ -150,20 +144,10 @@ def category_rows(content: Content) -> list[tuple[str, ...]]:
             f"{group['passed_before']} → {group['passed_after']}",
             str(group["flipped_to_fail"] or NO_VALUE),
             str(group["flipped_to_pass"] or NO_VALUE),
-            *(change(_layer_gain(group, layer, content)) for layer in columns),
+            *(change(layer_gain(names, group["metrics"], content["metrics"])) for names in columns.values()),
         )
         for name, group in groups
     ]
-
-
-def _layer_gain(group: Content, layer: str, content: Content) -> float | None:
-    metrics = content["metrics"]
-    gains = (
-        _gain(metric | {key: metrics[name][key] for key in ("scale", "better")})
-        for name, metric in group["metrics"].items()
-        if metrics[name]["layer"] == layer
-    )
-    return mean([gain for gain in gains if gain is not None])
 
 
 def case_id(key: str) -> str:

@@ -22,9 +22,11 @@ class Count(NamedTuple):
 
     number: int
     label: str
+    before: str = ""
+    """What stands before the number."""
 
     def __str__(self) -> str:
-        return f"{self.number} {self.label}"
+        return f"{self.before}{self.number} {self.label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ class VerdictFacts:
     def failing(self) -> int:
         """Cases whose gates do not hold, known failures among them."""
         return self.outcome("failed") + self.outcome("xfailed")
+
+    @property
+    def is_all_errors(self) -> bool:
+        """Did no case come to an outcome of its own?"""
+        return 0 < self.cases == self.outcome("error")
 
     @property
     def is_compared(self) -> bool:
@@ -177,16 +184,26 @@ def _counts(facts: VerdictFacts) -> tuple[Count, Count, Count]:
     passing = Count(facts.outcome("passed"), f"of {facts.cases} pass" if facts.cases != 1 else "of 1 passes")
     if facts.is_compared:
         worse, better = facts.flips("flipped_to_fail"), facts.flips("flipped_to_pass")
-        return Count(worse, "case newly fails" if worse == 1 else "cases newly fail"), Count(better, "fixed"), passing
+        newly = Count(worse, "case newly fails" if worse == 1 else "cases newly fail")
+        return _all_errors(facts) if facts.is_all_errors else newly, Count(better, "fixed"), passing
     failing, errors = facts.failing, facts.outcome("error")
     fails = Count(failing, "case fails" if failing == 1 else "cases fail")
+    if facts.is_all_errors:
+        return _all_errors(facts), fails, passing
     return fails, Count(errors, "error" if errors == 1 else "errors"), passing
+
+
+def _all_errors(facts: VerdictFacts) -> Count:
+    """Where nothing was examined, how many cases newly fail would say that all is well."""
+    if facts.cases == 1:
+        return Count(1, "case ends in an error", "the ")
+    return Count(facts.cases, "cases end in errors", "all ")
 
 
 def _asides(facts: VerdictFacts) -> Iterator[str]:
     """Facts that the three counts do not hold."""
     errors = facts.outcome("error")
-    if errors and facts.is_compared:
+    if errors and facts.is_compared and not facts.is_all_errors:
         yield f"{errors} ended in {'an error' if errors == 1 else 'errors'}"
     if added := facts.flips("added_failing"):
         yield counted(added, "added case fails", "added cases fail")

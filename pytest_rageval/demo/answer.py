@@ -13,6 +13,7 @@ from pytest_rageval.demo.chunking import NoteChunk
 from pytest_rageval.demo.draft import ModelDraft
 from pytest_rageval.demo.index import Hit
 from pytest_rageval.demo.terms import text_terms
+from pytest_rageval.text import counted
 
 CHUNKS_READ = 5
 """Only the first chunks are read, so the answer is the same whether 5 or 50 were asked for ..."""
@@ -141,7 +142,7 @@ def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> Wri
     remarks = []
     if unknown:
         numbers = ", ".join(f"[{number}]" for number in list(unknown)[:5]) + (", …" if len(unknown) > 5 else "")
-        remarks.append(f"citations of none of the {len(shown)} passages shown were taken out: {numbers}")
+        remarks.append(f"citations of none of the {counted(len(shown), 'passage')} shown were taken out: {numbers}")
     if draft.is_cut:
         remarks.append("the answer is cut off where it became too long")
     return Written(text, tuple(shown[number - 1] for number in places), remarks=tuple(remarks))

@@ -24,6 +24,55 @@ EXTRA = "extra"
 """The field that keeps the members of an object that its type does not know; such an object may have any keys."""
 
 
+FLAG = "true or false (or yes, no, 1, 0)"
+_YES = (
+    "true",
+    "yes",
+    "t",
+    "y",
+    "1",
+    "1.0",
+    "on",
+    "wahr",
+    "ja",
+    "vrai",
+    "oui",
+    "verdadero",
+    "sí",
+    "vero",
+    "verdadeiro",
+    "waar",
+    "예",
+    "참",
+)
+_NO = (
+    "false",
+    "no",
+    "f",
+    "n",
+    "0",
+    "0.0",
+    "off",
+    "falsch",
+    "nein",
+    "faux",
+    "non",
+    "falso",
+    "onwaar",
+    "아니오",
+    "아니요",
+    "거짓",
+)
+"""What people type into a table, and what spreadsheets make of it: they write their own words for true and false in
+the languages in which formulas have such words."""
+_FLAG_WORDS: Mapping[str, bool] = {**dict.fromkeys(_YES, True), **dict.fromkeys(_NO, False)}
+
+
+def flag_of(cell: str) -> bool | None:
+    """What a cell of a table says, in any case of letters; None where it is neither."""
+    return _FLAG_WORDS.get(cell.strip().casefold())
+
+
 class Expects(NamedTuple):
     """Stands in `Annotated`: what messages say of the type.
 

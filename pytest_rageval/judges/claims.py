@@ -9,6 +9,7 @@ from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.gathering import ask_together, taken
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.text import counted
 
 SPLIT, SUPPORT = "claim_split", "claim_support"
 
@@ -47,7 +48,7 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
     return Judgement(
         rubric=SUPPORT,
         scores={SUPPORT: sum(supported) / len(judged)} if judged else {},
-        reasoning=f"{sum(supported)} of {len(judged)} claims are supported" if judged else "the answer makes no claim",
+        reasoning=share_of_claims(sum(supported), len(judged)) if judged else "the answer makes no claim",
         supported_claims=tuple(claim for claim, held in zip(judged, supported, strict=True) if held),
         unsupported_claims=tuple(claim for claim, held in zip(judged, supported, strict=True) if not held),
         model=reply.model,
@@ -55,6 +56,11 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
         extra={name: value for name, value in reply.extra.items() if name != "claims"},
         **parts,
     )
+
+
+def share_of_claims(supported: int, claims: int) -> str:
+    """`3 of 4 claims are supported`."""
+    return f"{supported} of {counted(claims, 'claim is', 'claims are')} supported"
 
 
 def _claims(reply: Judgement, model: str) -> list[str]:

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pytest_rageval.numbers import score_text, short
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 
 FOLDED_LINES = 12
 """Lines of a text that stand unfolded."""
@@ -30,6 +30,7 @@ def environment() -> Environment:
     )  # fmt: skip
     pages.filters |= {
         "key": case_address,
+        "counted": counted,
         "score": score_text,
         "short": short,
         "bare": _bare,

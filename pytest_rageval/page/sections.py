@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_rageval.compare import comparison_words as words
+from pytest_rageval.compare.layer_table import LayerCell, layer_rows
 from pytest_rageval.metrics.reference.definitions_page import doc_parts
 from pytest_rageval.metrics.registry import LAYERS, Metric
-from pytest_rageval.numbers import denominator, duration, score_text
+from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.page.figures import (
     Bar,
     IntervalFigure,
@@ -26,7 +26,8 @@ from pytest_rageval.page.run_cases import ListedCase
 from pytest_rageval.runs.aggregate import normalised
 from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
 from pytest_rageval.runs.history import PastRun
-from pytest_rageval.stats.intervals import mean_interval
+from pytest_rageval.stats.mean_of_means import mean_of_means_interval
+from pytest_rageval.text import counted
 
 SHOWN_CATEGORIES = 30
 SHOWN_CAUSES = 10
@@ -69,50 +70,36 @@ class MetricRow(NamedTuple):
 
 def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell | None]]]]:
     """Layers, and by category (the largest first) the number of its cases and a cell for each layer."""
-    described = page.metrics["metrics"]
-    layers = [layer for layer in LAYERS if layer in page.metrics["by_layer"]]
-    values: dict[str, dict[str, list[float]]] = {}
-    sizes: dict[str, int] = {}
-    for case in page.cases:
-        category = case.row.groups["category"][0]
-        sizes[category] = sizes.get(category, 0) + 1
-        for layer, score in _by_layer(case, described).items():
-            values.setdefault(category, {}).setdefault(layer, []).append(score)
-    changes = _category_changes(page)
-    largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:SHOWN_CATEGORIES]
-    return layers, [
-        (
-            name,
-            sizes[name],
-            [_cell(values.get(name, {}).get(layer), changes.get((name, layer), "")) for layer in layers],
-        )
-        for name in largest
+    rows = layer_rows(page.metrics, page.compared)[:SHOWN_CATEGORIES]
+    scores = _normalised_scores(page)
+    return list(page.metrics["by_layer"]), [
+        (row.name, row.cases, [_cell(cell, scores.get((row.name, layer), ())) for layer, cell in row.cells.items()])
+        for row in rows
     ]
 
 
-def _by_layer(case: ListedCase, described: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """The mean of a case's scores in each layer, as 0 to 1, higher better."""
-    scores: dict[str, list[float]] = {}
-    for name, score in case.row.scores.items():
-        if metric := described.get(name):
-            scores.setdefault(metric["layer"], []).append(normalised(score, metric["scale"], metric["better"]))
-    return {layer: math.fsum(values) / len(values) for layer, values in scores.items()}
+def _normalised_scores(page: PageRun) -> dict[tuple[str, str], list[dict[str, float]]]:
+    """By category and layer, the scores of each case that has some, as 0 to 1, higher better."""
+    described = page.metrics["metrics"]
+    by_cell: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for case in page.cases:
+        by_layer: dict[str, dict[str, float]] = {}
+        for name, score in case.row.scores.items():
+            if metric := described.get(name):
+                share = normalised(score, metric["scale"], metric["better"])
+                by_layer.setdefault(metric["layer"], {})[name] = share
+        for layer, scores in by_layer.items():
+            by_cell.setdefault((case.row.groups["category"][0], layer), []).append(scores)
+    return by_cell
 
 
-def _cell(values: Sequence[float] | None, moved: str) -> HeatCell | None:
-    if not values:
+def _cell(cell: LayerCell, cases: Sequence[Mapping[str, float]]) -> HeatCell | None:
+    if cell.score is None:
         return None
-    mean = math.fsum(values) / len(values)
-    shade = min(max(int(mean * 10), 0), 9)
-    return HeatCell(f"{mean:.2f}", interval_text(mean_interval(values, (0, 1))), len(values), shade, moved)
-
-
-def _category_changes(page: PageRun) -> dict[tuple[str, str], str]:
-    if page.compared is None:
-        return {}
-    layers = words.layers(page.compared)
-    rows = words.category_rows(page.compared)
-    return {(row[0], layer): text for row in rows for layer, text in zip(layers, row[5:], strict=True) if text != "="}
+    shade = min(max(int(cell.score * 10), 0), 9)
+    moved = change(cell.change)
+    interval = interval_text(mean_of_means_interval(cases))
+    return HeatCell(score_text(cell.score), interval, len(cases), shade, "" if moved == "=" else moved)
 
 
 # ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -236,7 +223,7 @@ def judge_rows(page: PageRun) -> list[tuple[str, str]]:
         ("agreement with people", "not measured for this run: rageval calibrate measures it"),
         (
             "spot check by a second judge",
-            f"disagrees with {score_text(spot['disagreement_rate'])} of {spot['spot_check_n']} judgements"
+            f"disagrees with {score_text(spot['disagreement_rate'])} of {counted(spot['spot_check_n'], 'judgement')}"
             if spot else "not made: rageval judge --spot-check makes one",
         ),
         ("judgements from the cache", "–" if hits is None else f"{hits:.0%}".replace("%", " %")),

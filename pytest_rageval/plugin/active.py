@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,7 +31,7 @@ from pytest_rageval.plugin.batches import PARTS, Batches
 from pytest_rageval.plugin.case_files.case_hook import with_case_hook
 from pytest_rageval.plugin.case_files.marked_tests import marked_cases
 from pytest_rageval.plugin.case_verdict import assert_gates
-from pytest_rageval.plugin.display.progress_line import ProgressLine
+from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.report_masking import mask_report
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
@@ -39,7 +40,7 @@ from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.plugin.workers.blocks import block, worker_number
 from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, join_run, make_target, open_run, prepare
-from pytest_rageval.runs.interrupts import Interrupts
+from pytest_rageval.runs.interrupts import Interrupted, Interrupts
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
@@ -58,7 +59,7 @@ class ActiveSession:
         self.problem: RagevalError | None = None
         self.run: OpenRun | None = None
         self._progress_line: ProgressLine | None = None
-        self.interrupts = Interrupts(self._leave)
+        self.interrupts = Interrupts(self._leave, KeyboardInterrupt if session.config.option.fulltrace else Interrupted)
         self._files: dict[Path, CaseFile] = {}
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None
@@ -201,7 +202,7 @@ class ActiveSession:
     def _start(self, run: OpenRun) -> OpenRun:
         self._batches = Batches(run.prefetcher, self.trials)
         if not self.session.is_worker:
-            self._progress_line = ProgressLine(self.config, run.prefetcher.tally)
+            self._progress_line = ProgressLine(self.config, partial(tally_text, run.prefetcher.tally))
             run.prefetcher.loop.on_wait = self._progress_line.show
         return run
 

@@ -18,6 +18,7 @@ from pytest_rageval.page.report_file import EndReport, end_report
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.display.github_report import report_to_github
 from pytest_rageval.plugin.display.html_table import HtmlTable
+from pytest_rageval.plugin.display.progress_line import WorkersProgress
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict
 from pytest_rageval.plugin.display.summary_line import summarised
 from pytest_rageval.plugin.display.terminal_summary import write_summary
@@ -141,11 +142,23 @@ class Controller:
             if prepared.settings.dry_run:
                 return
             run = self._active.open(is_judge_asked=is_judge_asked, judges=judges_of_files(self._session))
+        self._show_progress_of_workers(len(cases))
         asked = sum(not run.is_done(case) for case in cases)
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if line is not None and terminal is not None:
             terminal.write_line(line)
+
+    def _show_progress_of_workers(self, cases: int) -> None:
+        """`cases`: how many are to be asked, as far as it is known before the workers have selected."""
+        if not self._config.pluginmanager.hasplugin("dsession"):
+            return
+        trials = self._active.settings.repeat
+        progress = WorkersProgress(
+            self._config, lambda: self._writer.rows.values(), lambda: (len(self._expected) or cases) * trials
+        )
+        if progress.is_wanted:
+            self._config.pluginmanager.register(progress, "rageval-progress")
 
     def _check_target(self) -> None:
         """Is there a target, can it be reached, does it have all answers? A dry run looks at files of answers only."""
@@ -313,7 +326,13 @@ class Controller:
         is_lost = bool(self._expected) and exitstatus == pytest.ExitCode.OK
         if self._writer.rows or is_lost:
             return True
-        if not self._writer.folder.has_observations:  # which a run that resumes this one need not ask for again
+        if self._writer.folder.has_observations:
+            run_id = self._writer.folder.run_id
+            self._session.notes.append(
+                f"interrupted before the first case was done; pytest --rageval-resume {run_id} finishes the run, and "
+                "asks nothing again that was answered"
+            )
+        else:
             self._writer.discard()
         return False
 
@@ -337,3 +356,6 @@ class Controller:
         if self._finished is not None:
             write_summary(terminalreporter, self._finished, self._session.notes, self._session.root, self._report)
             report_to_github(terminalreporter, self._finished, self._config)
+        else:
+            for note in self._session.notes:
+                terminalreporter.write_line(printable(note), yellow=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 
 def aligned(rows: Sequence[Sequence[str]], *, indent: str = "", to_the_left: bool = False) -> list[str]:
@@ -39,3 +39,19 @@ def shortened(text: str, width: int) -> str:
     """The text on one line within a width, with … where it was cut."""
     line = " ".join(text.split())
     return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines no wider than that, broken between words, and inside of those that are wider themselves."""
+    lines: list[str] = []
+    for paragraph in text.splitlines() or [""]:
+        line = ""
+        for word in paragraph.split(" "):
+            if line and cell_len(line) + 1 + cell_len(word) <= width:
+                line = f"{line} {word}"
+                continue
+            lines += [line] if line else []
+            *whole, line = chop_cells(word, width) or [""]
+            lines += whole
+        lines.append(line)
+    return lines

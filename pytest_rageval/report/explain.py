@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.gates import GatedTrial, looks_at
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.described import is_described
 from pytest_rageval.metrics.reference.arithmetic import arithmetic
 from pytest_rageval.model import Gold, Observation
 from pytest_rageval.numbers import score_text, short
+from pytest_rageval.page.case_view import ChunkRow
 from pytest_rageval.plan import Plan
-from pytest_rageval.report.columns import aligned, shortened
+from pytest_rageval.report.columns import aligned, shortened, wrapped
+from pytest_rageval.report.recorded_case import RecordedCase
 from pytest_rageval.text import printable
 
 TEXT = 300
 """Characters of a text that are shown."""
+FOLDED = 3
+"""Lines of a chunk that are shown."""
+LEAST = 20
+"""Columns that a text has at least, however narrow the terminal."""
 
 
-def explanation(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> Iterator[str]:
-    """The lines for one record; `obs` is None where asking or judging failed, or where no observation was kept."""
-    return map(printable, _lines(record, obs, plan))
+class Form(NamedTuple):
+    """How much is shown: the columns of the terminal, and whether texts are shown in full."""
+
+    width: int = 120
+    is_full: bool = False
 
 
-def _lines(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> Iterator[str]:
+def explanation(
+    case: RecordedCase,
+    obs: Observation | None,
+    plan: Plan,
+    form: Form = Form(),  # noqa: B008 it is frozen
+) -> Iterator[str]:
+    """The lines for one case; `obs` is None where asking or judging failed, or where no observation was kept."""
+    return map(printable, _lines(case, obs, plan, form))
+
+
+def _lines(case: RecordedCase, obs: Observation | None, plan: Plan, form: Form) -> Iterator[str]:
+    record = case.record
     yield f"{record['case_key']}   {record['outcome']}"
     yield f"written at {record['source']['file']}:{record['source']['line']}"
     yield ""
@@ -32,14 +52,17 @@ def _lines(record: Mapping[str, Any], obs: Observation | None, plan: Plan) -> It
         message = printable(error["message"] or "its message is left out") if error else ""
         yield f"error      {error['kind']}: {message}" if error else "no observation was kept"
         yield from _as_recorded(record)
+        yield from _came(case, None, form)
         yield from _section(
             "scores as recorded", [[name, score_text(value)] for name, value in record["scores"].items()]
         )
         return
-    yield from _asked(obs)
+    yield from _asked(obs, form)
     yield from _gold(obs.gold)
-    yield from _came(obs)
-    yield from _metrics(record, obs, plan)
+    yield from _came(case, obs, form)
+    yield from (f"  note: {flag}" for flag in obs.matching.flags)
+    yield from _claims(case, form)
+    yield from _metrics(record, obs, plan, form)
     doubts = [[judgement.rubric, flag] for judgement in obs.judgements.values() for flag in judgement.flags]
     yield from _section("doubts about the judge's replies", doubts)
     yield from _gates(record, obs, plan)
@@ -54,17 +77,13 @@ def _as_recorded(record: Mapping[str, Any]) -> Iterator[str]:
     for name in ("question", "answer"):
         if record[name]:
             yield f"{name:<10} {_text(record[name])}"
-    rows = []
-    for chunk in record["retrieved_chunks"]:
-        place = " > ".join(part for part in (chunk["rel_path"], chunk["heading_path"]) if part)
-        rows.append([str(chunk["rank"]), shortened(printable(place or chunk["chunk_id"] or "?"), 70)])
-    yield from _section("came", rows)
 
 
-def _asked(obs: Observation) -> Iterator[str]:
-    yield f"question   {_text(obs.case.question)}"
-    if obs.answer.text is not None:
-        yield f"answer     {_text(obs.answer.text)}"
+def _asked(obs: Observation, form: Form) -> Iterator[str]:
+    for name, text in (("question", obs.case.question), ("answer", obs.answer.text)):
+        if text is not None:
+            lines = wrapped(printable(text), max(form.width - 11, LEAST)) if form.is_full else [_text(text)]
+            yield from (f"{name if not number else '':<10} {line}".rstrip() for number, line in enumerate(lines))
     if obs.answer.abstained is not None:
         reason = f" ({obs.answer.abstain_reason})" if obs.answer.abstain_reason else ""
         yield f"abstained  {'yes' if obs.answer.abstained else 'no'}{reason}"
@@ -84,21 +103,59 @@ def _gold(gold: Gold) -> Iterator[str]:
     yield from _section("expected", rows)
 
 
-def _came(obs: Observation) -> Iterator[str]:
-    rows = []
-    for rank, chunk in enumerate(obs.answer.chunks or (), start=1):
-        golds = sorted(gold + 1 for gold in obs.hits[rank - 1]) if rank <= len(obs.hits) else []
-        place = " > ".join(part for part in (chunk.rel_path, chunk.heading_path) if part)
-        matched = "gold " + ", ".join(map(str, golds)) if golds else ""
-        name = printable(place or chunk.chunk_id or chunk.doc_id or "?")
-        rows.append([str(rank), shortened(name, 70), score_text(chunk.score_final), matched])
-    if obs.answer.chunks is not None:
-        yield from _section("came", rows or [["nothing was retrieved"]])
-    yield from (f"  note: {flag}" for flag in obs.matching.flags)
+def _came(case: RecordedCase, obs: Observation | None, form: Form) -> Iterator[str]:
+    """The chunks by rank, each with its text, then the golds that were not retrieved."""
+    chunks: Sequence[ChunkRow] = case.view["chunks"]
+    room = min(max(form.width - 40, LEAST), 70)
+    rows = [
+        [
+            str(chunk.rank or "–"),
+            shortened(printable(chunk.place), room),
+            score_text(chunk.score),
+            "" if chunk.kind == "other" else f"{chunk.mark}{' was not retrieved' if chunk.rank is None else ''}",
+        ]
+        for chunk in chunks
+    ]
+    if not any(chunk.rank for chunk in chunks) and (obs is None or obs.answer.chunks is not None):
+        rows.insert(0, ["–", "nothing was retrieved", "", ""])
+        chunks = [NOTHING_CAME, *chunks]
+    lines = [*_section("came", rows)]
+    yield from lines[:2]
+    for line, chunk in zip(lines[2:], chunks, strict=True):
+        yield line
+        yield from _chunk_text(chunk, obs, form)
 
 
-def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan) -> Iterator[str]:
+NOTHING_CAME = ChunkRow(None, "other", "", "", None, None)
+
+
+def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterator[str]:
+    """The text of a chunk under its row, in full as far as the run keeps it."""
+    kept = obs.answer.chunks[chunk.rank - 1].text if obs and obs.answer.chunks and chunk.rank else None
+    text = kept or chunk.text
+    if not text:
+        return
+    lines = wrapped(printable(text.strip()), max(form.width - 7, LEAST))
+    shown = lines if form.is_full or len(lines) <= FOLDED + 1 else lines[:FOLDED]
+    yield from (f"       {line}".rstrip() for line in shown)
+    if len(shown) < len(lines):
+        yield f"       {and_more(len(lines) - len(shown), 'lines')}: --full shows them"
+
+
+def _claims(case: RecordedCase, form: Form) -> Iterator[str]:
+    """What the judge says of each statement of the answer, and the chunk that is nearest to it."""
     rows = []
+    for claim in case.view["claims"]:
+        mark, verdict = ("✔", "supported") if claim.is_supported else ("✘", "unsupported")
+        near = f"chunk {claim.chunk}" if claim.chunk else ""
+        rows.append([mark, verdict, near, shortened(printable(claim.text), max(form.width - 28, LEAST))])
+    yield from _section("claims", rows)
+
+
+def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan, form: Form) -> Iterator[str]:
+    rows = []
+    names = max(map(len, record["scores"]), default=0)
+    room = max(form.width - names - 18, LEAST)
     for name, value in record["scores"].items():
         measure = plan.registry.measure(name, obs.k)
         if is_described(measure.metric):
@@ -107,7 +164,7 @@ def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan) -> Iterato
         terms = [arithmetic(measure, obs), *_details(record["score_details"].get(name, {}))]
         scale = "" if measure.metric.scale == (0, 1) else f" of {measure.metric.scale[1]:g}"
         details = "; ".join(term for term in terms if term)
-        rows.append([name, score_text(value) + scale, shortened(printable(details), 110)])
+        rows.append([name, score_text(value) + scale, shortened(printable(details), room)])
     yield from _section("metrics", rows)
 
 

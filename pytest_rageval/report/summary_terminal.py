@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple
 from rich.cells import cell_len
 
 from pytest_rageval.compare.gate_lines import gate_line, is_warning
+from pytest_rageval.compare.layer_table import LayerRow, layer_rows, total_row
 from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.report.columns import aligned, blocks, shortened
-from pytest_rageval.runs.aggregate import mean, normalised
 from pytest_rageval.runs.disk.reader import run_level_names
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
@@ -72,25 +72,27 @@ def _repeats(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
     repeats = metrics.get("repeats")
     if repeats and repeats["cases"]:
         shares = f"{repeats['pass_at_n']:.0%} passed at least once, {repeats['pass_hat_n']:.0%} every time"
-        yield SummaryLine(f"{repeats['trials']} trials a case: {shares}".replace("%", " %"))
+        yield SummaryLine(f"{counted(repeats['trials'], 'trial')} a case: {shares}".replace("%", " %"))
 
 
 def _table(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
-    """Categories by layer. A layer's score is the mean of its metrics' means as 0 to 1, higher better."""
-    layers = metrics["by_layer"]
-    total = ["all", str(metrics["total_tests"]), str(metrics["outcomes"]["passed"])]
-    rows = [["", "cases", "passed", *layers], [*total, *(score_text(layer["score"]) for layer in layers.values())]]
-    if metrics.get("comparison"):
-        rows.append(["change", "", "", *(change(_layer_gain(layer["metrics"], metrics)) for layer in layers.values())])
-    categories = sorted(metrics["by_category"].items(), key=lambda category: (-category[1]["tests"], category[0]))
-    for name, group in categories[:SHOWN_CATEGORIES]:
-        scores = (score_text(_layer_score(group, layer["metrics"], metrics)) for layer in layers.values())
-        rows.append([shortened(name, 24), str(group["tests"]), str(group["outcomes"]["passed"]), *scores])
+    """Layers by category."""
+    comparison = metrics.get("comparison")
+    total, categories = total_row(metrics, comparison), layer_rows(metrics, comparison)
+    rows = [["", "cases", "passed", *metrics["by_layer"]], _cells(total)]
+    if comparison:
+        rows.append(["change", "", "", *(change(cell.change) for cell in total.cells.values())])
+    rows += [_cells(row) for row in categories[:SHOWN_CATEGORIES]]
     yield from _blocks(rows, width)
     if len(categories) > SHOWN_CATEGORIES:
         yield SummaryLine(and_more(len(categories) - SHOWN_CATEGORIES, "categories: see summary.md"))
     if not metrics.get("comparison") and not metrics["partial"]:
         yield SummaryLine("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
+
+
+def _cells(row: LayerRow) -> list[str]:
+    scores = (score_text(cell.score) for cell in row.cells.values())
+    return [shortened(row.name, 24), str(row.cases), str(row.passed), *scores]
 
 
 def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterator[SummaryLine]:
@@ -117,35 +119,10 @@ def _metrics(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
     yield from _blocks(rows, width)
 
 
-def _layer_gain(names: Sequence[str], metrics: Mapping[str, Any]) -> float | None:
-    return mean([gain for name in names if (gain := _gain(name, metrics)) is not None])
-
-
 def _compared(name: str, metrics: Mapping[str, Any]) -> Mapping[str, Any] | None:
     comparison = metrics.get("comparison") or {}
     metric: Mapping[str, Any] | None = comparison.get("metrics", {}).get(name)
     return metric
-
-
-def _gain(name: str, metrics: Mapping[str, Any]) -> float | None:
-    """A metric's change as a share of its scale, positive where it got better."""
-    compared = _compared(name, metrics)
-    if compared is None or compared["delta"] is None:
-        return None
-    low, high = metrics["metrics"][name]["scale"]
-    share: float = compared["delta"] / (high - low)
-    return share if metrics["metrics"][name]["better"] == "higher" else -share
-
-
-def _layer_score(group: Mapping[str, Any], names: Sequence[str], metrics: Mapping[str, Any]) -> float | None:
-    described = metrics["metrics"]
-    return mean(
-        [
-            normalised(group["metrics"][name]["mean"], described[name]["scale"], described[name]["better"])
-            for name in names
-            if name in group["metrics"]
-        ]
-    )
 
 
 def _gates(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
@@ -187,9 +164,12 @@ def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
         ("flipped_to_fail", "fails now, did not in the baseline", "red"),
         ("flipped_to_pass", "passes now, failed in the baseline (tighten it with --rageval-update-baseline)", "green"),
         ("unmeasured", "has no score now, had one in the baseline", "yellow"),
+        ("only_before", "stands in the baseline, and is no case any more", "yellow"),
     )
+    # Of a part of the cases the others are no news.
+    left_out = ("only_before",) if metrics["partial"] else ()
     for name, title, style in titles:
-        if cases := comparison.get(name):
+        if (cases := comparison.get(name)) and name not in left_out:
             keys = [case if isinstance(case, str) else case["case_key"] for case in cases]
             yield SummaryLine("")
             yield SummaryLine(f"{title}:", style)
@@ -211,8 +191,12 @@ def _judging(cost: Mapping[str, Any]) -> Iterator[SummaryLine]:
     if not (cached or cost["judge_total_tokens"]):
         return
     dollars, saved = cost["judge_total_usd"], cost["judge_saved_usd"]
-    parts = [f"{cached} of {total} judgements from the cache"]
-    parts += [f"{cost['judge_total_tokens']} tokens" if cost["judge_total_tokens"] is not None else "tokens unknown"]
+    parts = [f"{cached} of {counted(total, 'judgement')} from the cache"]
+    parts += [
+        f"{counted(cost['judge_total_tokens'], 'token')}"
+        if cost["judge_total_tokens"] is not None
+        else "tokens unknown"
+    ]
     parts += [f"${dollars:.4f} spent" if dollars is not None else "cost unknown"]
     parts += [f"${saved:.4f} saved"] if saved else []
     yield SummaryLine("judging: " + ", ".join(parts))
@@ -220,13 +204,10 @@ def _judging(cost: Mapping[str, Any]) -> Iterator[SummaryLine]:
 
 def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[SummaryLine]:
     if metrics["without_gate"]:
-        many = metrics["without_gate"] != 1
-        yield SummaryLine(
-            f"{metrics['without_gate']} {'cases were' if many else 'case was'} examined by no gate", "yellow"
-        )
+        unexamined = counted(metrics["without_gate"], "case was", "cases were")
+        yield SummaryLine(f"{unexamined} examined by no gate", "yellow")
     if ungated := metrics.get("gold_without_gate"):
-        whose = "1 case" if ungated == 1 else f"{ungated} cases"
-        yield SummaryLine(f"{whose} passed though no gate looked at the gold", "yellow")
+        yield SummaryLine(f"{counted(ungated, 'case')} passed though no gate looked at the gold", "yellow")
     judge = metrics.get("judge")
     if judge and not judge["heuristic"]:
         yield SummaryLine(f"judge: {judge['model']}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.numbers import change, score_text
 from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.text import counted
@@ -23,10 +24,10 @@ def sweep_lines(sweep: Sweep, *, width: int = 100, most: int = MOST_POINTS) -> I
         yield f"points by {', '.join(sweep.varying)}"
     yield from _table(sweep.points[:most], sweep, width)
     if len(sweep.points) > most:
-        yield f"… and {len(sweep.points) - most} more points"
+        yield and_more(len(sweep.points) - most, "points")
     yield ""
     yield from verdict_lines(sweep)
-    yield f"asked {sweep.calls:,} questions of {sweep.calls_of_all:,}: {sweep.saved:,} saved"
+    yield f"asked {sweep.calls:,} of {counted(sweep.calls_of_all, 'question')}: {sweep.saved:,} saved"
     yield from (f"note: {note}" for note in sweep.notes)
 
 

@@ -13,7 +13,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import overall_result
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Finished, conclude
-from pytest_rageval.gates import Gate, RegressionGate
+from pytest_rageval.gates import Gate, RegressionGate, parse_gate, unknown_values
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Gold, Judgement, Matching, Observation, Source
@@ -32,7 +32,8 @@ Record = Mapping[str, Any]
 def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
     """The run's own plan under the gates that the project has now, and those of the command line.
 
-    A written gate on a metric that the run has not scored is a SettingsError.
+    A written gate on a metric that the run has not scored is a SettingsError, and so is one of the command line for
+    cases that the run does not have.
     """
     settings = settings_of(run, current).model_copy(
         update={
@@ -50,6 +51,9 @@ def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
         for gate in gates
         if not gate.is_default and gate.measure is not None and gate.name not in scored
     ]
+    if current.gate:
+        written = [parse_gate(text, "--gate") for text in current.gate]
+        problems += unknown_values(written, [_case(records[0]) for records in run.cases()])
     if problems:
         raise SettingsError(*dict.fromkeys(problems))
     return plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.plan import Plan
+from pytest_rageval.text import counted
 
 
 def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
@@ -17,7 +18,8 @@ def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
     dollars = tariff.estimate([wording.prompt for wording in plan.wordings.values()], settings.k, times)
     if dollars is None:
         return None
+    most = counted(times * len(plan.wordings), "judgement")
     return (
-        f"judge {tariff.model}: up to {times * len(plan.wordings)} judgements, about ${dollars:.2f} by list prices "
-        f"({settings.k} passages of usual length each); what the judge cache holds costs nothing"
+        f"judge {tariff.model}: up to {most}, about ${dollars:.2f} by list prices "
+        f"({counted(settings.k, 'passage')} of usual length each); what the judge cache holds costs nothing"
     )

@@ -1,7 +1,7 @@
 """Signals that end a run in order: Ctrl-C, SIGTERM and SIGHUP alike, and the second one while the first is heeded.
 
-The first is a KeyboardInterrupt. One that comes while the run's files are finished waits until they are; it then leaves
-the session at once, and so does every later one: no fixture is waited for.
+The first is a KeyboardInterrupt that says which it was. One that comes while the run's files are finished waits until
+they are; it then leaves the session at once, and so does every later one: no fixture is waited for.
 """
 
 from __future__ import annotations
@@ -19,12 +19,19 @@ HEEDED_WITHIN = 1.0
 """Seconds within which the run begins to end; where code of the user's swallowed the first, one more may."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """The first signal of a run. pytest shows of a bare KeyboardInterrupt which line of ours raised it, of one with
+    another name what it says."""
+
+    __module__ = "builtins"
+
+
 class Interrupts:
     """The signals of one run, on the process that controls it."""
 
-    def __init__(self, leave: Callable[[], NoReturn]) -> None:
-        """`leave`: raises what ends the program at the second signal."""
-        self._leave = leave
+    def __init__(self, leave: Callable[[], NoReturn], first: type[KeyboardInterrupt] = Interrupted) -> None:
+        """`leave`: raises what ends the program at the second signal; `first`: what the first one raises."""
+        self._leave, self._first = leave, first
         self._replaced: dict[int, Any] = {}
         self._phase: Literal["running", "finishing", "finished", "closing"] = "running"
         self.is_repeated = False
@@ -59,11 +66,11 @@ class Interrupts:
         """From here on nothing is waited for that a signal could shorten."""
         self._phase = "closing"
 
-    def _handle(self, _number: int, _frame: object) -> None:
+    def _handle(self, number: int, _frame: object) -> None:
         now = time.monotonic()
         if self._phase == "running" and now - self._interrupted_at > HEEDED_WITHIN:
             self._interrupted_at = now
-            raise KeyboardInterrupt
+            raise self._first(f"by {signal.Signals(number).name}")
         self.is_repeated = True
         if self._phase == "running":
             again = threading.Timer(HEEDED_WITHIN, self._insist)

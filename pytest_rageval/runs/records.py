@@ -20,7 +20,7 @@ from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observ
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.record_texts import RecordTexts
-from pytest_rageval.targets.native_contract import answer_to_response
+from pytest_rageval.targets.native_contract import answer_to_response, misplaced_fields
 
 SCHEMA = 2
 """Of the lines of results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
@@ -67,6 +67,7 @@ def result_record(
         "flags": list(obs.matching.flags) if obs else [],
         "versions": _versions(answer),
         "reported": list(_reported(answer)),
+        "unread": misplaced_fields(answer),
         "trial": result.trial,
         "attempts": result.attempts,
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import Line, read_lines
 from pytest_rageval.io.messages import Report, Unsound, bad, shown_value
@@ -139,7 +140,6 @@ def _record(row: JsonRow) -> tuple[str | None, AnswerRecord]:
 # ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _TEXT_CELLS = {"id", "answer", "abstain_reason", "system", "model_name", "timestamp"}
-_CLAIMS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def _csv_rows(lines: Iterator[Line], report: Report) -> Iterator[JsonRow]:
@@ -193,9 +193,9 @@ def _typed(cells: dict[str, str]) -> dict[str, Json]:
         if name == "answer" or not cell.strip():
             continue
         if name == "abstained":
-            if cell.strip().lower() not in _CLAIMS:
-                raise bad(f"abstained is {shown_value(cell)}, expected true or false")
-            data[name] = _CLAIMS[cell.strip().lower()]
+            data[name] = flag_of(cell)
+            if data[name] is None:
+                raise bad(f"abstained is {shown_value(cell)}, expected {FLAG}")
         elif name in _TEXT_CELLS or name not in RECORD_FIELDS | {"meta"}:
             data[name] = cell
         else:

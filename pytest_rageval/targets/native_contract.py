@@ -90,6 +90,12 @@ def read_record(data: Json) -> Answer:
     return _read(data, _RECORD)
 
 
+def misplaced_fields(answer: Answer) -> list[str]:
+    """Names at the top level of a response that count under `debug` alone, where there is nothing of the name there."""
+    named = [(name, getattr(answer, field)) for name, field in _DEBUG.items() if answer.extra.get(name) is not None]
+    return [name for name, value in named if not value]
+
+
 class LacksAnswer(Unsound):
     """The response is none of the kind: it does not even say that there is no answer, as `"answer": null` does."""
 

@@ -22,6 +22,7 @@ from pytest_rageval.stats.agreement import (
 from pytest_rageval.stats.intervals import wilson
 from pytest_rageval.stats.pass_rate import corrected_pass_rate
 from pytest_rageval.stats.thresholds import Threshold, best_threshold
+from pytest_rageval.text import counted
 from pytest_rageval.workbench.judged_labels import JudgedLabel
 
 BETTER = (">=", ">")
@@ -265,12 +266,14 @@ def _notes(
     unlabelled: Unlabelled | None,
 ) -> Iterator[str]:
     if len(cases) < FEW:
-        yield f"{len(cases)} answers are few: the figures are hints; label {FEW} or more, drawn at random"
+        answers = counted(len(cases), "answer is", "answers are")
+        yield f"{answers} few: the figures are hints; label {FEW} or more, drawn at random"
     if len({case.passes for case in cases}) == 1:
         yield "people said the same of all answers: nothing tells how the judge treats the other kind"
     torn = sum(case.human is not None and gate.holds(case.human) is not case.passes for case in cases)
     if torn:
-        yield f"{torn} labels have a human_score on the other side of {gate} than their human_pass, which counts"
+        labels = counted(torn, "label has", "labels have")
+        yield f"{labels} a human_score on the other side of {gate} than the human_pass, which counts"
     brought = sum(label.model is None and label.score is not None for label in judged)
     if len(models) > 1 or (models and brought):
         names = [*models, *(["scores that came with the labels"] if brought else [])]

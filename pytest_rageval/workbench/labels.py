@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.expected import Expects, known_keys
+from pytest_rageval.io.expected import FLAG, Expects, flag_of, known_keys
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, shown_value
@@ -140,11 +140,9 @@ def _within(score: float, info: ValidationInfo) -> float:
     raise ValueError(f"is {score:g}, outside the rubric's scale {low:g} to {high:g}")
 
 
-_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-
 def _flag(value: Json) -> Json:
-    return _FLAGS.get(str(value).strip().lower(), value) if isinstance(value, int | str) else value
+    flag = flag_of(str(value)) if isinstance(value, int | str) else None
+    return value if flag is None else flag
 
 
 def _texts(value: Json) -> Json:
@@ -170,7 +168,7 @@ class _Line:
     answer: str | None = None
     contexts: Annotated[tuple[str, ...], BeforeValidator(_texts), Expects("a list of texts")] = ()
     human_score: _Score | None = None
-    human_pass: Annotated[bool, BeforeValidator(_flag), Expects("true or false (or yes, no, 1, 0)")] | None = None
+    human_pass: Annotated[bool, BeforeValidator(_flag), Expects(FLAG)] | None = None
     judge_score: _Score | None = None
     run: Name | None = None
     case_key: Name | None = None

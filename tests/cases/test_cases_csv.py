@@ -34,6 +34,20 @@ def test_every_key_may_be_a_column_text_flag_or_json(tmp_path: Path):
     assert second.gold.supports == (Anchor("a.md"),)
 
 
+SAID_YES = ["TRUE", "true", "Yes", "YES", "y", "Y", "1", "1.0", "WAHR", "VRAI", "Verdadero", "예"]
+SAID_NO = ["FALSE", "false", "No", "NO", "n", "N", "0", "0.0", "FALSCH", "FAUX", "Falso", "아니오"]
+
+
+@pytest.mark.parametrize("column", ["answerable", "requires_kg"])
+def test_a_flag_may_be_written_as_people_and_spreadsheets_write_it(tmp_path: Path, column: str):
+    words = [*SAID_YES, *SAID_NO, " no ", '" yes"']
+    rows = "".join(f"q{number},Why?,{word}\n" for number, word in enumerate(words))
+    file = loaded(tmp_path, f"id,question,{column}\n{rows}", "a.csv")
+    assert file.problems == ()
+    flags = [getattr(case, column) for case in file.cases]
+    assert flags == [True] * len(SAID_YES) + [False] * len(SAID_NO) + [False, True]
+
+
 def test_the_line_of_a_case_is_where_its_record_starts(tmp_path: Path):
     content = HEADER + '\nq1,"Why\nnot?",a,,\n\r\n,,,,\nq2,How?,b,,\n'
     assert [case.source.line for case in loaded(tmp_path, content, "a.csv").cases] == [3, 7]
@@ -107,8 +121,8 @@ PROBLEMS: list[tuple[str, str | bytes, list[str]]] = [
     ),
     (
         "a word as flag",
-        "id,question,answerable\nq1,Why?,no\n",
-        ["2:9: case 'q1': answerable is 'no', expected true or false"],
+        "id,question,answerable\nq1,Why?,nope\n",
+        ["2:9: case 'q1': answerable is 'nope', expected true or false (or yes, no, 1, 0)"],
     ),
     (
         "an open quote",

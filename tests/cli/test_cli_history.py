@@ -56,6 +56,33 @@ def test_columns_stand_below_each_other_whatever_runs_are_called():
     assert words(names)[1:3] == ["ended", "(UTC)"]
 
 
+def test_known_failures_have_a_column_where_a_run_has_some():
+    a_run(REPORTS, "20260301_010000", a_result(outcome="xfailed"), a_result("q2"), ended=at(1))
+    a_run(REPORTS, "20260301_020000", a_result(), a_result("q2"), ended=at(2))
+    _, names, first, second, *_ = history("--metric", "mrr").output.splitlines()
+    assert words(names) == ["run", "passed", "failed", "error", "known", "overall", "mrr"]
+    assert (words(first)[1:5], words(second)[1:5]) == (["1", "0", "0", "1"], ["2", "0", "0", "0"])
+
+
+def test_three_complete_runs_and_more_are_drawn():
+    for hour, recall in enumerate([0.5, 0.0, 1.0, 1.0], start=1):
+        a_run(REPORTS, f"20260301_0{hour}0000", a_result(recall=recall), ended=at(hour))
+    *_, way, chart = history("--metric", "recall_any@5", "--metric", "mrr").output.splitlines()
+    assert words(way)[-2:] == ["+0.500", "="]
+    assert chart.split("  ")[1] == "last 4 runs"
+    assert words(chart)[-2:] == ["▅▁██", "▅▅▅▅"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_table_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    for hour in (1, 2, 3):
+        a_run(REPORTS, f"서울-카페-{hour}", a_result(outcome="xfailed"), ended=at(hour))
+    lines = history("--metric", "recall_any@5", "--metric", "mrr", "--metric", "error_rate").output.splitlines()
+    assert [line for line in lines if cell_len(line) > width] == []
+    assert (sum("서울-카페-1" in line for line in lines) == 1) is (width == 120)
+
+
 def test_a_partial_run_is_marked_and_counts_for_no_trend():
     a_run(REPORTS, "a", a_result(recall=0.0), ended=at(1))
     a_run(REPORTS, "b", a_result(recall=0.5), ended=at(2))

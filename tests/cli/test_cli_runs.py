@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from kept_runs import a_result, a_run, at
+from rich.cells import cell_len
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError
@@ -52,7 +53,8 @@ def a_baseline_of(run_id: str) -> None:
 # ── list and show ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_list_has_a_line_a_run_with_what_is_special_about_it():
+def test_the_list_has_a_line_a_run_with_what_is_special_about_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "120")
     a_run(REPORTS, "a", ended=at(1), description="first\x1b[31m\ntry")
     a_run(REPORTS, "남산", a_result(outcome="failed"), ended=at(2), missing=["x"])
     a_run(REPORTS, "20270101_000000", is_finished=False)
@@ -67,6 +69,23 @@ def test_the_list_has_a_line_a_run_with_what_is_special_about_it():
     assert korean.endswith("  partial")
     assert (dead.split()[3:7], dead.endswith("  interrupted")) == (["–"] * 4, True)
     assert total.startswith("3 runs, ")
+
+
+def test_known_failures_have_a_column_where_a_run_has_some():
+    a_run(REPORTS, "a", a_result(outcome="xfailed"), ended=at(1))
+    head, row, _ = runs("list").output.splitlines()
+    assert head.split()[4:8] == ["passed", "failed", "error", "known"]
+    assert row.split()[3:8] == ["1", "0", "0", "0", "1"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_list_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    a_run(REPORTS, "서울-가장-오래된-카페", a_result(outcome="xfailed"), ended=at(1), description="k를 5로 늘렸다")
+    a_run(REPORTS, "b", ended=at(2))
+    lines = runs("list").output.splitlines()
+    assert [line for line in lines if cell_len(line) > width] == []
+    assert any("k를 5로 늘렸다" in line for line in lines)
 
 
 def test_the_list_as_json(three):

@@ -11,7 +11,7 @@ from unittest import mock
 
 import in_process
 import pytest
-from project import Project, a_case
+from project import Project, a_case, a_missed_case
 from stored_pair import store
 from two_runs import a_row
 
@@ -133,3 +133,17 @@ def test_wrong_usage_ends_with_2_and_a_line(reports: Path, arguments: list[str],
     assert found.returncode == 2
     assert said in found.stderr
     assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("verb", [["gate", "latest", "--gate", "mrr >= 1"], ["compare", "latest~1", "latest"]])
+def test_colour_of_every_verb_obeys_the_two_variables(project: Project, verb: list[str]):
+    project.cases([a_missed_case("odd"), a_case("boil")])
+    project.run()
+    project.run()
+
+    def shown(**environment: str) -> str:
+        return project.rageval(*verb, **{"NO_COLOR": "", "FORCE_COLOR": ""} | environment).stdout.str()
+
+    assert "\x1b[" not in shown()
+    assert "\x1b[" in shown(FORCE_COLOR="1")
+    assert "\x1b[" not in shown(FORCE_COLOR="1", NO_COLOR="1")

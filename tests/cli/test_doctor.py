@@ -78,7 +78,7 @@ def test_gold_that_the_index_does_not_hold_is_named(project: Project):
     project.cases([a_case("there", gold_supports=[place]), a_case("open", "Who?", answerable=False)])
     mark, what = findings(project)["target"][1]
     assert mark == "ok"
-    assert what.endswith("chunks hold the gold of all 1 labelled cases")
+    assert what.endswith("chunks hold the gold of 1 labelled case")
     project.cases(
         [
             a_case("there", gold_supports=[place]),

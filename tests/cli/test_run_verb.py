@@ -392,7 +392,8 @@ def test_ctrl_c_before_the_first_answer_leaves_a_line(project: Project):
     process.send_signal(signal.SIGINT)
     output = process.communicate(timeout=20)[0].decode()
     assert process.returncode == 2, output
-    assert "interrupted" in output
+    assert "interrupted before anything was answered: nothing is kept" in output
+    assert "--resume" not in output
     assert "Traceback" not in output
     assert not project.runs
 

@@ -85,8 +85,16 @@ STATES = {
         metrics(passed=3, partial=True), comparison(), gates=[a_gate(False)],
     ),
     "all errors": a_state(
-        "red", "Errors: 0 cases newly fail, 0 fixed, 0 of 7 pass; 7 ended in errors. No gate fails.",
+        "red", "Errors: all 7 cases end in errors, 0 fixed, 0 of 7 pass. No gate fails.",
         metrics(error=7), comparison(), gates=[a_gate(None)],
+    ),
+    "all errors, no baseline": a_state(
+        "red", "Errors: all 7 cases end in errors, 0 cases fail, 0 of 7 pass. No gate of the run is set.",
+        metrics(error=7),
+    ),
+    "the only case is an error": a_state(
+        "red", "Errors: the 1 case ends in an error, 0 fixed, 0 of 1 passes. No gate of the run is set.",
+        metrics(error=1), comparison(),
     ),
     "0 cases": a_state(
         "amber", "Nothing examined: 0 cases fail, 0 errors, 0 of 0 pass. No gate of the run is set.", metrics(),

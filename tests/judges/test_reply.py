@@ -332,8 +332,8 @@ def test_lists_that_contradict_the_score_are_flagged_and_the_score_stays(score, 
     reply = a_grounded(score=score, **lists)
     assert reply.scores == {"groundedness": score}
     flag = (
-        f"its lists contradict its score: {score:g} of 5, with {supported} claims supported and {unsupported} "
-        "unsupported"
+        f"its lists contradict its score: {score:g} of 5, with {supported} claim{'s' * (supported != 1)} supported "
+        f"and {unsupported} unsupported"
     )
     assert reply.flags == ((flag,) if is_flagged else ())
 

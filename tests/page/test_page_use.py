@@ -13,7 +13,9 @@ from chromium import Chromium, OpenPage
 from page_states import CASES, LONG, a_page, page_between, some_cases, store_full, write_page
 from project import SOME, Project
 
+from pytest_rageval.page.case_views import case_views
 from pytest_rageval.page.environment import case_address
+from pytest_rageval.report.case_markdown import case_markdown
 
 pytestmark = pytest.mark.browser
 KEY = f"evalcases/warehouse.jsonl::{LONG}-0"
@@ -149,6 +151,10 @@ def test_a_case_can_be_copied_as_markdown(chromium: Chromium, report: Path):
         text = page.evaluate("navigator.clipboard.readText()")
         assert "**why**\n\n```text\n" in text
         assert "In the northern one. [1]" in text
+    run = page_between(report.parent, "before", "now")
+    [view] = case_views(run, [case for case in run.cases if case.key == KEY])
+    assert view is not None
+    assert case_markdown(view) == text, "the command gives another Markdown than the page"
 
 
 def test_the_document_stays_small(page: OpenPage):

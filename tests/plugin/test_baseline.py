@@ -121,10 +121,16 @@ def test_a_shared_case_that_changed_stops_the_comparison(settled: Project):
 
 def test_added_and_removed_cases_do_not_redden_a_run(settled: Project):
     settled.cases([*some_cases(worse=3)[1:], a_case("added")])
-    assert settled.run().ret == 0
+    result = settled.run()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["stands in the baseline, and is no case any more:", "  q0"])
     comparison = settled.metrics()["comparison"]
     assert comparison["only_before"] == ["evalcases/a.jsonl::q0"]
     assert comparison["only_after"] == ["evalcases/a.jsonl::added"]
+
+
+def test_cases_that_a_part_leaves_out_are_not_said_to_be_gone(settled: Project):
+    assert not lines_with(settled.run("-k", "q1"), "is no case any more")
 
 
 def test_a_run_gate_without_a_value_does_not_pass(project: Project):

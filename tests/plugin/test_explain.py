@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from project import Project, a_case
+from project import Project, a_case, a_missed_case
+from rich.cells import cell_len
+
+from pytest_rageval.config.settings import load_settings
+from pytest_rageval.page.case_views import case_views
+from pytest_rageval.page.page_run import compared_side, read_page, side_of
+from pytest_rageval.report.case_markdown import case_markdown
+from pytest_rageval.runs.disk.reader import open_stored_run
 
 
 @pytest.fixture
@@ -64,3 +73,102 @@ def test_what_is_not_there_is_said_in_one_line(explained, arguments: list[str], 
     assert result.ret == 2
     assert len(result.errlines) == 1
     assert said in result.errlines[0]
+
+
+LONG = "\\n".join(f"Line {number} of a long passage." for number in range(9))
+TOLD = f"""
+def answer(question):
+    far = {{"chunk_id": "c1", "rel_path": "notes/a.md", "heading_path": "# A", "text": "{LONG}", "rank": 1}}
+    near = {{"chunk_id": "c2", "rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling",
+            "text": "Water boils at 100 degrees at sea level.", "rank": 2}}
+    return {{"answer": "Water boils at 100 degrees at sea level. Cats sing.",
+            "debug": {{"retrieved_chunks": [far, near]}}}}
+"""
+TWO_GOLDS = [
+    {"rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling"},
+    {"rel_path": "notes/steam.md", "heading_path": "# Steam"},
+]
+
+
+@pytest.fixture
+def told(project: Project) -> Project:
+    """A run of one case: a chunk of many lines, one of two golds, a claim that nothing supports."""
+    project.write("told.py", TOLD)
+    project.configure('target = "told:answer"')
+    project.cases([a_case("boil", gold_supports=TWO_GOLDS, category="multi_hop")])
+    project.run()
+    return project
+
+
+def test_texts_of_chunks_golds_that_are_missing_and_claims_are_shown(told: Project):
+    shown = told.rageval("explain", "latest", "boil")
+    shown.stdout.fnmatch_lines(
+        [
+            "came",
+            "  1  notes/a.md > # A *",
+            "       Line 0 of a long passage.",
+            "       Line 2 of a long passage.",
+            "       and 6 more lines: --full shows them",
+            "  2  notes/water.md > # Water > ## Boiling * gold 1",
+            "       Water boils at 100 degrees at sea level.",
+            "  –  notes/steam.md > # Steam * gold 2 of 2 was not retrieved",
+            "claims",
+            "  ✘  unsupported * Cats sing.",
+            "  ✔  supported    chunk 2  Water boils at 100 degrees at sea level.",
+        ]
+    )
+    assert "Line 8 of" not in shown.stdout.str()
+    assert "Line 8 of" in told.rageval("explain", "latest", "boil", "--full").stdout.str()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_what_is_shown_is_no_wider_than_the_terminal(told: Project, width: int):
+    told.cases([a_case("boil", gold_supports=TWO_GOLDS, gold={"answer": "물은 해수면에서 섭씨 백 도에 끓는다. " * 9})])
+    told.run()
+    lines = told.rageval("explain", "latest", "boil", "--full", COLUMNS=str(width)).outlines
+    came = lines[lines.index("came") : lines.index("gates")]
+    assert [line for line in came if cell_len(line) > width] == []
+
+
+def test_as_json_it_is_the_record_with_its_observation(told: Project):
+    content = json.loads(told.rageval("explain", "latest", "boil", "--format", "json").stdout.str())
+    assert content["record"]["case_key"] == content["observation"]["case_key"] == "evalcases/a.jsonl::boil"
+    assert content["record"]["scores"]["context_recall@5"] == 0.5
+    assert len(content["observation"]["answer"]["debug"]["retrieved_chunks"]) == 2
+
+
+def test_as_markdown_it_is_in_fenced_parts(told: Project):
+    text = told.rageval("explain", "latest", "boil", "--format", "markdown").stdout.str()
+    assert "**case**\n\n```text\nboil\n```\n\n**why**" in text
+    assert "2 | ✔ gold 1 |" in text
+    assert "**rerun**\n\n```text\npytest evalcases/a.jsonl::boil\n```" in text
+
+
+def test_its_markdown_is_of_the_page_of_the_run_with_what_was_before(told: Project):
+    """The page is compared with the run of the baseline, in which the second gold stood at a rank."""
+    told.run("--rageval-update-baseline")
+    told.write("told.py", TOLD.replace('"rank": 2', '"rank": 1').replace("[far, near]", "[far]"))
+    told.run()
+    run = open_stored_run(told.path / "reports", "latest")
+    settings, baseline = load_settings(told.path), told.path / "reports" / "baseline.json"
+    page = read_page(side_of(run), compared_side(run, told.path / "reports", baseline), settings)
+    [view] = case_views(page, page.cases)
+    assert view is not None
+    shown = told.rageval("explain", "latest", "boil", "--format", "markdown").stdout.str()
+    assert "it stood at rank 2 before" in shown
+    assert shown.rstrip() == case_markdown(view).rstrip()
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+def test_hostile_texts_stay_text(project: Project, form: str):
+    payload = "\x1b[31m\u202e ``` </pre><script>alert(1)</script> ::error::x"
+    project.write("evil.py", f"def answer(q):\n    return {{'answer': {payload!r}}}\n")
+    project.configure('target = "evil:answer"')
+    project.cases([a_missed_case("evil", question=payload, gold={"answer": payload})])
+    project.run()
+    shown = project.rageval("explain", "latest", "evil", "--format", form).stdout.str()
+    assert "\x1b[31m" not in shown
+    assert "\u202e" not in shown
+    assert "<script>alert(1)</script>" in shown
+    if form == "markdown":
+        assert "````text" in shown

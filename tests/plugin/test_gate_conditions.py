@@ -47,6 +47,38 @@ def test_off_for_some_cases_is_off_for_them_alone(project: Project):
     assert project.outcomes() == {"strict": "failed", "lenient": "passed"}
 
 
+A_SHARE = (
+    "gate 'groundedness >= 0.7': groundedness has a scale of 0 to 5, and the limit is on it; if a share is meant, "
+)
+
+
+def test_a_limit_that_reads_like_a_share_is_warned_of_with_the_scale_wherever_gates_are_read(project: Project):
+    project.cases(SOME)
+    warning = A_SHARE + "write 'groundedness >= 70%', which is >= 3.5"
+    assert lines_with(project.run("--rageval-gate", "groundedness >= 0.7"), warning)
+    assert lines_with(project.rageval("run", "--gate", "groundedness >= 0.7"), warning)
+    assert lines_with(project.rageval("gate", "latest", "--gate", "groundedness >= 0.7"), warning)
+    project.configure('target = "bot:answer"', '[tool.rageval.gates]\ncase = ["groundedness >= 0.7"]')
+    assert lines_with(project.rageval("doctor"), A_SHARE)
+
+
+@pytest.mark.parametrize(
+    "gate", ["groundedness >= 70%", "groundedness >= 3.5", "token_f1 >= 0.1", "run groundedness >= 4"]
+)
+def test_a_limit_that_is_meant_as_it_stands_draws_no_warning(project: Project, gate: str):
+    project.cases(SOME)
+    assert not lines_with(project.run("--rageval-gate", gate), "has a scale of")
+
+
+def test_another_gate_on_a_stored_run_for_cases_that_it_does_not_have_is_a_usage_error(project: Project):
+    project.cases(SOME)
+    project.run()
+    assert project.rageval("gate", "latest", "--gate", "token_f1 >= 0.1 when category=multi_hop").ret == 0
+    result = project.rageval("gate", "latest", "--gate", "token_f1 >= 0.1 when category=factul")
+    assert result.ret == 2
+    assert lines_with(result, "no case has the category 'factul'; did you mean 'factual'?")
+
+
 UNLABELLED = {"id": "odd", "question": "What is the boiling point of water?"}
 
 

@@ -19,6 +19,15 @@ async def answer(question):
 """
 
 
+SLOW_SECOND = """
+import asyncio, bot, itertools
+asked = itertools.count()
+async def answer(question):
+    await asyncio.sleep(30 if next(asked) else 0)
+    return bot.answer(question)
+"""
+
+
 def wait_for(condition, seconds: float = 30) -> None:
     until = time.monotonic() + seconds
     while not condition():
@@ -42,6 +51,26 @@ def test_ctrl_c_keeps_finished_cases_and_leaves_at_once(project: Project, how: l
     assert metrics["outcomes"]["passed"] >= finished
     assert b"partial run" in output
     assert b"Traceback" not in output
+    assert b"! Interrupted: by SIGINT !" in output
+    assert b"KeyboardInterrupt" not in output
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_before_the_first_case_is_done_it_is_said_how_the_run_goes_on(project: Project, how: list[str]):
+    project.write("slow.py", SLOW)
+    project.configure('target = "slow:answer"')
+    # With workers each case is asked when it comes to that: the second trial waits.
+    project.cases([a_case("q0", "boiling slow" if not how else "boiling"), a_case("q1"), a_case("q2")])
+    repeat = ["--rageval-repeat", "2"] if how else []
+    project.write("slow.py", SLOW if not how else SLOW_SECOND)
+    process = project.start(*how, *repeat, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wait_for(lambda: project.runs and any(file.stat().st_size for file in project.runs[-1].glob("observations*")))
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
+    resume = f"pytest --rageval-resume {project.runs[-1].name} finishes the run"
+    assert resume in output.decode()
+    assert b"KeyboardInterrupt" not in output
 
 
 def _lines(project: Project) -> list[str]:

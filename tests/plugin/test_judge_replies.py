@@ -111,7 +111,7 @@ def test_a_reply_whose_lists_contradict_its_score_is_said_and_not_rescored(proje
     reply = {"reasoning": "fine", "supported_claims": ["a"], "unsupported_claims": ["b", "c"], "score": 5}
     record = judged(project_of_two, "groundedness", REPLIES["abstention"]["reply"], reply)
     assert record["scores"]["groundedness"] == 5
-    contradiction = "its lists contradict its score: 5 of 5, with 1 claims supported and 2 unsupported"
+    contradiction = "its lists contradict its score: 5 of 5, with 1 claim supported and 2 unsupported"
     assert record["judge"]["flags"]["groundedness"] == [contradiction]
     result = project_of_two.rageval("explain", "latest", "boil")
     result.stdout.fnmatch_lines(["doubts about the judge's replies", f"*groundedness  {contradiction}"])

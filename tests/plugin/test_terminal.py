@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -56,18 +59,45 @@ def test_a_terminal_shows_how_far_asking_is_and_keeps_none_of_it(project: Projec
 
 
 @pytest.mark.child_process
-def test_a_pipe_gets_no_line_of_progress(project: Project):
+def test_a_terminal_shows_how_far_the_workers_are_and_keeps_none_of_it(project: Project):
+    project.cases([a_case(f"c{number}") for number in range(4)])
+    project.write("slow.py", SLOW)
+    shown = on_a_terminal(project, "-n", "2", "--rageval-target", "slow:answer")
+    assert "asked 1 of 4, judged 1" in shown
+    assert "asked" not in last_lines(shown)
+    assert "4 passed" in last_lines(shown)
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize("how", [(), ("-n", "2")])
+def test_a_pipe_gets_no_line_of_progress(project: Project, how: tuple[str, ...]):
     project.cases([a_case("c1")])
     project.write("slow.py", SLOW)
-    assert "in flight" not in project.run_process("--rageval-target", "slow:answer").stdout.str()
+    assert "asked " not in project.run_process("--rageval-target", "slow:answer", *how).stdout.str()
 
 
-def on_a_terminal(project: Project, *arguments: str) -> str:
-    """What a terminal of 80 columns gets from a run."""
+@pytest.mark.child_process
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_korean_names_stand_in_columns_on_a_terminal_of_any_width(project: Project, width: int):
+    project.cases([a_case(f"물-{number}", category=CATEGORIES[number % 4]) for number in range(8)])
+    shown = on_a_terminal(project, width=width, NO_COLOR="1")
+    assert "\x1b[" not in shown.replace("\x1b[K", "")
+    lines = last_lines(shown).split("\n")
+    start = next(number for number, line in enumerate(lines) if line.split()[:2] == ["cases", "passed"])
+    table = [line.rstrip() for line in lines[start : start + 6]]
+    assert table[2].split()[0] in CATEGORIES or table[2].startswith("사실관계")
+    assert {cell_len(line) for line in table} == {cell_len(table[0])}
+    assert cell_len(table[0]) <= width
+    assert [line for line in lines if line.startswith("=") and cell_len(line.rstrip()) > width] == []
+
+
+def on_a_terminal(project: Project, *arguments: str, width: int = 80, **environment: str) -> str:
+    """What a terminal gets from a run."""
     main, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", *plain(arguments)], cwd=project.path, stdin=side, stdout=side, stderr=side,
-        env=os.environ | ALONE | {"TERM": "xterm", "COLUMNS": "80"},
+        env=os.environ | ALONE | {"TERM": "xterm", "COLUMNS": str(width), "NO_COLOR": "", **environment},
     )  # fmt: skip
     os.close(side)
     chunks: list[bytes] = []

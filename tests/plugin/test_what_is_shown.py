@@ -6,6 +6,7 @@ import re
 import sys
 
 import pytest
+from fault_server import FaultServer, gives
 from project import Project, a_case, a_missed_case, lines_with
 
 ALONE_AND_WITH_WORKERS = pytest.mark.parametrize("how", [(), ("-n", "1")], ids=["alone", "with workers"])
@@ -125,3 +126,15 @@ def test_a_fixture_that_gives_nothing_of_use_is_said_once(
     assert not lines_with(result, "pytest_rageval/")
     assert not lines_with(result, "_pytest/")
     assert (project.path / "junit.xml").read_text(encoding="utf-8").count("<error ") == 3
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_chunks_that_are_sent_where_nothing_is_read_are_said_once(project: Project, how: list[str]):
+    chunk = {"chunk_id": "c1", "rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling", "rank": 1}
+    project.cases([a_case("boil"), a_case("again")])
+    with FaultServer(gives({"answer": "Water boils at 100 degrees.", "retrieved_chunks": [chunk]})) as server:
+        result = project.run("--rageval-target", server.url, *how)
+    note = "the system sends 'retrieved_chunks' at the top level of its answers, where nothing is read; "
+    assert len(lines_with(result, note)) == 1
+    with FaultServer(gives({"answer": "Water boils.", "debug": {"retrieved_chunks": [chunk]}})) as server:
+        assert not lines_with(project.run("--rageval-target", server.url, *how), note)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from fault_server import Connection, FaultServer
+from fault_server import FaultServer
+from github_comments import GitHub
 from markdown_it import MarkdownIt
 from project import SOME, Project, a_case, a_missed_case
+
+from pytest_rageval.report.ci.annotations import annotation_lines
+from pytest_rageval.report.ci.failing_cases import FailingCase
+from pytest_rageval.report.ci.run_markdown import LONGEST_COMMENT, LONGEST_SUMMARY, run_markdown
 
 ATTACK = "::set-output name=x::y\n::error::owned %0A<img src=x onerror=alert(1)> @everyone #1 [a](http://b.c)"
 BROKEN = """
@@ -159,32 +162,6 @@ def test_junit_holds_outcome_failed_gates_category_tags_and_scores_of_each_case(
 # ── the comment ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class GitHub:
-    """The part of GitHub's interface that comments need, over HTTP on loopback."""
-
-    def __init__(self, *comments: str) -> None:
-        self.comments = dict(enumerate(comments, 1))
-        self.refusal: int | None = None
-        self.tokens: set[str] = set()
-
-    async def __call__(self, connection: Connection) -> None:
-        request = connection.request
-        self.tokens.add(request.headers.get("authorization", ""))
-        if self.refusal is not None:
-            await connection.reply(self.refusal, b'{"message": "Resource not accessible by integration"}')
-            return
-        await connection.reply(200, json.dumps(self._reply(request.method, request.path, request.body)).encode())
-
-    def _reply(self, method: str, path: str, body: bytes) -> Any:
-        if method == "GET":
-            page = int(re.search(r"[?&]page=(\d+)", path)[1])  # type: ignore[index]
-            listed = [{"id": number, "body": text} for number, text in self.comments.items()]
-            return listed[100 * (page - 1) : 100 * page]
-        number = int(path.rpartition("/")[2]) if method == "PATCH" else len(self.comments) + 1
-        self.comments[number] = json.loads(body)["body"]
-        return {"html_url": f"https://github.com/o/r/pull/7#issuecomment-{number}"}
-
-
 @pytest.fixture
 def comment(project: Project) -> Callable[..., pytest.RunResult]:
     """Writes the comment of the last run to a server, as a job of pull request 7 would."""
@@ -256,3 +233,41 @@ def test_a_comment_is_cut_by_whole_cases(project: Project):
     assert text.count("<details>") == text.count("</details>") > 20
     shown = text.count("<details>")
     assert f"and {200 - shown} more cases: [the whole report](https://ci.example/run/1)" in text
+
+
+MANY = 5_000
+
+
+@pytest.mark.parametrize("longest", [LONGEST_COMMENT, LONGEST_SUMMARY])
+@pytest.mark.parametrize("gates", [1, 400])
+def test_five_thousand_failing_cases_fit_with_the_verdict_first_and_each_case_whole(longest: int, gates: int):
+    cases = [
+        FailingCase(
+            f"a.jsonl::{number}-{'사례' * 30}", "a.jsonl", number, ("mrr is 0, gate >= 1",) * 4,
+            is_error=number % 7 == 0, is_new=True, question="질문 " * 300, answer="답변 " * 300,
+        )
+        for number in range(MANY)
+    ]  # fmt: skip
+    gate = {"metric": "mrr", "op": ">=", "limit": 0.5, "value": 0.1, "passed": False, "verdict": ""}
+    metrics = {
+        "verdict": {"tone": "red", "word": "Gate failed", "sentence": "Gate failed: 5000 cases fail.", "problems": {}},
+        "description": "", "volatile": {"run_id": "r"}, "partial": False, "gates": [gate] * gates, "comparison": None,
+    }  # fmt: skip
+    text = run_markdown(metrics, cases, longest=longest, link="https://ci.example/run/1")
+    assert len(text.encode()) <= longest
+    assert text.startswith("### ❌ Gate failed: 5000 cases fail.")
+    shown = text.count("<details>")
+    assert text.count("</details>") == shown > 15
+    assert f"and {MANY - shown:,} more cases: [the whole report](https://ci.example/run/1)" in text
+    assert ("and 380 more gates" in text) is (gates == 400)
+
+
+def test_five_thousand_failing_cases_are_ten_annotations():
+    cases = [
+        FailingCase(f"a.jsonl::{n}", "a.jsonl", n, ("why",), is_error=False, is_new=False, question="?", answer="!")
+        for n in range(MANY)
+    ]
+    metrics = {"gates": [], "verdict": {"sentence": "Failing: 5000 cases fail.", "problems": {}}, "partial": False}
+    lines = [*annotation_lines(metrics, cases, "pyproject.toml")]
+    assert len(lines) == 10
+    assert "and 4991 more: Failing: 5000 cases fail." in lines[-1]

@@ -28,16 +28,22 @@ def three(project: Project) -> Project:
     return project
 
 
-def test_the_previous_complete_run_stands_beside_the_baseline(three: Project):
-    assert (
-        section(summary(three, "a"), "Against the previous run").strip() == "There was no complete run before this one."
-    )
-    assert "The previous run, a, is the baseline." in summary(three, "b")
-    last = section(summary(three, "c"), "Against the previous run")
-    assert "The previous complete run is b." in last
-    assert "Pass now, failed before (1): evalcases/a.jsonl::freeze" in last
-    assert "`recall_any@5`" in last
-    assert "No metric moved" in section(summary(three, "c"), "Against the baseline")
+def test_the_previous_complete_run_stands_beside_the_baseline_once(three: Project):
+    first = section(summary(three, "a"), "Compared")
+    assert "There was no baseline: " in first
+    assert "and no complete run before this one." in first
+    same = section(summary(three, "b"), "Compared")
+    assert "The previous complete run is a; it is the baseline." in same
+    assert same.count("recall\\_any") + same.count("`recall_any@5`") == 1
+    last = section(summary(three, "c"), "Compared")
+    assert "The baseline is a. The previous complete run is b." in last
+    head, _, *rows = [line for line in last.splitlines() if line.startswith("|")]
+    assert head.startswith("| metric | now | baseline: before | baseline: change | ")
+    assert head.endswith(" | previous: before | previous: change | previous: evidence | previous: verdict |")
+    [row] = [row for row in rows if row.startswith("| `recall_any@5` |")]
+    assert [cell.strip() for cell in row.split("|")[2:5]] == ["0.750", "0.750", "="]
+    assert "- Pass now, failed in the previous run (1): evalcases/a.jsonl::freeze" in last
+    assert "Against the" not in summary(three, "c")
 
 
 def test_deciding_again_keeps_the_comparison(three: Project):
@@ -46,7 +52,7 @@ def test_deciding_again_keeps_the_comparison(three: Project):
     three.rageval("score", "c")
     assert summary(three, "c") == before
     three.rageval("judge", "c", "--spot-check", "--second-judge", "stub:3")
-    assert section(summary(three, "c"), "Against the previous run") == section(before, "Against the previous run")
+    assert section(summary(three, "c"), "Compared") == section(before, "Compared")
 
 
 def test_the_configuration_names_weights_models_prompts_and_versions(project: Project):

@@ -225,7 +225,7 @@ def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path):
     )
     assert problems_of(write(tmp_path, content, "given.csv")) == [
         "given.csv:4:1: answer is empty; where the system declined, say so with abstained = true",
-        "given.csv:5:1: abstained is 'maybe', expected true or false",
+        "given.csv:5:1: abstained is 'maybe', expected true or false (or yes, no, 1, 0)",
         "given.csv:6:1: latency: not valid JSON: expecting property name enclosed in double quotes at column 2",
         "given.csv:7:1: has 2 cells, the header has 4",
         "given.csv:8:1: has no id",

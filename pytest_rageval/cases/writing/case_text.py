@@ -14,6 +14,7 @@ from pytest_rageval.cases.writing.csv_edit import edited_row, row_texts
 from pytest_rageval.cases.writing.json_edit import KeyPath, edited_json
 from pytest_rageval.cases.writing.label_values import changed_values, with_values
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.expected import flag_of
 from pytest_rageval.io.strict_json import parse
 from pytest_rageval.model import EvalCase, Json
 
@@ -105,7 +106,7 @@ class CsvRows:
 
 
 def _value(cell: str, name: str) -> Json:
-    return cell.strip().lower() == "true" if CELLS[name] == "flag" else parse(cell)
+    return flag_of(cell) if CELLS[name] == "flag" else parse(cell)
 
 
 def _cell(value: Json) -> str:

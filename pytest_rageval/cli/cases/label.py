@@ -24,7 +24,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import target_in
 from pytest_rageval.stats.agreement import in_words
 from pytest_rageval.targets import check_target
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 from pytest_rageval.workbench.label.asking import PoolAsking, PoolSource
 from pytest_rageval.workbench.label.draft_store import DraftStore
 from pytest_rageval.workbench.label.label_agreement import LabelAgreement, agreements, disputed
@@ -247,7 +247,9 @@ def _agreement(wishes: Wishes, cases: Sequence[EvalCase], project: Project) -> l
 
 
 def _agreement_lines(result: LabelAgreement) -> Iterator[str]:
-    head = f"{result.first} and {result.second}: {result.cases} cases, {result.decisions.n} places"
+    head = (
+        f"{result.first} and {result.second}: {counted(result.cases, 'case')}, {counted(result.decisions.n, 'place')}"
+    )
     agreement, kappa = result.decisions.agreement, result.decisions.kappa
     if agreement is None:
         yield f"{head}; nothing that both labelled"

@@ -28,7 +28,7 @@ from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
 from pytest_rageval.rescore.rescore import Redo, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
 from pytest_rageval.runs.estimate import estimate
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
 NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
@@ -114,7 +114,9 @@ def _judge_again(
             finished = redo(how, lambda lines: again.lines(labels.applied(lines) if labels else lines))
     if again.problem is not None:
         what = printable(f"{again.problem.kind}: {again.problem.message}")
-        click.secho(f"{again.failed} of {again.judged} answers could not be judged; the first: {what}", fg="yellow")
+        click.secho(
+            f"{again.failed} of {counted(again.judged, 'answer')} could not be judged; the first: {what}", fg="yellow"
+        )
     shared.end(finished, plan, at)
 
 

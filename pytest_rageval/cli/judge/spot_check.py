@@ -15,7 +15,7 @@ from pytest_rageval.report.columns import aligned
 from pytest_rageval.report.run_reports import write_reports
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.metrics_file import write_metrics
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 from pytest_rageval.workbench.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
 
 SHOWN = 50
@@ -57,7 +57,7 @@ def _write(at: Opened, check: SpotCheck, plan: Plan) -> None:
 
 
 def _lines(check: SpotCheck) -> Iterator[str]:
-    yield f"{check.first_judge} and {check.second_judge} on {check.n} answers"
+    yield f"{check.first_judge} and {check.second_judge} on {counted(check.n, 'answer')}"
     rows = [["rubric", "scores", "disagree", "rate", "mean difference"]]
     for rubric, figures in check.by_rubric.items():
         rate, difference = f"{figures['disagreement_rate']:.0%}", f"{figures['mean_difference']:.3f}"
@@ -65,7 +65,7 @@ def _lines(check: SpotCheck) -> Iterator[str]:
     yield from aligned(rows)
     yield "scores as shares of their scale; apart by more than 0.2, or a gate between them, is a disagreement"
     if check.failed:
-        yield f"{check.failed} answers could not be judged; the first: {check.problem}"
+        yield f"{counted(check.failed, 'answer')} could not be judged; the first: {check.problem}"
     if check.disagreeing:
         yield ""
         rows = [["case", "score", "first", "second", "gate between"]]
@@ -76,4 +76,4 @@ def _lines(check: SpotCheck) -> Iterator[str]:
     if len(check.disagreeing) > SHOWN:
         yield and_more(len(check.disagreeing) - SHOWN) + ": see judge_reliability in metrics.json"
     rate = f"{check.rate:.0%}".replace("%", " %")
-    yield f"disagreement rate: {rate} of {check.n} answers"
+    yield f"disagreement rate: {rate} of {counted(check.n, 'answer')}"

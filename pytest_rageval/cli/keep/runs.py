@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
+from rich.cells import cell_len
 
 from pytest_rageval.compare.baseline import read_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.numbers import NO_VALUE, denominator, file_size, score_text
-from pytest_rageval.report.columns import aligned, shortened
+from pytest_rageval.report.columns import aligned, blocks, shortened
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.disk.prune import KeptRun, kept_run, kept_runs, may_go, remove
 from pytest_rageval.runs.disk.reader import open_stored_run
@@ -45,9 +47,8 @@ def list_(reports: str | None, *, as_json: bool) -> None:
     if not runs:
         click.echo(f"{printable(str(project.reports / 'runs'))} holds no runs")
         return
-    notes = ["note", *(_note(run, baseline) for run in runs)]
-    for line, note in zip(_table(runs), notes, strict=True):
-        click.echo(f"{line}  {note}".rstrip())
+    for line in _table(runs, baseline, shutil.get_terminal_size().columns):
+        click.echo(line)
     click.echo(f"{_many(len(runs))}, {file_size(sum(run.bytes for run in runs))}")
 
 
@@ -135,22 +136,33 @@ def _baseline(project: Project, *, is_lenient: bool) -> str | None:
 # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _table(runs: Sequence[KeptRun]) -> list[str]:
-    rows = [["run", "ended (UTC)", "cases", "passed", "failed", "error", "overall", "size"]]
+def _table(runs: Sequence[KeptRun], baseline: str | None, width: int) -> Iterator[str]:
+    """A line a run, with its note at the end or, where that has no room, below it."""
+    tables = blocks(_rows(runs), width)
+    notes = ["note", *(_note(run, baseline) for run in runs)]
+    for number, table in enumerate(tables):
+        lines = aligned(table)
+        room = width - cell_len(lines[0]) - 2
+        are_beside = not number and all(cell_len(note) <= room for note in notes)
+        yield from [""] * bool(number)
+        for line, note in zip(lines, notes, strict=True):
+            yield f"{line}  {note}".rstrip() if are_beside else line
+            if not number and not are_beside and note and line is not lines[0]:
+                yield f"    {note}"
+
+
+def _rows(runs: Sequence[KeptRun]) -> list[list[str]]:
+    """Known failures have a column where a run has some."""
+    names = {"passed": "passed", "failed": "failed", "error": "error"}
+    if any((run.outcomes or {}).get("xfailed") for run in runs):
+        names["xfailed"] = "known"
+    rows = [["run", "ended (UTC)", "cases", *names.values(), "overall", "size"]]
     for run in runs:
-        outcomes = [str(run.outcomes.get(n, 0)) if run.outcomes else NO_VALUE for n in ("passed", "failed", "error")]
+        outcomes = [str(run.outcomes.get(name, 0)) if run.outcomes else NO_VALUE for name in names]
         total = NO_VALUE if run.total is None else str(run.total)
-        rows.append(
-            [
-                _id(run),
-                f"{run.timestamp:%Y-%m-%d %H:%M}",
-                total,
-                *outcomes,
-                score_text(run.overall),
-                file_size(run.bytes),
-            ]
-        )
-    return aligned(rows)
+        ended, size = f"{run.timestamp:%Y-%m-%d %H:%M}", file_size(run.bytes)
+        rows.append([_id(run), ended, total, *outcomes, score_text(run.overall), size])
+    return rows
 
 
 def _note(run: KeptRun, baseline: str | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import click
 
+from pytest_rageval.cli.colour import wants_colour
 from pytest_rageval.compare.pairing import Paired, pair
 from pytest_rageval.compare.side import Side, open_side
 from pytest_rageval.config.project import find_project
@@ -86,7 +86,7 @@ def _put(text: str, output: Path | None) -> None:
 
 
 def _show(comparison: Paired, form: str) -> None:
-    is_coloured = _wants_colour() and form == "terminal"
+    is_coloured = wants_colour() and form == "terminal"
     text = rendered(comparison.content, form, shutil.get_terminal_size((WIDTH, 24)).columns, is_coloured=is_coloured)
     # Bytes, since the encoding of a pipe may not know a Korean name. What has no form in UTF-8 JSON has an escape.
     _put(text, None)
@@ -97,13 +97,6 @@ def _write(path: Path, text: str) -> None:
         write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
     except OSError as error:
         raise SettingsError(f"--output: {path} cannot be written: {error.strerror}") from None
-
-
-def _wants_colour() -> bool:
-    """On a terminal, unless NO_COLOR is set; elsewhere only if FORCE_COLOR is. Empty variables count as unset."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
 def _styled(text: str, style: str, *, is_coloured: bool) -> str:

@@ -29,11 +29,20 @@ def exit_code(ended: Ended, screen: Screen) -> int:
             screen.line(f"{path.stem}: {_from_here(path)}")
     if ended.left_out_judge is not None:
         screen.line(f"judge its answers later: {judge_command(ended)}", colour="yellow")
-    if ended.is_interrupted or (ended.finished is not None and ended.finished.is_unfinished):
+    if _can_be_resumed(ended):
         screen.line(f"interrupted; {resume_command(ended.run_id)} finishes it", colour="yellow")
+    elif ended.is_interrupted:
+        screen.line("interrupted before anything was answered: nothing is kept", colour="yellow")
     if ended.is_interrupted:
         return INTERRUPTED
     return max(code, int(bool(screen.failed_steps) or ended.has_stopped))
+
+
+def _can_be_resumed(ended: Ended) -> bool:
+    """Is there more to ask, and anything to go on from? A run in which nothing was answered has left no folder."""
+    is_unfinished = ended.finished is not None and ended.finished.is_unfinished
+    folder = ended.prepared.project.reports / "runs" / ended.run_id
+    return ended.is_broken or ((ended.is_interrupted or is_unfinished) and folder.is_dir())
 
 
 def judge_command(ended: Ended) -> str:
@@ -75,7 +84,7 @@ def _next(ended: Ended) -> Iterator[str]:
     finished = ended.finished
     if ended.left_out_judge is not None:
         yield judge_command(ended)
-    if ended.is_interrupted or ended.is_broken or (finished is not None and finished.is_unfinished):
+    if _can_be_resumed(ended):
         yield resume_command(ended.run_id)
     if finished is None:
         return

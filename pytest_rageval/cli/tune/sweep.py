@@ -21,7 +21,7 @@ from pytest_rageval.page.sweep_page import SWEEP_PAGE, write_sweep_page
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.report.run_reports import write_reports
 from pytest_rageval.report.sweep_terminal import caveats, difference_sentence, sweep_lines, toml_lines
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 from pytest_rageval.workbench.sweep.bench import Bench
 from pytest_rageval.workbench.sweep.grid import FULL, INDEXING, QUICK, parse_grid
 from pytest_rageval.workbench.sweep.ranking import parse_weights, sampled
@@ -174,7 +174,7 @@ def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Benc
 def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[EvalCase]) -> str:
     lines = [*sweep_lines(swept, width=shutil.get_terminal_size().columns)]
     if len(chosen) < len(cases):
-        lines.append(f"on a sample of {len(chosen)} of {len(cases)} cases")
+        lines.append(f"on a sample of {len(chosen)} of {counted(len(cases), 'case')}")
     lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]
     lines += ["paste into pyproject.toml:" if swept.is_better else "to try it all the same, in pyproject.toml:"]
     return printable("\n".join([*lines, *toml_lines(swept.best.point)]))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.judges.lexical.terms import Claim, terms_by_sentence
+from pytest_rageval.text import counted
 
 SUPPORTED = 0.75
 """A claim counts as supported from this value on."""
@@ -87,7 +88,7 @@ def account(coverages: Sequence[Coverage], where: str) -> str:
     missing = sorted({term for coverage in coverages for term in coverage.missing})
     return "".join(
         (
-            f"heuristic: {held} of {len(coverages)} sentences are borne out by {where}",
+            f"heuristic: {held} of {counted(len(coverages), 'sentence is', 'sentences are')} borne out by {where}",
             f"; weakest: {_quoted(weakest.claim.text)}" if weakest.value < SUPPORTED else "",
             first_items("; not found", missing),
         )

@@ -17,7 +17,7 @@ from pytest_rageval.llm.json_reply import (
     value_of,
 )
 from pytest_rageval.model import NOTHING, Json, Rubric
-from pytest_rageval.text import cut
+from pytest_rageval.text import counted, cut
 
 LONGEST_TEXT = 4_000
 """Characters kept of the reasoning, of a claim and of any other text."""
@@ -94,8 +94,8 @@ def _contradiction(
     if not (is_too_high or is_too_low):
         return None
     return (
-        f"its lists contradict its score: {score:g} of {scale[1]:g}, with {len(supported)} claims supported and "
-        f"{len(unsupported)} unsupported"
+        f"its lists contradict its score: {score:g} of {scale[1]:g}, with {counted(len(supported), 'claim')} supported "
+        f"and {len(unsupported)} unsupported"
     )
 
 

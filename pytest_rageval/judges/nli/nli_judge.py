@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.claims import MOST_CLAIMS
+from pytest_rageval.judges.claims import MOST_CLAIMS, share_of_claims
 from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, claims_in
 from pytest_rageval.judges.nli.cross_encoder import CrossEncoder
 from pytest_rageval.judges.nli.model_files import model_files
@@ -135,7 +135,7 @@ def _account(claims: Sequence[str], chances: Sequence[float], *, has_passages: b
         return "the answer makes no claim"
     supported = sum(chance >= SUPPORTED for chance in chances)
     weakest = min(zip(chances, claims, strict=True))
-    return f"{supported} of {len(claims)} claims are supported; weakest, at {weakest[0]:.2f}: {weakest[1][:120]}"
+    return f"{share_of_claims(supported, len(claims))}; weakest, at {weakest[0]:.2f}: {weakest[1][:120]}"
 
 
 def _flags(claims: Sequence[str], variables: Any) -> list[str]:

@@ -9,6 +9,7 @@ from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.query import labels
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import Observation, Trace
+from pytest_rageval.text import counted
 
 Terms = Callable[[Observation, int], str]
 """The formula of a metric with the numbers of one observation; the cut-off is the whole list where there is none."""
@@ -34,13 +35,22 @@ def _matched_golds(obs: Observation, k: int) -> set[int]:
     return {gold for golds in obs.hits[:k] for gold in golds}
 
 
+def _golds(number: int) -> str:
+    return counted(number, "gold")
+
+
 def _matching(obs: Observation, k: int) -> int:
     return sum(map(bool, obs.hits[:k]))
 
 
 def _first(obs: Observation, k: int) -> str:
     ranks = _ranks(obs, k)
-    return f"the first gold is at rank {ranks[0]}" if ranks else f"no gold among the top {min(k, len(obs.hits))} chunks"
+    return f"the first gold is at rank {ranks[0]}" if ranks else f"no gold among {_top(obs, k)}"
+
+
+def _top(obs: Observation, k: int) -> str:
+    chunks = min(k, len(obs.hits))
+    return f"the top {chunks} chunks" if chunks > 1 else "the chunks" if not chunks else "the one chunk"
 
 
 def _all(obs: Observation, k: int) -> str:
@@ -64,11 +74,11 @@ def _ndcg(obs: Observation, k: int) -> str:
 
 def _map(obs: Observation, k: int) -> str:
     terms = " + ".join(f"{number}/{rank}" for number, rank in enumerate(_ranks(obs, k), start=1))
-    return f"({terms or 0}) / {obs.golds} golds"
+    return f"({terms or 0}) / {_golds(obs.golds)}"
 
 
 def _precision(obs: Observation, k: int) -> str:
-    return f"{_matching(obs, k)} matching of {len(obs.hits[:k])} chunks returned in the top {k}"
+    return f"{_matching(obs, k)} matching of {counted(len(obs.hits[:k]), 'chunk')} returned in the top {k}"
 
 
 def _irrelevant(obs: Observation, k: int) -> str:
@@ -79,7 +89,8 @@ def _irrelevant(obs: Observation, k: int) -> str:
 def _cited(obs: Observation, _: int) -> str:
     cited = obs.matching.cited or ()
     golds = sorted({gold + 1 for reference in cited for gold in reference})
-    return f"{sum(map(bool, cited))} of {len(cited)} references match; golds cited: {golds or 'none'} of {obs.golds}"
+    references = counted(len(cited), "reference matches", "references match")
+    return f"{sum(map(bool, cited))} of {references}; golds cited: {golds or 'none'} of {obs.golds}"
 
 
 def _sets(reported: Iterable[str] | None, expected: Iterable[str] | None) -> str:
@@ -122,21 +133,21 @@ def _scope(obs: Observation, _: int) -> str:
     return f"searched {folders or 'everything'}; golds in {places}"
 
 
-def _golds(obs: Observation, _: int) -> str:
-    return f"against {len(obs.gold.answers or ())} gold answers"
+def _answers(obs: Observation, _: int) -> str:
+    return f"against {counted(len(obs.gold.answers or ()), 'gold answer')}"
 
 
 TERMS: dict[str, Terms] = {
     "recall_any": _first,
     "recall_all": _all,
-    "context_recall": lambda obs, k: f"{len(_matched_golds(obs, k))} golds found / {obs.golds} golds",
+    "context_recall": lambda obs, k: f"{_golds(len(_matched_golds(obs, k)))} found / {_golds(obs.golds)}",
     "precision": _precision,
     "mrr": _reciprocal,
     "ndcg": _ndcg,
     "map": _map,
-    "r_precision": lambda obs, _: f"{len(_ranks(obs, obs.golds))} golds in the top {obs.golds} / {obs.golds} golds",
-    "f1": lambda obs, k: f"{_precision(obs, k)}; {len(_matched_golds(obs, k))} of {obs.golds} golds found",
-    "negative_accuracy": lambda obs, _: f"{len(obs.hits)} chunks came, none should",
+    "r_precision": lambda obs, _: f"{_golds(len(_ranks(obs, obs.golds)))} in the top {obs.golds} / {_golds(obs.golds)}",
+    "f1": lambda obs, k: f"{_precision(obs, k)}; {len(_matched_golds(obs, k))} of {_golds(obs.golds)} found",
+    "negative_accuracy": lambda obs, _: f"{counted(len(obs.hits), 'chunk')} came, none should",
     "specificity_accuracy": _irrelevant,
     "scope_miss": _scope,
     "attribution_hit": _cited,
@@ -149,8 +160,8 @@ TERMS: dict[str, Terms] = {
     "hits": _graph,
     "kg_entity_recall": _graph,
     "kg_edge_f1": _edges,
-    "exact_match": _golds,
-    "token_f1": _golds,
+    "exact_match": _answers,
+    "token_f1": _answers,
     "key_fact_recall": lambda obs, _: f"of {len(obs.gold.key_facts or ())} key facts",
     "abstention_accuracy": _abstention,
     "hallucinated": _abstention,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import time
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,23 +12,27 @@ import pytest
 
 from pytest_rageval.prefetch import Tally
 from pytest_rageval.report.columns import shortened
+from pytest_rageval.runs.row import Row
 
 LEAST_WIDTH = 20
+SHARE_OF_TIME = 50
+"""Of 100,000 results of workers a count takes milliseconds: the next one waits for so many times as long."""
 
 
 class ProgressLine:
     """`show` writes behind the cursor and puts it back, `wipe` leaves nothing: pytest does not know of either."""
 
-    def __init__(self, config: pytest.Config, tally: Tally) -> None:
+    def __init__(self, config: pytest.Config, text: Callable[[], str]) -> None:
         terminal: Any = config.pluginmanager.get_plugin("terminalreporter")
-        self._terminal, self._tally = terminal, tally
+        self._terminal, self._text = terminal, text
         self._capture = config.pluginmanager.get_plugin("capturemanager")
         # Other reporters, such as that of pytest-sugar, draw lines themselves.
-        self._is_wanted = type(terminal) is pytest.TerminalReporter and terminal.isatty and terminal.verbosity >= 0
+        is_usual = type(terminal) is pytest.TerminalReporter
+        self.is_wanted = is_usual and bool(terminal.isatty) and bool(terminal.verbosity >= 0)
         self._is_shown = False
 
     def show(self) -> None:
-        if not self._is_wanted:
+        if not self.is_wanted:
             return
         with self._uncaptured() as writer:
             room = writer.fullwidth - writer.width_of_current_line - 2
@@ -56,7 +62,78 @@ class ProgressLine:
         writer._file.write(text)
         writer._file.flush()
 
-    def _text(self) -> str:
-        tally = self._tally
-        cost = f", ${tally.cost_usd:.2f}" if tally.cost_usd else ""
-        return f"asked {tally.asked}, judged {tally.judged}, in flight {tally.in_flight}{cost}"
+
+def tally_text(tally: Tally) -> str:
+    """What one process has asked and judged, and what it waits for."""
+    cost = f", ${tally.cost_usd:.2f}" if tally.cost_usd else ""
+    return f"asked {tally.asked}, judged {tally.judged}, in flight {tally.in_flight}{cost}"
+
+
+class WorkersProgress:
+    """Hooks on the controller of xdist: behind what its terminal shows, how much the workers have asked and judged.
+
+    It is wiped before anything else is written, and shown again behind it.
+    """
+
+    def __init__(self, config: pytest.Config, rows: Callable[[], Collection[Row]], expected: Callable[[], int]) -> None:
+        """`rows`: the results that workers have sent; `expected`: how many there are to be, 0 while nobody knows."""
+        self._rows, self._expected = rows, expected
+        self._line = ProgressLine(config, lambda: self._counted)
+        self._counted, self._due = "", 0.0
+
+    @property
+    def is_wanted(self) -> bool:
+        return self._line.is_wanted
+
+    @contextmanager
+    def _behind(self) -> Iterator[None]:
+        self._line.wipe()
+        yield
+        begun = time.monotonic()
+        if begun >= self._due:
+            self._counted = rows_text(self._rows(), self._expected())
+            now = time.monotonic()
+            self._due = now + SHARE_OF_TIME * (now - begun)
+        if self._counted:
+            self._line.show()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self) -> Generator[None, object, object]:
+        with self._behind():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logfinish(self) -> Generator[None, object, object]:
+        with self._behind():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logstart(self) -> Generator[None, object, object]:
+        with self._behind():
+            return (yield)
+
+    @pytest.hookimpl(tryfirst=True, optionalhook=True)
+    def pytest_testnodedown(self) -> None:
+        self._line.wipe()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        self._line.wipe()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self) -> None:
+        self._line.wipe()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        self._line.wipe()
+
+
+def rows_text(rows: Collection[Row], expected: int) -> str:
+    """`asked 12 of 135, judged 11, $0.02`; empty before the first result."""
+    if not rows:
+        return ""
+    judged = sum(row.judge is not None for row in rows)
+    dollars = math.fsum(row.cost.get("judge_usd") or 0 for row in rows)
+    of, cost = f" of {expected}" if expected else "", f", ${dollars:.2f}" if dollars else ""
+    return f"asked {len(rows)}{of}, judged {judged}{cost}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_rageval.numbers import NO_VALUE, short
 from pytest_rageval.report.columns import aligned, shortened
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 
 if TYPE_CHECKING:
     from pytest_rageval.stats.agreement import Estimate
@@ -72,7 +72,7 @@ def figures(calibration: Calibration) -> list[tuple[str, str, str, str]]:
     """What is measured, its value, its interval, and what it is."""
     confusion, kappa = calibration.confusion, calibration.confusion.kappa
     agreement, n = confusion.agreement, calibration.scored_by_people
-    kappas = f"scores of {n} answers, rounded"
+    kappas = f"scores of {counted(n, 'answer')}, rounded"
     rows = [
         ("agreement", agreement and agreement.value, between(agreement), "share on the same side of the gate"),
         ("Cohen's kappa", kappa and kappa.value, between(kappa), "agreement beyond chance; 1 at best"),
@@ -90,7 +90,7 @@ def figures(calibration: Calibration) -> list[tuple[str, str, str, str]]:
         rows += [
             ("linear kappa", calibration.linear_kappa, "", kappas),
             ("quadratic kappa", calibration.quadratic_kappa, "", kappas),
-            ("Spearman", calibration.spearman, "", f"ranks of {n} answers"),
+            ("Spearman", calibration.spearman, "", f"ranks of {counted(n, 'answer')}"),
         ]
     return [(name, two_digits(value), interval, about) for name, value, interval, about in rows]
 

@@ -17,6 +17,7 @@ LONGEST_SUMMARY = 1_000_000
 LONGEST_COMMENT = 60_000
 """Characters: GitHub refuses a comment of more than 65,536."""
 SHOWN_METRICS = 12
+SHOWN_GATES = 20
 
 
 def run_markdown(
@@ -60,12 +61,19 @@ def _head(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
     yield ""
     for name, message in verdict["problems"].items():
         yield f"- ❌ **{as_name(name)}**: {as_name(message, 600)}"
-    for gate in metrics["gates"]:
-        if gate["passed"] is not True or is_warning(gate):
-            mark = "⚠️" if metrics["partial"] or gate["passed"] is not False else "❌"
-            yield f"- {mark} {as_name(gate_line(gate), 400)}"
+    yield from _gates(metrics)
     yield ""
     yield from _metrics(metrics)
+
+
+def _gates(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Gates that do not hold, those that fail the run first, and those that hold with a warning."""
+    gates = [gate for gate in metrics["gates"] if gate["passed"] is not True or is_warning(gate)]
+    for gate in sorted(gates, key=lambda gate: gate["passed"] is not False)[:SHOWN_GATES]:
+        mark = "⚠️" if metrics["partial"] or gate["passed"] is not False else "❌"
+        yield f"- {mark} {as_name(gate_line(gate), 400)}"
+    if len(gates) > SHOWN_GATES:
+        yield f"- {and_more(len(gates) - SHOWN_GATES, 'gates')}"
 
 
 def _metrics(metrics: Mapping[str, Any]) -> Iterator[str]:

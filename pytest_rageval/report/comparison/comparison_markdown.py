@@ -11,7 +11,7 @@ from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.report.columns import shortened
-from pytest_rageval.report.summary_markdown import escaped
+from pytest_rageval.report.markdown_text import escaped
 from pytest_rageval.text import printable
 
 LONGEST = 60_000

@@ -33,6 +33,8 @@ class Keeper:
         self.reported: set[str] = set()
         self.model_names: set[str] = set()
         """Who gave uploaded answers, as their file says."""
+        self.unread: set[str] = set()
+        """Fields that the system sends where they are not read."""
         self.warnings: list[str] = []
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._noted_bytes = 0
@@ -133,6 +135,7 @@ class Keeper:
             self._coverages.setdefault(json.dumps(coverage, sort_keys=True), (row.key, coverage))
         self.versions = self.versions or versions
         self.reported.update(record.get("reported", ()))
+        self.unread.update(record.get("unread", ()))
         if isinstance(name := record.get("model_name"), str):
             self.model_names.add(name)
         return row

@@ -13,7 +13,7 @@ from pytest_rageval.compare.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates import unknown_values
+from pytest_rageval.gates import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges import judge_from_spec
@@ -25,6 +25,7 @@ from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import make_plan
+from pytest_rageval.text import counted
 from pytest_rageval.workbench.doctor.diagnosis import Check, Diagnosis
 from pytest_rageval.workbench.doctor.place_checks import look_at_extras, look_at_ontology, look_at_reports
 from pytest_rageval.workbench.doctor.target_checks import look_at_target
@@ -52,12 +53,13 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
     if loaded and not any(file.problems for file in loaded):
         cases = [case for file in loaded for case in file.cases]
         yield from (Diagnosis("problem", problem) for problem in unknown_values(plan.case_gates, cases))
+    yield from (Diagnosis("warning", line) for line in doubtful_limits([*plan.case_gates, *plan.run_gates]))
     try:
         project_baseline(project)
     except SettingsError as error:
         yield from (Diagnosis("problem", problem) for problem in error.problems)
     gates = len(plan.case_gates) + len(plan.run_gates)
-    yield Diagnosis("ok", f"{len(plan.measures) + len(plan.run_measures)} metrics, {gates} gates")
+    yield Diagnosis("ok", f"{counted(len(plan.measures) + len(plan.run_measures), 'metric')}, {counted(gates, 'gate')}")
 
 
 def look_at_cases(project: Project) -> Iterator[Diagnosis]:

@@ -17,6 +17,7 @@ from pytest_rageval.prepare import make_target
 from pytest_rageval.targets import check_target
 from pytest_rageval.targets.index_listing import ListsChunks
 from pytest_rageval.targets.target import Target
+from pytest_rageval.text import counted
 from pytest_rageval.workbench.doctor.diagnosis import Diagnosis
 
 LONGEST_LISTING = 3.0
@@ -75,12 +76,13 @@ def _gold_in_index(project: Project, chunks: Sequence[Chunk], cases: Sequence[Ev
         groups = case.gold.support_groups if matching.kind == "anchors" else ()
         if not any(hits >= {*group} for group in groups or [[gold] for gold in range(matching.golds)]):
             lost.append(case.key)
+    cases_labelled = counted(labelled, "labelled case")
     if lost:
-        fix = "mend the labels, or index what is missing"
-        yield Diagnosis("warning", f"{len(lost)} of {labelled} labelled cases cannot be won: no indexed chunk matches "
-                        f"the gold of {listed(lost)}", fix)  # fmt: skip
+        what = f"{len(lost)} of {cases_labelled} cannot be won: no indexed chunk matches the gold of {listed(lost)}"
+        yield Diagnosis("warning", what, "mend the labels, or index what is missing")
     elif labelled:
-        yield Diagnosis("ok", f"its {len(chunks):,} chunks hold the gold of all {labelled:,} labelled cases")
+        all_of_them = f"all {cases_labelled}" if labelled > 1 else cases_labelled
+        yield Diagnosis("ok", f"its {counted(len(chunks), 'chunk')} hold the gold of {all_of_them}")
 
 
 def _cases(project: Project) -> list[EvalCase]:

@@ -81,7 +81,7 @@ def test_the_end_of_the_input_saves_what_was_marked(desk: Project, typed: Any):
 
 def test_unanswerable_asks_once_where_there_are_golds(desk: Project, typed: Any):
     typed("1", "u", "u", "q")
-    assert "! u again clears 1 golds" in desk.rageval("label", "cases.jsonl", "--plain").outlines
+    assert "! u again clears 1 gold" in desk.rageval("label", "cases.jsonl", "--plain").outlines
     assert (case(desk, "c0").gold.supports, case(desk, "c0").answerable) == (None, False)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from pytest_rageval.cli.cases.labelling.cells import clean
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 from pytest_rageval.workbench.label.label_session import LabelSession
 
 HELP = """\
@@ -164,7 +164,7 @@ class LabelLines:
     def _unanswerable(self, _rest: str) -> None:
         if self.session.marks.golds and not self._is_asked_to_clear:
             self._is_asked_to_clear = True
-            self.session.message = f"u again clears {len(self.session.marks.golds)} golds"
+            self.session.message = f"u again clears {counted(len(self.session.marks.golds), 'gold')}"
         else:
             self._is_asked_to_clear = False
             self.session.set_answerable(is_answerable=False)

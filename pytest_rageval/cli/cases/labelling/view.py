@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from pytest_rageval.cli.cases.labelling.cells import clean, fitted, fitted_end, laid_out
-from pytest_rageval.text import fold, printable
+from pytest_rageval.text import counted, fold, printable
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.pools import Candidate, PoolView
 
@@ -213,7 +213,7 @@ def _message(session: LabelSession, mode: Mode) -> str:
     if mode.lines is not None:
         return "─ snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it "
     if mode.asks_to_clear:
-        return f"─ u again clears {len(session.marks.golds)} golds; esc keeps them "
+        return f"─ u again clears {counted(len(session.marks.golds), 'gold')}; esc keeps them "
     return f"─ {clean(session.message)} " if session.message else ""
 
 
