@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+from processes import ending, wait_until
 from project import Project, a_case
 
 pytestmark = pytest.mark.child_process
@@ -14,16 +15,9 @@ pytestmark = pytest.mark.child_process
 SLOW = """
 import asyncio, bot
 async def answer(question):
-    await asyncio.sleep(30 if "slow" in question else 0)
+    await asyncio.sleep(600 if "slow" in question else 0)
     return bot.answer(question)
 """
-
-
-def wait_for(condition, seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
@@ -33,9 +27,9 @@ def test_ctrl_c_keeps_finished_cases_and_leaves_at_once(project: Project, how: l
     project.cases([a_case(f"q{n}", "boiling" if n < 4 else "boiling slow") for n in range(12)])
     process = project.start(*how, stdout=subprocess.PIPE)
     finished = 4 if not how else 2
-    wait_for(lambda: project.runs and len(_lines(project)) >= finished)
+    wait_until(lambda: project.runs and len(_lines(project)) >= finished, "quick cases are recorded", process)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
+    output = ending(process)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     metrics = project.metrics()
     assert metrics["partial"] is True
@@ -58,13 +52,11 @@ def test_a_second_ctrl_c_leaves_a_partial_run_whose_metrics_are_of_its_records(
     project.configure('target = "slow:answer"')
     project.cases([a_case(f"q{n}", "boiling" if n < 40 else "boiling slow") for n in range(60)])
     process = project.start(*how, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    wait_for(lambda: project.runs and len(_lines(project)) >= 10)
+    wait_until(lambda: project.runs and len(_lines(project)) >= 10, "ten cases are recorded", process)
     process.send_signal(signal.SIGINT)
     time.sleep(gap)
     process.send_signal(signal.SIGINT)
-    started = time.monotonic()
-    output, _ = process.communicate(timeout=20)
-    assert time.monotonic() - started < 6, "2 s on a machine that has nothing else to do"
+    output = ending(process)  # long before the slow answers come
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     assert b"Traceback" not in output
     metrics = project.metrics()

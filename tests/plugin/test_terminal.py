@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import subprocess
-import sys
-import time
-
 import pytest
 from in_process import ALONE, plain
 from project import SOME, Project, a_case
 from rich.cells import cell_len
+from terminal import Terminal
 
 CATEGORIES = ("사실관계 확인 질문", "multi_hop", "specificity", "conflict")
 
@@ -64,23 +58,10 @@ def test_a_pipe_gets_no_line_of_progress(project: Project):
 
 def on_a_terminal(project: Project, *arguments: str) -> str:
     """What a terminal of 80 columns gets from a run."""
-    main, side = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *plain(arguments)], cwd=project.path, stdin=side, stdout=side, stderr=side,
-        env=os.environ | ALONE | {"TERM": "xterm", "COLUMNS": "80"},
-    )  # fmt: skip
-    os.close(side)
-    chunks: list[bytes] = []
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        if select.select([main], [], [], 0.2)[0]:
-            try:
-                chunks.append(os.read(main, 65_536))
-            except OSError:
-                break
-    process.wait(30)
-    os.close(main)
-    return b"".join(chunks).decode()
+    command = ("-m", "pytest", *plain(arguments))
+    with Terminal(project.path, *command, **ALONE, TERM="xterm", COLUMNS="80") as terminal:
+        terminal.ended()
+    return terminal.written
 
 
 def last_lines(shown: str) -> str:
