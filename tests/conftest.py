@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -76,6 +77,16 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     yield
     if _started:
         pytest.fail(f"{item.nodeid} starts a process ({_started[0]}): mark it child_process", pytrace=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _to_ourselves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs inside a test tidy temporary folders of their own, not those of everybody's pytest on this machine; and what
+    tests write need not outlive a power failure: waiting for the disk is most of the time of a short run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTEST_DEBUG_TEMPROOT", str(tmp_path_factory.getbasetemp()))
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture
