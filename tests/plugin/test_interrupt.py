@@ -43,8 +43,15 @@ def _lines(project: Project) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
-@pytest.mark.parametrize("gap", [0.0, 0.3])
-@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.parametrize(
+    ("how", "gap"),
+    [
+        ([], 0.3),
+        (["-n", "2"], 0.0),
+        pytest.param([], 0.0, marks=pytest.mark.torture),
+        pytest.param(["-n", "2"], 0.3, marks=pytest.mark.torture),
+    ],
+)
 def test_a_second_ctrl_c_leaves_a_partial_run_whose_metrics_are_of_its_records(
     project: Project, how: list[str], gap: float
 ):
