@@ -80,7 +80,9 @@ class _Parent:
         self._line.settimeout(PATIENCE_S)
         with theirs:
             environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
-            self._process = subprocess.Popen([sys.executable, str(Path(__file__))], stdin=theirs, env=environment)
+            self._process = subprocess.Popen(
+                [sys.executable, str(Path(__file__))], stdin=theirs.fileno(), env=environment
+            )
 
     def fork(self, command: Sequence[str], stdin: int, stdout: int) -> int:
         request = json.dumps({"cwd": os.getcwd(), "environment": dict(os.environ), "command": list(command)})
@@ -146,8 +148,7 @@ def warm_up() -> None:
         Path("warming_bot.py").write_text("def answer(question):\n    return 'x'\n", encoding="utf-8")
         with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
             pytest.main(arguments.split())
-    import xdist.remote  # noqa: F401 # what a worker runs first; not before, since pytest changes what it loads
-
+    importlib.import_module("xdist.remote")  # what a worker runs first; pytest has to be there before it
     del sys.modules["warming_bot"]
     assert threading.active_count() == 1, "a fork has no threads but its own"
 
