@@ -87,7 +87,9 @@ class _Parent:
     def fork(self, command: Sequence[str], stdin: int, stdout: int) -> int:
         request = json.dumps({"cwd": os.getcwd(), "environment": dict(os.environ), "command": list(command)})
         socket.send_fds(self._line, [request.encode()], [stdin, stdout, 2])
-        return int(self._line.recv(100))
+        pid = self._line.recv(100)
+        assert pid, "the process that workers are forked from has ended; standard error says why"
+        return int(pid)
 
 
 @functools.cache
