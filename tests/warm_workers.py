@@ -44,7 +44,7 @@ def warm_workers() -> Iterator[None]:
         yield
 
 
-class WarmWorker(Popen2IO):  # type: ignore[misc] # execnet has no types
+class WarmWorker(Popen2IO):
     """What execnet takes for the process that it started: its pipes, and how to wait for its end."""
 
     def __init__(self, command: Sequence[str], execmodel: Any) -> None:
