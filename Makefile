@@ -30,7 +30,7 @@ quick: $(VENV)/.ready  ## the tests that start no process: a minute
 	$(BIN)/python -m pytest tests -q --quick
 
 torture: $(VENV)/.ready  ## all tests with all rounds of chance, crashes, stampedes and mutants: most of an hour
-	THOROUGH=1 $(BIN)/python -m pytest tests -q -m ''
+	THOROUGH=1 $(BIN)/python -m pytest tests -q -m '' --timeout 3600 -o faulthandler_timeout=3700
 
 coverage: $(VENV)/.ready  ## one figure; TESTS names a part of the tests
 	$(BIN)/coverage erase

@@ -61,13 +61,13 @@ class OpenPage:
     def open(self, path: Path, address: str = "") -> OpenPage:
         """Open a file and wait until its script has shown the first rows."""
         self.page.goto(path.as_uri() + address)
-        self.page.wait_for_selector("html[data-ready]", state="attached", timeout=20_000)
+        self.page.wait_for_selector("html[data-ready]", state="attached", timeout=60_000)
         return self
 
     def go(self, address: str) -> None:
         """Follow an address within the page to the page of a case."""
         self.page.evaluate("address => { location.hash = address; }", address)
-        self.page.wait_for_selector("#case .case-bar", timeout=10_000)
+        self.page.wait_for_selector("#case .case-bar", timeout=60_000)
 
 
 class Chromium:
@@ -85,8 +85,8 @@ class Chromium:
         return self._playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
 
     def close(self) -> None:
-        self._thread.submit(self._browser.close).result()
-        self._thread.submit(self._playwright.stop).result()
+        self._thread.submit(self._browser.close).result(60)
+        self._thread.submit(self._playwright.stop).result(60)
         self._thread.shutdown()
 
     def call(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
@@ -98,7 +98,7 @@ class Chromium:
         """A page of its own, without anything kept from others; `options` are those of a Playwright context."""
         context = self.call(self._browser.new_context, viewport={"width": width, "height": height}, **options)
         page = self.call(context.new_page)
-        self.call(page.set_default_timeout, 20_000)
+        self.call(page.set_default_timeout, 60_000)
         opened = OpenPage(page)
         self.call(opened.watch)
         opened.page = InThread(self._thread, page)

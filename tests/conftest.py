@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -77,8 +79,18 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
         pytest.fail(f"{item.nodeid} starts a process ({_started[0]}): mark it child_process", pytrace=False)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _to_ourselves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs inside a test tidy temporary folders of their own, not those of everybody's pytest on this machine; and what
+    tests write need not outlive a power failure: waiting for the disk is most of the time of a short run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTEST_DEBUG_TEMPROOT", str(tmp_path_factory.getbasetemp()))
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     """An empty project with a bot that knows three facts: the current folder of a person without settings of pytest."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
@@ -86,4 +98,5 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("PY_COLORS", "0")
     from project import Project  # here, because it loads the whole package
 
-    return Project(tmp_path)
+    with contextlib.closing(Project(tmp_path)) as project:
+        yield project

@@ -19,6 +19,7 @@ from types import ModuleType
 from unittest import mock
 
 import pytest
+from warm_workers import warm_workers
 
 import pytest_rageval
 from pytest_rageval.cli.main import main as command
@@ -45,7 +46,8 @@ def rageval(folder: Path, *arguments: str | Path, **environment: str) -> subproc
 
 def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """pytest in a folder, with no plugin but ours and those that the arguments speak of."""
-    return run_pytest_with_neighbours(folder, *plain(arguments), **ALONE, **environment)
+    with warm_workers():
+        return run_pytest_with_neighbours(folder, *plain(arguments), **ALONE, **environment)
 
 
 def run_pytest_with_neighbours(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

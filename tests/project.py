@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from in_process import ALONE, as_result, plain, rageval, run_pytest
+from processes import PATIENCE_S, running
 
 BOT = '''
 """Answers from a dictionary; what it does not know it refuses."""
@@ -70,6 +72,7 @@ class Project:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._processes = contextlib.ExitStack()
         self.write("bot.py", BOT)
         self.configure('target = "bot:answer"')
 
@@ -95,16 +98,21 @@ class Project:
 
     def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
         """Start pytest there in a process, and a group of processes, of its own."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "pytest", *plain(arguments)],
-            cwd=self.path, env=os.environ | ALONE, stdin=subprocess.DEVNULL, start_new_session=True, **streams,
-        )  # fmt: skip
+        return self.start_process("-m", "pytest", *plain(arguments), env=os.environ | ALONE, **streams)
+
+    def start_process(self, *arguments: str, **options: Any) -> subprocess.Popen[Any]:
+        """Start Python there; what runs at the end of the test is killed."""
+        command = [sys.executable, *arguments]
+        return self._processes.enter_context(running(command, cwd=self.path, stdin=subprocess.DEVNULL, **options))
+
+    def close(self) -> None:
+        self._processes.close()
 
     def process(self, *command: str, **environment: str) -> pytest.RunResult:
         """Run any command there."""
         done = subprocess.run(
             command, cwd=self.path, env=os.environ | environment, stdin=subprocess.DEVNULL, capture_output=True,
-            encoding="utf-8", check=False,
+            encoding="utf-8", check=False, timeout=PATIENCE_S,
         )  # fmt: skip
         print(done.stdout, done.stderr)
         return as_result(done)

@@ -128,7 +128,7 @@ def outcome(folder: Path, tests: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "pytest", "-qx", "-p", "no:randomly", "-p", "no:cacheprovider",
          "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), str(ROOT / "tests" / tests)],
         cwd=folder, env=os.environ | {"PYTHONPATH": str(folder), "THOROUGH": "0"},
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
 
 

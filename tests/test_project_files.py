@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 ROOT = Path(__file__).parents[1]
 WORDS = [
@@ -52,9 +51,9 @@ def test_the_glossary_explains_each_word_once_in_one_sentence():
 def test_the_hook_for_case_files_runs_a_command_that_refuses_a_broken_one(tmp_path: Path):
     entry = re.search(r"^  entry: (.+)$", text_of(".pre-commit-hooks.yaml"), re.MULTILINE)
     assert entry is not None
-    command = [sys.executable, "-m", "pytest_rageval", *entry[1].split()[1:]]
+    command = ["-m", "pytest_rageval", *entry[1].split()[1:]]
     good, broken = tmp_path / "good.jsonl", tmp_path / "broken.jsonl"
     good.write_text('{"id": "a", "question": "Why?"}\n', encoding="utf-8")
     broken.write_text('{"id": "a"}\n', encoding="utf-8")
-    assert subprocess.run([*command, good]).returncode == 0
-    assert subprocess.run([*command, good, broken]).returncode == 1
+    assert python(*command, good).returncode == 0
+    assert python(*command, good, broken).returncode == 1

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from importlib.metadata import version
 
 import pytest
+from processes import python
 
 import pytest_rageval
-
-
-def python(*arguments: str) -> str:
-    """What a Python process of its own prints; it ends well."""
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True).stdout
 
 
 def test_the_version_is_that_of_the_installed_package():
@@ -22,7 +16,8 @@ def test_the_version_is_that_of_the_installed_package():
 
 @pytest.mark.child_process
 def test_neither_import_nor_version_of_the_package_is_paid_for_by_those_who_do_not_ask():
-    loaded = python("-c", "import sys; before = {*sys.modules}; import pytest_rageval; print({*sys.modules} - before)")
+    code = "import sys; before = {*sys.modules}; import pytest_rageval; print({*sys.modules} - before)"
+    loaded = python("-c", code, check=True).stdout
     assert "importlib.metadata" not in loaded
     assert "pydantic" not in loaded
     assert "pytest_rageval.model" not in loaded
@@ -36,5 +31,5 @@ def test_every_public_name_is_there_and_others_are_refused():
 
 @pytest.mark.child_process
 def test_the_package_run_as_a_module_is_the_command():
-    assert python("-m", "pytest_rageval", "--version") == f"rageval, version {version('pytest-rageval')}\n"
-    assert "python -m pytest_rageval" in python("-m", "pytest_rageval", "--help")
+    assert python("-m", "pytest_rageval", "--version").stdout == f"rageval, version {version('pytest-rageval')}\n"
+    assert "python -m pytest_rageval" in python("-m", "pytest_rageval", "--help").stdout

@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 import pytest
 from attacks import PAYLOADS
 from markupsafe import escape
+from processes import python
 from project import BOT, SOME, Project, a_case, a_missed_case
 
 import pytest_rageval
@@ -154,9 +153,7 @@ def test_it_works_in_a_plain_script(project: Project):
         "from bot import answer\nfrom pytest_rageval import evaluate\n\n"
         "run = evaluate('evalcases', answer)\nprint(run)\nprint(len(run.to_records()))\n",
     )
-    done = subprocess.run(
-        [sys.executable, "script.py"], cwd=project.path, capture_output=True, text=True, check=True, timeout=120
-    )
+    done = python("script.py", cwd=project.path, check=True)
     assert "4 of 5 pass" in done.stdout
     assert done.stdout.endswith("5\n")
     assert done.stderr == ""

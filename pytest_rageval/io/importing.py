@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import sysconfig
 import traceback
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,17 @@ def import_object(what: str, module: str, attributes: str, root: Path | None = N
             public = [attribute for attribute in dir(value) if not attribute.startswith("_")]
             raise SettingsError(f"{what}: {module} has no {name!r}{did_you_mean(name, public)}") from None
     return value
+
+
+def plugged_in(group: str) -> EntryPoints:
+    """Entry points of installed packages in a group."""
+    return _installed(group, tuple(sys.path))
+
+
+@functools.cache
+def _installed(group: str, _path: tuple[str, ...]) -> EntryPoints:
+    # Looking reads a file of each installed package: 5 ms for 150 of them, and a run asks five times for three groups.
+    return entry_points(group=group)
 
 
 def described_exception(error: BaseException) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import replace
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.importing import import_object
+from pytest_rageval.io.importing import import_object, plugged_in
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.llm.endpoint_options import EndpointOptions
@@ -49,7 +49,7 @@ def judge_from_spec(
         return LexicalJudge()
     if name == "stub":
         return _stub(spec, rest)
-    for entry_point in entry_points(group=GROUP):
+    for entry_point in plugged_in(GROUP):
         if entry_point.name == name:
             return _from_entry_point(spec, entry_point, rest)
     if name == "nli" and colon:
@@ -153,7 +153,7 @@ def _failed(error: Exception) -> str:
 def _unknown(spec: str) -> SettingsError:
     spellings = [
         *_SPELLINGS,
-        *sorted(f"{plugged_in.name}:…" for plugged_in in entry_points(group=GROUP)),
+        *sorted(f"{point.name}:…" for point in plugged_in(GROUP)),
         "package.module:object",
     ]
     model = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""

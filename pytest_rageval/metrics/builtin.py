@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.importing import plugged_in
 from pytest_rageval.metrics.abstention import abstention_accuracy, hallucinated, over_abstention
 from pytest_rageval.metrics.answer import exact_match, key_fact_recall, token_f1
 from pytest_rageval.metrics.citations import attribution_hit, citation_precision, citation_recall, recency_conflict_ok
@@ -110,7 +111,7 @@ def load_registry(extra: Iterable[Metric] = ()) -> Registry:
     """
     registry = Registry(builtin_metrics())
     problems: list[str] = []
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+    for point in sorted(plugged_in(GROUP), key=lambda point: (point.name, point.value)):
         problems += _add(registry, _loaded(point, problems), f"entry point {point.name} = {point.value}: ")
     problems += _add(registry, extra, "")
     if problems:

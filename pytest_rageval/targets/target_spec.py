@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.importing import described_exception, import_object
+from pytest_rageval.io.importing import described_exception, import_object, plugged_in
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.targets.connection import USUAL, Connection
@@ -175,8 +175,6 @@ def _run_folder(run_id: str, reports: Path) -> Path:
 
 def _plugged_in(name: str) -> Callable[[str], Target] | None:
     """The factory that an installed package registers under this name."""
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group=GROUP, name=name):
+    for entry in plugged_in(GROUP).select(name=name):
         return cast("Callable[[str], Target]", entry.load())
     return None

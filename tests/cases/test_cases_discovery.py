@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 from pytest_rageval.cases import find_case_files, is_case_file, looks_like_cases
 
@@ -130,7 +129,7 @@ def test_discovery_loads_nothing_beyond_the_standard_library_and_no_loader():
         "print(sorted(m for m in sys.modules if m.split('.')[0] in ('pydantic', 'click', 'json', 'csv') "
         "or m.startswith('pytest_rageval.cases.')))"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = python("-c", code, check=True)
     assert run.stdout.strip() == "['pytest_rageval.cases.discovery']"
 
 

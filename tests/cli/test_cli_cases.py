@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from processes import python
 
 from pytest_rageval.cli.cases.cases import cases
 
@@ -143,7 +142,7 @@ def test_the_schema_is_json():
 @pytest.mark.child_process
 def test_the_installed_command_reaches_the_verb(here: Path):
     a_project(here, 한국어__jsonl=SOUND + "{")
-    command = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "cases", "validate"]
-    run = subprocess.run(command, capture_output=True, encoding="utf-8", env={"PYTHONUTF8": "1"}, check=False)
+    code = "from pytest_rageval.cli.main import main; main()"
+    run = python("-c", code, "cases", "validate", env={"PYTHONUTF8": "1"})
     assert run.returncode == 1
     assert run.stdout.startswith("evalcases/한국어.jsonl:3:2: not valid JSON")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from kept_runs import a_result, a_run, at
 from rich.cells import cell_len
+from terminal import Terminal
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError
@@ -179,16 +176,12 @@ def test_where_nothing_may_go_that_is_said(three):
 
 
 @pytest.mark.child_process
-@pytest.mark.parametrize(("reply", "kept"), [(b"y\n", ["b", "c"]), (b"n\n", ["a", "b", "c"]), (b"\n", ["a", "b", "c"])])
-def test_on_a_terminal_prune_asks_first(three, reply: bytes, kept: list[str]):
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "pytest_rageval.cli.main", "runs", "prune", "--keep", "2"]
-    process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE)
-    os.write(ours, reply)
-    output, _ = process.communicate(timeout=60)
-    os.close(ours)
-    os.close(theirs)
-    assert b"Remove 1 run? [y/N]" in output
+@pytest.mark.parametrize(("reply", "kept"), [("y\n", ["b", "c"]), ("n\n", ["a", "b", "c"]), ("\n", ["a", "b", "c"])])
+def test_on_a_terminal_prune_asks_first(three, reply: str, kept: list[str]):
+    with Terminal(Path.cwd(), "-m", "pytest_rageval", "runs", "prune", "--keep", "2") as terminal:
+        terminal.until("Remove 1 run? [y/N]")
+        terminal.type(reply)
+        assert terminal.ended() == 0
     assert left() == kept
 
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
-import signal
-import subprocess
 import sys
-import time
-from pathlib import Path
 from unittest import mock
 
 import pytest
 from founding_documents import FOUNDING
+from processes import wait_until
 from project import Project
 from scored_bot import ScoredBot
+from terminal import Terminal
 
 NOTES_BOT = '''
 """Laboratory notes with authors, by words of the question."""
@@ -240,85 +236,51 @@ def test_redact_keeps_questions_out_of_files(lab: Project):
 # ── on a terminal ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Terminal:
-    """A session in a pseudo-terminal."""
-
-    def __init__(self, folder: Path) -> None:
-        self._own, other = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "pytest_rageval", "repl"], cwd=folder, stdin=other, stdout=other, stderr=other,
-            env=os.environ | {"TERM": "dumb", "COLUMNS": "160"}, start_new_session=True, preexec_fn=_take_terminal,
-        )  # fmt: skip
-        os.close(other)
-        self.shown = ""
-
-    def until(self, text: str, seconds: float = 30) -> str:
-        """What was shown up to this text, since it was asked last."""
-        deadline = time.monotonic() + seconds
-        while text not in self.shown:
-            ready, _, _ = select.select([self._own], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"{text!r} did not come: {self.shown!r}"
-            try:
-                self.shown += os.read(self._own, 65536).decode("utf-8", "replace").replace("\r", "")
-            except OSError:
-                break
-        before, _, self.shown = self.shown.partition(text)
-        return before
-
-    def type(self, keys: str) -> None:
-        os.write(self._own, keys.encode())
-
-    def close(self) -> int:
-        code = self.process.wait(timeout=30)
-        os.close(self._own)
-        return code
-
-
-def _take_terminal() -> None:
-    import fcntl
-    import termios
-
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+def repl(lab: Project) -> Terminal:
+    """A session on a terminal."""
+    return Terminal(lab.path, "-m", "pytest_rageval", "repl", TERM="dumb", COLUMNS="160")
 
 
 @pytest.mark.child_process
 def test_the_session_of_the_founding_document_on_a_terminal(lab: Project):
     document = (FOUNDING / "repl.txt").read_text(encoding="utf-8").replace("domesday", "rageval")
-    terminal = Terminal(lab.path)
-    banner = terminal.until("rageval> ").splitlines()
-    assert banner[:2] == document.splitlines()[:2]
-    for question in re.findall(r"^rageval> (.*)$", document, re.MULTILINE):
-        terminal.type(f"{question}\n")
-        shown = terminal.until("rageval> ")
-        after = document.partition(f"rageval> {question}\n")[2].splitlines()
-        expected = after[0].split(":")[0].split("score=")[0]
-        assert expected in shown
-    terminal.type("quit\n")
-    assert terminal.close() == 0
+    with repl(lab) as terminal:
+        banner = terminal.until("rageval> ").splitlines()
+        assert banner[:2] == document.splitlines()[:2]
+        for question in re.findall(r"^rageval> (.*)$", document, re.MULTILINE):
+            terminal.type(f"{question}\n")
+            shown = terminal.until("rageval> ")
+            after = document.partition(f"rageval> {question}\n")[2].splitlines()
+            expected = after[0].split(":")[0].split("score=")[0]
+            assert expected in shown
+        terminal.type("quit\n")
+        assert terminal.ended() == 0
 
 
 @pytest.mark.child_process
 def test_tab_history_and_ctrl_c_on_a_terminal(lab: Project):
     slow = NOTES_BOT.replace(
-        "    least =", "    import time\n    time.sleep(60 * ('slow' in question))\n    least =", 1
+        "    least =",
+        "    import pathlib, time\n    if 'slow' in question:\n"
+        "        pathlib.Path('asked').touch()\n        time.sleep(600)\n    least =",
+        1,
     )
     lab.write("lab.py", slow)
-    terminal = Terminal(lab.path)
-    terminal.until("rageval> ")
-    terminal.type("ev\tpi\t\n")
-    assert "Query:    What's the best pizza?" in terminal.until("rageval> ")
-    terminal.type("set min\t .6\n")
-    assert "k 5, min_score 0.6" in terminal.until("rageval> ")
-    terminal.type("a slow bug\n")
-    terminal.until("a slow bug")
-    time.sleep(1)
-    os.kill(terminal.process.pid, signal.SIGINT)
-    assert "(interrupted)" in terminal.until("rageval> ")
-    terminal.type("half a li\x03")
-    terminal.until("rageval> ")
-    terminal.type("the bug?\n")
-    assert "[t01]" in terminal.until("rageval> ")
-    terminal.type("\x04")
-    assert terminal.close() == 0
+    with repl(lab) as terminal:
+        terminal.until("rageval> ")
+        terminal.type("ev\tpi\t\n")
+        assert "Query:    What's the best pizza?" in terminal.until("rageval> ")
+        terminal.type("set min\t .6\n")
+        assert "k 5, min_score 0.6" in terminal.until("rageval> ")
+        terminal.type("a slow bug\n")
+        wait_until((lab.path / "asked").exists, "the question is asked", terminal.process)
+        assert "(interrupted)" in terminal.press_ctrl_c("rageval> ")
+        terminal.type("half a li")
+        terminal.until("half a li")
+        terminal.press_ctrl_c("rageval> ")
+        terminal.type("the bug?\n")
+        assert "[t01]" in terminal.until("rageval> ")
+        terminal.type("\x04")
+        assert terminal.ended() == 0
     history = (lab.path / "reports" / "cache" / "repl_history").read_text(encoding="utf-8").splitlines()
     assert history == ["eval pizza", "set min_score .6", "a slow bug", "the bug?"]

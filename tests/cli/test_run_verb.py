@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import ending, wait_until
 from project import SOME, Project, a_case, a_missed_case, lines_with
+from terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
 OF_THE_CLOCK = ("latency", "checksum", "cost")
@@ -331,24 +329,20 @@ def test_the_description_is_kept(project: Project):
 SLOW = """
 import asyncio, bot
 async def answer(question):
-    await asyncio.sleep(30 if "slow" in question else 0)
+    if "slow" in question:
+        open("asked", "w").close()
+        await asyncio.sleep(600)
     return bot.answer(question)
 """
 QUICK = "import bot\nasync def answer(question):\n    return bot.answer(question)\n"
 
 
-def started(project: Project, *arguments: str, stdin: int = subprocess.DEVNULL, **streams: Any) -> Any:
-    return subprocess.Popen(
-        [sys.executable, "-m", "pytest_rageval", "run", *arguments],
-        cwd=project.path, start_new_session=True, stdin=stdin, **streams,
-    )  # fmt: skip
+def started(project: Project) -> subprocess.Popen[bytes]:
+    return project.start_process("-m", "pytest_rageval", "run", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def wait_for_records(project: Project, number: int) -> None:
-    until = time.monotonic() + 60
-    while sum(path.read_bytes().count(b"\n") for path in project.path.glob("reports/runs/*/results.jsonl")) < number:
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.05)
+def records_on_disk(project: Project) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in project.path.glob("reports/runs/*/results.jsonl"))
 
 
 @pytest.mark.child_process
@@ -358,11 +352,11 @@ def test_ctrl_c_leaves_a_partial_run_that_can_be_finished(project: Project, numb
     project.write("slow.py", SLOW)
     project.configure('target = "slow:answer"')
     project.cases([a_case(f"q{n}", "boiling" if n < 6 else "boiling slow") for n in range(12)])
-    process = started(project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    wait_for_records(project, 6)
+    process = started(project)
+    wait_until(lambda: records_on_disk(project) >= 6, "the quick cases are recorded", process)
     for _ in range(times):
         process.send_signal(number)
-    output = process.communicate(timeout=20)[0].decode()
+    output = ending(process).decode()
     assert process.returncode == 2, output
     run_id = project.runs[-1].name
     assert f"rageval run --resume {run_id} finishes" in output
@@ -383,14 +377,10 @@ def test_ctrl_c_before_the_first_answer_leaves_a_line(project: Project):
     project.write("slow.py", SLOW)
     project.configure('target = "slow:answer"')
     project.cases([a_case("q", "boiling slow")])
-    process = started(project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    until = time.monotonic() + 60
-    while not project.runs:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    time.sleep(0.5)
+    process = started(project)
+    wait_until((project.path / "asked").exists, "the first question is asked", process)
     process.send_signal(signal.SIGINT)
-    output = process.communicate(timeout=20)[0].decode()
+    output = ending(process).decode()
     assert process.returncode == 2, output
     assert "interrupted before anything was answered: nothing is kept" in output
     assert "--resume" not in output
@@ -400,27 +390,12 @@ def test_ctrl_c_before_the_first_answer_leaves_a_line(project: Project):
 
 @pytest.mark.child_process
 def test_a_terminal_shows_progress_and_is_asked_for_a_description(project: Project):
-    project.write("slow.py", SLOW.replace("30 if", "2.5 if"))
+    project.write("slow.py", SLOW.replace("600", "2.5"))
     project.configure('target = "slow:answer"')
     project.cases([a_case("q1", "boiling"), a_case("q2", "boiling slow")])
-    ours, theirs = pty.openpty()
-    process = started(project, stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    seen = b""
-    is_answered = False
-    while True:
-        try:
-            piece = os.read(ours, 4096)
-        except OSError:
-            break
-        if not piece:
-            break
-        seen += piece
-        if not is_answered and b"Description of this run" in seen:
-            is_answered = True
-            os.write(ours, "größere Stücke\n".encode())
-    os.close(ours)
-    assert process.wait(timeout=20) == 0, seen.decode()
-    assert is_answered
-    assert "case 1 of 2" in seen.decode()
+    with Terminal(project.path, "-m", "pytest_rageval", "run") as terminal:
+        terminal.until("Description of this run")
+        terminal.type("größere Stücke\n")
+        terminal.until("case 1 of 2")
+        assert terminal.ended() == 0, terminal.written
     assert project.metrics()["description"] == "größere Stücke"

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import pty
-import select
-import signal
-import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
 import pytest
 from project import Project, a_case
+from terminal import Terminal
 
 from pytest_rageval.cli.main import GROUP_OF, VERBS
 from pytest_rageval.cli.start.demo import A_CASE
@@ -148,53 +143,20 @@ def test_a_folder_that_cannot_be_written_is_a_line(empty: Project):
     assert "Traceback" not in result.stderr.str()
 
 
-CTRL_C = b"\x03"
-
-
-def talk(folder: Path, answers: dict[bytes, bytes], *arguments: str) -> tuple[int, str]:
-    """Run a verb on a terminal and answer what it asks; exit code and screen."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest_rageval", *arguments],
-        cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-    )  # fmt: skip
-    os.close(theirs)
-    screen = b""
-    waiting = dict(answers)
-    is_interrupted = False
-    until = time.monotonic() + 60
-    while True:
-        assert time.monotonic() < until, f"no end after {screen!r}"
-        if not select.select([ours], [], [], 0.5)[0]:
-            if is_interrupted:  # a signal between the question and the reading of its answer is lost: as people do
-                process.send_signal(signal.SIGINT)
-            continue
-        try:
-            piece = os.read(ours, 4096)
-        except OSError:  # the other side is closed
-            break
-        screen += piece
-        for question in [question for question in waiting if question in screen]:
-            if (answer := waiting.pop(question)) == CTRL_C:
-                is_interrupted = True
-                process.send_signal(signal.SIGINT)
-            else:
-                os.write(ours, answer)
-    os.close(ours)
-    return process.wait(timeout=20), screen.decode()
-
-
 @pytest.mark.child_process
 def test_three_questions_on_a_terminal(empty: Project):
     empty.write("notes/water.md", "# Water\nIt boils.\n")
     answers = {
-        b"or demo [demo]: ": b"localhost:80\n",
-        b"did you mean": b"http://localhost:80\n",
-        b"(Enter: none): ": b"notes\n",
-        b"CI (": b"gitlab\n",
+        "or demo [demo]: ": "localhost:80",
+        "did you mean": "http://localhost:80",
+        "(Enter: none): ": "notes",
+        "CI (": "gitlab",
     }
-    code, screen = talk(empty.path, answers, "init")
-    assert code == 0, screen
+    with Terminal(empty.path, "-m", "pytest_rageval", "init") as terminal:
+        for question, answer in answers.items():
+            terminal.until(question)
+            terminal.type(f"{answer}\n")
+        assert terminal.ended() == 0, terminal.written
     assert tomllib.loads(tree(empty.path)["rageval.toml"])["target"] == "http://localhost:80"
     assert ".gitlab-ci.yml" in tree(empty.path)
     assert '"rel_path": "water.md"' in tree(empty.path)["evalcases/first.jsonl"]
@@ -202,9 +164,11 @@ def test_three_questions_on_a_terminal(empty: Project):
 
 @pytest.mark.child_process
 def test_ctrl_c_at_a_question_writes_nothing(empty: Project):
-    code, screen = talk(empty.path, {b"or demo [demo]: ": CTRL_C}, "init")
-    assert code != 0
-    assert "Traceback" not in screen
+    with Terminal(empty.path, "-m", "pytest_rageval", "init") as terminal:
+        terminal.until("or demo [demo]: ")
+        terminal.press_ctrl_c("\n")
+        assert terminal.ended() != 0
+    assert "Traceback" not in terminal.written
     assert not tree(empty.path)
 
 

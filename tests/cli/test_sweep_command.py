@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
-import time
 import tomllib
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from processes import PATIENCE_S, wait_until
 from project import Project
 from scored_bot import ScoredBot
 
@@ -278,16 +276,12 @@ def test_ctrl_c_says_how_to_go_on(project: Project):
     bot = ScoredBot(project)
     source = (project.path / "scored.py").read_text().replace("import json\n", "import json, time\n", 1)
     project.write("scored.py", source.replace("    params = dict(", "    time.sleep(0.2)\n    params = dict(", 1))
-    command = [sys.executable, "-m", "pytest_rageval", "sweep", "--grid", "k=1,5", "--concurrency", "1"]
-    running = subprocess.Popen(
-        command, cwd=project.path, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 60
-    while len(bot.calls) < 3 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=30)
-    assert running.returncode == 130
+    command = ["-m", "pytest_rageval", "sweep", "--grid", "k=1,5", "--concurrency", "1"]
+    process = project.start_process(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: len(bot.calls) >= 3, "three questions are asked", process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
     assert errors.strip() == f"interrupted; rageval sweep --resume {bot.folder.name} goes on"
     bot.sweep("--resume", "latest")
     assert bot.results["finished"] is True

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from demo_notes import SHIPPED, ask, chunks, request, write_notes
+from processes import PATIENCE_S
 
 from pytest_rageval.demo.app import create_app
 
@@ -257,7 +258,7 @@ def test_many_threads_may_ask_while_the_index_is_built(tmp_path: Path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(PATIENCE_S)
     assert len(answers) == 18
     assert len(set(answers)) == 1
 

@@ -6,8 +6,6 @@ import asyncio
 import json
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 from demo_notes import SHIPPED, an_app, ask, chunks, request
 from fault_server import status
 from judge_server import JudgeServer
+from processes import python
 from project import Project
 
 from pytest_rageval.demo.answer import checked
@@ -190,7 +189,7 @@ def test_without_a_model_nothing_of_the_judges_is_loaded():
         "import sys; from pytest_rageval.demo.app import create_app; create_app();"
         "print([name for name in sys.modules if 'judges' in name or name in ('httpx', 'pydantic')])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = python("-c", script, check=True)
     assert done.stdout == "[]\n"
 
 

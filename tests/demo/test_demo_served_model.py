@@ -15,6 +15,7 @@ import httpx
 import pytest
 from in_process import rageval
 from judge_server import JudgeServer
+from processes import PATIENCE_S, running
 
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
 COMMAND = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "demo", "serve", "--port", "0"]
@@ -31,20 +32,10 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @contextmanager
 def a_served_demo(spec: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`rageval demo serve --llm SPEC` and the line that it greets with."""
-    process = subprocess.Popen(
-        [*COMMAND, "--llm", spec],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    try:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with running([*COMMAND, "--llm", spec], **pipes, env={**os.environ, **environment}) as process:
         assert process.stdout is not None
         yield process, process.stdout.readline()
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
 
 
 def refused(spec: str, environment: Mapping[str, str]) -> str:
@@ -65,7 +56,7 @@ def test_a_served_demo_asks_its_model_with_the_key_of_the_environment():
         url = re.findall(r"http://[^\s,]+", greeting)[0]
         response = httpx.post(f"{url}/api/v1/ask?debug=true", json={"question": DRIFT}, timeout=30)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert response.json()["answer"] == "It sinks [1]."
     assert response.json()["debug"]["versions"]["llm"] == "writer-7b"
     assert key not in response.text
@@ -83,7 +74,7 @@ def test_ctrl_c_ends_a_served_demo_quietly_while_its_model_thinks():
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{url}/api/v1/ask", json={"question": DRIFT}, timeout=1)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout, stderr) == (0, "", "")
 
 

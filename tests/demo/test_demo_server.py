@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from in_process import rageval
+from processes import PATIENCE_S, running
 
 pytestmark = pytest.mark.child_process
 
@@ -23,17 +24,13 @@ COMMAND = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main
 
 @contextmanager
 def a_server() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The served demo and its URL; ended by Ctrl-C unless the test did."""
-    process = subprocess.Popen([*COMMAND, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
+    """The served demo and its URL."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with running([*COMMAND, "--port", "0"], **pipes) as process:
         assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found is not None
-        yield process, found[0]
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        address = re.search(r"http://\S+", process.stdout.readline())
+        assert address is not None
+        yield process, address[0]
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +121,7 @@ def test_ctrl_c_ends_it_quietly_even_with_a_client_connected():
     with a_server() as (process, address), httpx.Client(base_url=address) as client:
         assert client.get("/api/v1/health").json()["index"] == "not built yet"
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout, stderr) == (0, "", "")
 
 

@@ -209,7 +209,7 @@ def test_a_failure_leaves_the_client_usable():
         return await client.request("GET", server.url)
 
     with FaultServer(resets_mid_body, drips, sends_chunks_for_ever, gives(YES)) as server:
-        assert json.loads(with_client(use, slots=1, timeout=1.0, max_bytes=2**20).body) == YES
+        assert json.loads(with_client(use, slots=1, timeout=3.0, max_bytes=2**20).body) == YES
 
 
 def test_a_redirect_is_named_and_not_followed():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
+
+from processes import python
 
 from pytest_rageval.judges.cache.cache_key import KeyParts, key_parts
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
@@ -73,9 +73,6 @@ def set_aside(path: Path) -> list[Path]:
 
 def run(source: str, *arguments: object, **options) -> str:
     """Run a piece of Python in a process of its own and return what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", source, *map(str, arguments)],
-        capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2], check=False, **options,
-    )  # fmt: skip
+    done = python("-W", "error", "-c", source, *map(str, arguments), cwd=Path(__file__).parents[2], **options)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 from fault_server import status
 from judge_server import JudgeServer
+from processes import python
 from pydantic import BaseModel
 
 from pytest_rageval.errors import JudgeError, SettingsError
@@ -137,9 +136,7 @@ print(os.environ.get("OPENAI_API_KEY"))
 """
     environment = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
     with JudgeServer({"reason": "fine", "score": 10}) as server:
-        ran = subprocess.run(
-            [sys.executable, "-c", script, server.url], capture_output=True, text=True, cwd=tmp_path, env=environment
-        )
+        ran = python("-c", script, server.url, cwd=tmp_path, env=environment)
     assert (ran.stdout, ran.stderr) == ("{'relevance': 1.0}\nNone\n", "")
     assert [path.name for path in tmp_path.iterdir()] == [".env"]
 

@@ -228,11 +228,12 @@ def full_disk(tmp_path) -> Iterator[Path]:
     """A file system with room for half a megabyte; only the superuser can make one."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", folder], capture_output=True, check=False)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "none", folder]
+    made = subprocess.run(mount, capture_output=True, check=False, timeout=60)
     if made.returncode:
         pytest.skip("a file system of its own needs the superuser")
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    subprocess.run(["umount", folder], check=True, timeout=60)
 
 
 @pytest.mark.child_process

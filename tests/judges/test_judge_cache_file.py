@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, rows, the_parts
 from effort import rounds
+from processes import PATIENCE_S, running
 
 from pytest_rageval.judges.cache.cache_key import KeyParts
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, LOOKED_AT
@@ -186,16 +188,11 @@ for line in sys.stdin:
 @pytest.fixture
 def fillers() -> Iterator[list[subprocess.Popen[str]]]:
     """Eight processes that fill the cache whose path they are told, and say what they noted."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", FILL, str(at)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
-        )
-        for at in range(8)
-    ]  # fmt: skip
-    yield processes
-    for process in processes:
-        process.communicate(timeout=60)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-W", "error", "-c", FILL]
+    with contextlib.ExitStack() as stack:
+        root = Path(__file__).parents[2]
+        yield [stack.enter_context(running([*command, str(at)], cwd=root, **pipes)) for at in range(8)]
 
 
 @pytest.mark.child_process
@@ -224,6 +221,6 @@ def test_many_threads_share_one_cache(path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(PATIENCE_S)
     assert cache.notes == []
     assert all(cache.get(f"key-{at}") == A_JUDGEMENT for at in range(60))

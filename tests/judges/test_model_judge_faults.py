@@ -45,7 +45,7 @@ def test_what_may_pass_is_tried_again(kind: str, fault: Any):
 
 def test_a_request_that_times_out_is_tried_again():
     with JudgeServer(hangs, GOOD) as server:
-        (said,) = judged(a_judge(server, timeout=0.5))
+        (said,) = judged(a_judge(server, timeout=2))
     assert said.scores == {"groundedness": 4.0}
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from processes import python
 
 from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.llm.budget import Budget
@@ -68,7 +66,7 @@ socket.socket.connect = refuse
 from pytest_rageval.llm.prices import cost_of
 print(cost_of("gpt-4o-mini", {OPENAI!r}, 1000, 1000))
 """
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ran = python("-c", script, check=True)
     assert ran.stdout == "None\n"
 
 
@@ -81,7 +79,7 @@ socket.socket.connect = socket.getaddrinfo = refuse
 from pytest_rageval.llm.prices import cost_of
 print(cost_of("gpt-4o-mini", {OPENAI!r}, 1000000, 0))
 """
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ran = python("-c", script, check=True)
     assert (float(ran.stdout), ran.stderr) == (pytest.approx(0.15), "")
 
 

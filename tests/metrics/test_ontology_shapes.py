@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from ontologies import SHOP, claims
+from processes import python
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.ontology import Claims, Fact, Validator, Violations, load_validator
@@ -162,7 +161,7 @@ def test_without_the_extra_its_name_is_said_and_toml_still_works():
         "try:\n    load_validator(['shop.ttl', 'shop.shacl.ttl'], root)\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = python("-c", code, check=True)
     assert done.stdout.strip() == (
         "SettingsError ontology: shop.ttl, shop.shacl.ttl needs pyshacl, which is not installed; "
         "pip install 'pytest-rageval[ontology]', or write the ontology as TOML"
@@ -172,5 +171,5 @@ def test_without_the_extra_its_name_is_said_and_toml_still_works():
 @pytest.mark.child_process
 def test_neither_rdflib_nor_pydantic_is_loaded_by_the_metrics_alone():
     code = "import sys; import pytest_rageval.metrics; print({'rdflib', 'pyshacl', 'pydantic'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = python("-c", code, check=True)
     assert done.stdout.strip() == "set()"

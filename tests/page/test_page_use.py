@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,12 +22,21 @@ pytestmark = pytest.mark.browser
 KEY = f"evalcases/warehouse.jsonl::{LONG}-0"
 MOST_NODES = 2_500
 
+ADDRESSES = {"page": "", "case": case_address(KEY), "compare": case_address(KEY) + "/compare"}
+
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that became worse, compared with the one before."""
     folder = tmp_path_factory.mktemp("worse")
     return write_page(folder, a_page(folder, "worse"))
+
+
+@pytest.fixture(scope="module")
+def used_page(chromium: Chromium, report: Path) -> Iterator[OpenPage]:
+    """A page that stays open from filter to filter, as with a person."""
+    with chromium.page() as opened:
+        yield opened.open(report)
 
 
 @pytest.fixture
@@ -58,9 +68,9 @@ def filtered(page: OpenPage, query: str) -> str:
         ("no such words", "0 of 40"),
     ],
 )
-def test_a_filter_in_the_words_of_gates_finds_its_cases(page: OpenPage, query: str, count: str):
-    assert filtered(page, query) == count
-    assert page.problems == []
+def test_a_filter_in_the_words_of_gates_finds_its_cases(used_page: OpenPage, query: str, count: str):
+    assert filtered(used_page, query) == count
+    assert used_page.problems == []
 
 
 @pytest.mark.parametrize(
@@ -181,10 +191,20 @@ def test_a_regressed_metric_names_the_cases_that_caused_it(chromium: Chromium, t
         page.wait_for_function("() => document.getElementById('count').textContent === '12 of 40'")
 
 
-@pytest.mark.parametrize("kind", ["light", "dark", "forced colours", "200 % zoom"])
-@pytest.mark.parametrize(
-    "address", ["", case_address(KEY), case_address(KEY) + "/compare"], ids=["page", "case", "compare"]
-)
+# Each colour scheme with each kind of page; what else a reader may set, once a day on one of them.
+TORTURE = pytest.mark.torture
+KINDS = [
+    *itertools.product(["light", "dark"], ADDRESSES),
+    ("forced colours", "page"),
+    pytest.param("forced colours", "case", marks=TORTURE),
+    pytest.param("forced colours", "compare", marks=TORTURE),
+    ("200 % zoom", "case"),
+    pytest.param("200 % zoom", "page", marks=TORTURE),
+    pytest.param("200 % zoom", "compare", marks=TORTURE),
+]
+
+
+@pytest.mark.parametrize(("kind", "address"), KINDS)
 def test_nobody_is_kept_out(chromium: Chromium, report: Path, kind: str, address: str):
     options: dict[str, Any] = {"color_scheme": "dark" if kind == "dark" else "light"}
     if kind == "forced colours":
@@ -193,7 +213,7 @@ def test_nobody_is_kept_out(chromium: Chromium, report: Path, kind: str, address
         options |= {"device_scale_factor": 2}
     width, height = (640, 400) if kind == "200 % zoom" else (1280, 800)
     with chromium.page(width, height, **options) as page:
-        page.open(report, address)
+        page.open(report, ADDRESSES[address])
         found = Axe().run(page).response["violations"]
         serious = {rule["id"]: [node["html"][:120] for node in rule["nodes"]][:3] for rule in found
                    if rule["impact"] in ("serious", "critical")}  # fmt: skip

@@ -138,13 +138,13 @@ def test_doctor_tells_all_that_is_wrong_at_once(judged: Project):
 
 
 @pytest.mark.parametrize("spec", ["openai:judge-1@{}", "{}"])
-def test_doctor_ends_within_five_seconds_whatever_hangs(judged: Project, spec: str):
-    with JudgeServer(delay=30) as server:
+def test_doctor_waits_two_seconds_whatever_hangs(judged: Project, spec: str):
+    with JudgeServer(delay=120) as server:
         judged.configure(f'target = "bot:answer"\njudge = "{spec.format(server.url)}"')
         threads = threading.active_count()
         started = time.monotonic()
         found = diagnoses(judged)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30, "2 s of waiting, and what a slow machine takes"
         # A thread that is left behind would hold up the end of the program.
         assert threading.active_count() <= threads
     assert found["judge"][0]["mark"] == "problem"

@@ -31,7 +31,7 @@ def answer(question):
 def test_whatever_a_target_raises_is_an_error_of_its_case(project: Project, body: str):
     project.cases(SOME[:2])
     project.write("conftest.py", OWN_TARGET.format(body=body))
-    result = project.run("--timeout", "60")
+    result = project.run()
     result.assert_outcomes(errors=2)
     assert set(project.outcomes().values()) == {"error"}
 
@@ -40,7 +40,7 @@ def test_whatever_a_target_raises_is_an_error_of_its_case(project: Project, body
 def test_what_ends_the_run_ends_it_in_order(project: Project, body: str, code: int):
     project.cases(SOME[:2])
     project.write("conftest.py", OWN_TARGET.format(body=body))
-    result = project.run("--timeout", "60")
+    result = project.run()
     assert result.ret == code
 
 
@@ -49,7 +49,7 @@ def test_a_target_that_never_answers_is_a_time_out(project: Project):
     project.write("conftest.py", OWN_TARGET.format(body="import asyncio; await asyncio.sleep(3600)"))
     project.configure("timeout = 0.2\nretries = 0")
     project.write("sooner.py", "")
-    result = project.run("--timeout", "60")
+    result = project.run()
     result.assert_outcomes(errors=1)
     assert lines_with(result, "timeout: no answer within 10.2 s")
 

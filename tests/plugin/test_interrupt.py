@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+from processes import ending, wait_until
 from project import Project, a_case
 
 pytestmark = pytest.mark.child_process
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.child_process
 SLOW = """
 import asyncio, bot
 async def answer(question):
-    await asyncio.sleep(30 if "slow" in question else 0)
+    await asyncio.sleep(600 if "slow" in question else 0)
     return bot.answer(question)
 """
 
@@ -28,13 +29,6 @@ async def answer(question):
 """
 
 
-def wait_for(condition, seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
 def test_ctrl_c_keeps_finished_cases_and_leaves_at_once(project: Project, how: list[str]):
     project.write("slow.py", SLOW)
@@ -42,9 +36,9 @@ def test_ctrl_c_keeps_finished_cases_and_leaves_at_once(project: Project, how: l
     project.cases([a_case(f"q{n}", "boiling" if n < 4 else "boiling slow") for n in range(12)])
     process = project.start(*how, stdout=subprocess.PIPE)
     finished = 4 if not how else 2
-    wait_for(lambda: project.runs and len(_lines(project)) >= finished)
+    wait_until(lambda: project.runs and len(_lines(project)) >= finished, "quick cases are recorded", process)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
+    output = ending(process)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     metrics = project.metrics()
     assert metrics["partial"] is True
@@ -64,7 +58,10 @@ def test_before_the_first_case_is_done_it_is_said_how_the_run_goes_on(project: P
     repeat = ["--rageval-repeat", "2"] if how else []
     project.write("slow.py", SLOW if not how else SLOW_SECOND)
     process = project.start(*how, *repeat, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    wait_for(lambda: project.runs and any(file.stat().st_size for file in project.runs[-1].glob("observations*")))
+    wait_until(
+        lambda: project.runs and any(file.stat().st_size for file in project.runs[-1].glob("observations*")),
+        "an observation",
+    )
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=20)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
@@ -78,8 +75,15 @@ def _lines(project: Project) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
-@pytest.mark.parametrize("gap", [0.0, 0.3])
-@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.parametrize(
+    ("how", "gap"),
+    [
+        ([], 0.3),
+        (["-n", "2"], 0.0),
+        pytest.param([], 0.0, marks=pytest.mark.torture),
+        pytest.param(["-n", "2"], 0.3, marks=pytest.mark.torture),
+    ],
+)
 def test_a_second_ctrl_c_leaves_a_partial_run_whose_metrics_are_of_its_records(
     project: Project, how: list[str], gap: float
 ):
@@ -87,13 +91,11 @@ def test_a_second_ctrl_c_leaves_a_partial_run_whose_metrics_are_of_its_records(
     project.configure('target = "slow:answer"')
     project.cases([a_case(f"q{n}", "boiling" if n < 40 else "boiling slow") for n in range(60)])
     process = project.start(*how, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    wait_for(lambda: project.runs and len(_lines(project)) >= 10)
+    wait_until(lambda: project.runs and len(_lines(project)) >= 10, "ten cases are recorded", process)
     process.send_signal(signal.SIGINT)
     time.sleep(gap)
     process.send_signal(signal.SIGINT)
-    started = time.monotonic()
-    output, _ = process.communicate(timeout=20)
-    assert time.monotonic() - started < 6, "2 s on a machine that has nothing else to do"
+    output = ending(process)  # long before the slow answers come
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     assert b"Traceback" not in output
     metrics = project.metrics()

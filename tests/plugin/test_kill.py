@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from processes import PATIENCE_S, wait_until
+from processes import kill as kill_all
 from project import Project, a_case, a_missed_case
 
 pytestmark = pytest.mark.child_process
@@ -56,18 +58,11 @@ def kept(folder: Path) -> set[str]:
     return found
 
 
-def wait_for_something(project: Project) -> None:
-    until = time.monotonic() + 60
-    while not any(path.stat().st_size for run in project.runs for path in run.glob("results*.jsonl")):
-        assert time.monotonic() < until, "it did not begin"
-        time.sleep(0.02)
+def has_begun(project: Project) -> bool:
+    return any(path.stat().st_size for run in project.runs for path in run.glob("results*.jsonl"))
 
 
 Kill = Callable[["subprocess.Popen[bytes]"], None]
-
-
-def kill_all(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
 
 
 def kill_controller(process: subprocess.Popen[bytes]) -> None:
@@ -75,8 +70,8 @@ def kill_controller(process: subprocess.Popen[bytes]) -> None:
 
 
 def kill_a_worker(process: subprocess.Popen[bytes]) -> None:
-    found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=False).stdout
-    if workers := found.split():
+    asking = ["pgrep", "-P", str(process.pid)]
+    if workers := subprocess.run(asking, capture_output=True, text=True, check=False, timeout=60).stdout.split():
         os.kill(int(workers[0]), signal.SIGKILL)
 
 
@@ -91,15 +86,15 @@ WAYS = {
 def one_round(project: Project, how: list[str], kill: Kill, moment: float | None) -> None:
     """Kill a run at that moment, in seconds after its start, or else once it has done something; then finish it."""
     for name in ("asked.txt", "reports/runs", "reports/metrics.json"):
-        subprocess.run(["rm", "-rf", str(project.path / name)], check=True)
+        subprocess.run(["rm", "-rf", str(project.path / name)], check=True, timeout=60)
     process = start(project, *how)
     if moment is None:
-        wait_for_something(project)
+        wait_until(lambda: has_begun(project), "something is recorded")
     else:
         time.sleep(moment)
     if process.poll() is None:
         kill(process)
-    process.wait(timeout=60)
+    process.wait(PATIENCE_S)
     time.sleep(0.5 if kill is kill_controller else 0)  # its workers notice, and end
     if not project.runs:
         return

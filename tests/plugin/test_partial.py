@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from processes import PATIENCE_S, ending
 from project import Project, a_case, a_missed_case
 
 CASES = [a_case(f"q{n}", f"boiling {n}") for n in range(4)]
@@ -120,7 +121,7 @@ def exited(project: Project) -> Project:
     project.run("--rageval-run-id", "first")
     (project.path / "go_on").unlink()
     process = project.start("--rageval-run-id", "second", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    assert process.wait(timeout=60) == 9
+    assert process.wait(PATIENCE_S) == 9
     assert not (project.path / "reports/runs/second/metrics.json").exists()
     return project
 
@@ -145,7 +146,7 @@ def test_a_finished_run_that_is_resumed_and_dies_has_lost_its_mark(exited: Proje
     (exited.path / "reports/runs/second/observations.jsonl").unlink()
     (exited.path / "go_on").unlink()
     process = exited.start("--rageval-resume", "second", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    assert process.wait(timeout=60) == 9
+    assert process.wait(PATIENCE_S) == 9
     assert "second" in (line := next(line for line in exited.rageval("runs", "list").outlines if "second" in line))
     assert "interrupted" in line
 
@@ -280,7 +281,7 @@ def pytest_runtest_setup(item):
 """
     project.write("conftest.py", signalling)
     process = project.start(stdout=subprocess.PIPE)
-    output, _ = process.communicate(timeout=60)
+    output = ending(process)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     assert project.metrics()["partial"] is True
     assert project.metrics()["total_tests"] == len(project.records()) == 2

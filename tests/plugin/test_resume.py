@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from processes import ending, kill, wait_until
 from project import Project, a_case, a_missed_case
 
 COUNTING_BOT = """
@@ -18,7 +18,7 @@ async def answer(question):
     with open("asked.txt", "a") as file:
         file.write(question + "\\n")
     if "slow" in question and not os.path.exists("fast"):
-        await asyncio.sleep(30)
+        await asyncio.sleep(600)
     if "broken" in question:
         raise ValueError("the index is gone")
     return bot.answer(question)
@@ -47,29 +47,26 @@ def start(project: Project, *how: str) -> subprocess.Popen[bytes]:
     return project.start(*how, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def wait_for_results(project: Project, count: int) -> None:
-    until = time.monotonic() + 60
-    while not project.runs or sum(len(_lines(path)) for path in project.runs[-1].glob("results*.jsonl")) < count:
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.05)
+def wait_for_lines(project: Project, pattern: str, count: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait for so many lines in files of the run that this process writes."""
+
+    def lines() -> int:
+        return sum(len(_lines(path)) for run in project.runs for path in run.glob(pattern))
+
+    wait_until(lambda: lines() >= count, f"{count} lines of {pattern}", process)
 
 
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """The whole session: pytest and its workers, as a machine does that goes down."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-
-
 @pytest.mark.child_process
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
 def test_a_killed_run_is_finished_without_asking_again(counting: Project, how: list[str]):
     process = start(counting, *how)
-    wait_for_results(counting, 10 if not how else 6)
+    wait_for_lines(counting, "results*.jsonl", 10 if not how else 6, process)
     kill(process)
+    ending(process)
     (killed,) = counting.runs
     done = {json.loads(line)["question"] for path in killed.glob("results*.jsonl") for line in _lines(path)}
     counting.write("fast", "")
@@ -89,11 +86,9 @@ def test_what_was_observed_ahead_is_not_asked_again(counting: Project):
     """The bot answered questions that pytest had not come to when the process died."""
     counting.cases([CASES[-1], *CASES[:8]])
     process = start(counting)
-    until = time.monotonic() + 60
-    while sum(len(_lines(path)) for run in counting.runs for path in run.glob("observations.jsonl")) < 8:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_for_lines(counting, "observations.jsonl", 8, process)
     kill(process)
+    ending(process)
     assert not (counting.runs[-1] / "results.jsonl").exists()
     counting.write("fast", "")
     before = len(asked(counting))
@@ -153,9 +148,8 @@ def test_a_run_that_does_not_exist_cannot_be_resumed(counting: Project, how: lis
 @pytest.mark.child_process
 def test_a_run_that_is_being_written_cannot_be_resumed(counting: Project):
     process = start(counting)
-    wait_for_results(counting, 8)
+    wait_for_lines(counting, "results*.jsonl", 8, process)
     result = counting.run("--rageval-resume", "latest")
-    kill(process)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*is being written by another process; wait for it to end"])
 
@@ -164,9 +158,9 @@ def test_a_run_that_is_being_written_cannot_be_resumed(counting: Project):
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
 def test_sigterm_ends_a_run_as_ctrl_c_does(counting: Project, how: list[str]):
     process = start(counting, *how)
-    wait_for_results(counting, 8 if not how else 5)
+    wait_for_lines(counting, "results*.jsonl", 8 if not how else 5, process)
     process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=30)
+    output = ending(process)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     assert counting.metrics()["partial"] is True
     assert b"Traceback" not in output
@@ -176,11 +170,11 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(counting: Project, how: list[str]):
 @pytest.mark.child_process
 def test_pressed_twice_ctrl_c_leaves_at_once(counting: Project):
     process = start(counting)
-    wait_for_results(counting, 8)
+    wait_for_lines(counting, "results*.jsonl", 8, process)
     process.send_signal(signal.SIGINT)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    ending(process)
     assert process.returncode != 0
     for line in _lines(counting.runs[-1] / "results.jsonl"):
         json.loads(line)

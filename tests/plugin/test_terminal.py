@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import select
-import struct
-import subprocess
-import sys
-import termios
-import time
-
 import pytest
 from in_process import ALONE, plain
 from project import SOME, Project, a_case
 from rich.cells import cell_len
+from terminal import Terminal
 
 CATEGORIES = ("사실관계 확인 질문", "multi_hop", "specificity", "conflict")
 
@@ -93,24 +84,12 @@ def test_korean_names_stand_in_columns_on_a_terminal_of_any_width(project: Proje
 
 def on_a_terminal(project: Project, *arguments: str, width: int = 80, **environment: str) -> str:
     """What a terminal gets from a run."""
-    main, side = pty.openpty()
-    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *plain(arguments)], cwd=project.path, stdin=side, stdout=side, stderr=side,
-        env=os.environ | ALONE | {"TERM": "xterm", "COLUMNS": str(width), "NO_COLOR": "", **environment},
-    )  # fmt: skip
-    os.close(side)
-    chunks: list[bytes] = []
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        if select.select([main], [], [], 0.2)[0]:
-            try:
-                chunks.append(os.read(main, 65_536))
-            except OSError:
-                break
-    process.wait(30)
-    os.close(main)
-    return b"".join(chunks).decode()
+    command = ("-m", "pytest", *plain(arguments))
+    settings = {"TERM": "xterm", "COLUMNS": str(width), "NO_COLOR": "", **environment}
+    with Terminal(project.path, *command, **ALONE | settings) as terminal:
+        terminal.resize(width, 24)
+        terminal.ended()
+    return terminal.written
 
 
 def last_lines(shown: str) -> str:

@@ -20,7 +20,10 @@ SHIPPED = Path(__file__).parents[2] / "evalcases" / "notes_anchors.jsonl"
 @pytest.fixture
 def offline(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """The project, whose `run` is cut off from every network; its cases are those that the bot answers right."""
-    if shutil.which("unshare") is None or subprocess.run([*UNSHARE, "true"], capture_output=True).returncode:
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*UNSHARE, "true"], capture_output=True, timeout=60).returncode
+    ):
         pytest.skip("no network namespace of one's own here: unshare --net is not there, or not permitted")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p pytest_rageval.plugin.hooks -p xdist")

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fault_server import status
 from judge_server import JudgeServer
+from processes import PATIENCE_S, running, wait_until
 from project import SOME, a_missed_case
 from stored_runs import RUN, StoredProject, command, problems
 
@@ -217,15 +217,11 @@ def test_ctrl_c_leaves_the_run_and_keeps_what_was_judged(project: StoredProject)
     before = project.files()
     with JudgeServer({"score": 4, "reasoning": "so"}, delay=0.5) as server:
         environment = os.environ | {"OPENAI_API_KEY": "none"}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pytest_rageval.cli.main", "judge", RUN, *by(server)],
-            cwd=project.path, env=environment, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        while len(server.chats) < 2:
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        command = [sys.executable, "-m", "pytest_rageval.cli.main", "judge", RUN, *by(server)]
+        with running(command, cwd=project.path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+            wait_until(lambda: len(server.chats) >= 2, "two answers are sent to the judge", process)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert f"interrupted: run {RUN} is as it was; what was judged is in the judge cache" in said
     assert "Traceback" not in said

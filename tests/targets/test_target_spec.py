@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from fault_server import FaultServer, closed_port, gives
+from processes import python
 
 from pytest_rageval.config.tables import TargetMapping
 from pytest_rageval.errors import CaseError, SettingsError
@@ -260,5 +260,5 @@ def test_scoring_a_file_of_answers_loads_no_http_library(tmp_path: Path):
         "t('answers:given.jsonl', root=Path('.'), reports=Path('.'));"
         "print([m for m in ('httpx', 'stamina', 'asyncio', 'ssl') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = python("-c", script, cwd=tmp_path, check=True)
     assert done.stdout.strip() == "[]"

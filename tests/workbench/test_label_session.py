@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import wait_until
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import find_case_files
@@ -109,7 +110,7 @@ class Desk:
 
 def settle(session: LabelSession) -> LabelSession:
     if (future := session.waits_for) is not None:
-        future.result(5)
+        future.result(60)
     return session
 
 
@@ -177,10 +178,7 @@ def test_the_next_two_are_asked_ahead_and_each_case_once(folder: Desk):
     folder.write(*(a_bare(f"c{at}", f"q{at}") for at in range(6)))
     bot = Bot()
     session = folder.session(bot)
-    for _ in range(200):
-        if len(bot.requests) == 3:
-            break
-        time.sleep(0.01)
+    wait_until(lambda: len(bot.requests) == 3, "the next two are asked ahead")
     assert [request.question for request in bot.requests] == ["q0", "q1", "q2"]
     session.go(1)
     session.go(-1)
@@ -398,7 +396,7 @@ def test_words_are_found_in_texts_and_more_can_be_asked(folder: Desk):
     assert session.find("hidden treasure")
     assert session.row == row_of(session, "b")
     assert not session.find("nowhere")
-    session.take_more(session.at, session.ask_more("more").result(5))
+    session.take_more(session.at, session.ask_more("more").result(60))
     assert session.message == "1 more chunks"
     point(session, "new").toggle_gold()
     assert session.marks.golds == (Anchor("notes/new.md"),)
@@ -562,7 +560,7 @@ def test_a_target_that_blocks_its_loop_does_not_keep_anybody_from_quitting(
 
     class Blocking(Bot):
         async def ask(self, request: AskRequest) -> Answer:
-            is_over.wait(30)
+            is_over.wait(120)
             return Answer("x", chunks=())
 
     folder.write(a_bare("a"))
@@ -570,7 +568,7 @@ def test_a_target_that_blocks_its_loop_does_not_keep_anybody_from_quitting(
     source.pool(load_file(folder.file, folder.path).cases[0])
     start = time.monotonic()
     source.close()
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
     is_over.set()
 
 

@@ -388,7 +388,7 @@ def test_a_key_costs_little_even_on_a_text_of_100_kb(file: Path):
 
     def drawn(texts: dict[str, str]) -> float:
         with a_session(file, texts) as session:
-            session.source.pool(session.case).result(5)
+            session.source.pool(session.case).result(60)
             mode = Mode()
             screen(session, mode, 80, 24)
             start = time.process_time()

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from processes import PATIENCE_S
 
 from pytest_rageval.compare.baseline import read_baseline
 from pytest_rageval.errors import SettingsError
@@ -44,14 +45,14 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path):
             number += 1
             write_json(path, {"n": number, "pad": "x" * 200_000})
 
-    writer = threading.Thread(target=write)
+    writer = threading.Thread(target=write, daemon=True)
     writer.start()
     try:
         for _ in range(200):
             json.loads(path.read_text())
     finally:
         stop.set()
-        writer.join()
+        writer.join(PATIENCE_S)
     assert [file.name for file in tmp_path.iterdir()] == ["metrics.json"]
 
 
