@@ -16,7 +16,7 @@ from pytest_rageval.cli.run.run_ending import exit_code, outcome
 from pytest_rageval.cli.run.run_options import run_options, settings_given
 from pytest_rageval.cli.run.screen import Screen
 from pytest_rageval.config.project import Project, find_project
-from pytest_rageval.config.settings import load_settings
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.json_text import json_text
