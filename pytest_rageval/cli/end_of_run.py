@@ -44,8 +44,14 @@ def show(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> 
         click.secho(worded(printable(line.text)), fg=COLOURS.get(line.style), bold=line.style == "bold")
     for note in finished.notes:
         click.secho(worded(printable(note)), fg="yellow")
-    failed = [test for test in gate_tests(finished, plan) if test.outcome == "failed"]
-    for test in failed:
-        click.secho(worded(printable(f"FAILED {test.name} - {test.message}")), fg="red")
+    for test in gate_tests(finished, plan):
+        if test.outcome == "failed":
+            click.secho(worded(printable(f"FAILED {test.name} - {test.message}")), fg="red")
+    return exit_code_of(finished, plan)
+
+
+def exit_code_of(finished: Finished, plan: Plan) -> int:
+    """1 where a gate or a case failed, else 0."""
+    has_failed_gate = any(test.outcome == "failed" for test in gate_tests(finished, plan))
     outcomes = finished.metrics["outcomes"]
-    return 1 if failed or outcomes["failed"] or outcomes["error"] else 0
+    return int(bool(has_failed_gate or outcomes["failed"] or outcomes["error"]))

@@ -298,7 +298,7 @@ def test_json_is_the_last_line_and_says_what_to_call_next(project: Project):
     assert content["run"] == "one"
     assert content["outcomes"]["failed"] == 1
     assert content["sentence"] == project.metrics()["verdict"]["sentence"]
-    assert content["next"][0] == "rageval explain one 'evalcases/a.jsonl::missed'"
+    assert content["next"][0] == "rageval explain one evalcases/a.jsonl::missed"
     assert last_json(project.rageval("run", "--json", "--k", "no"))["problems"] == [
         "--k is 'no' (a string), expected a whole number from 1 to 10,000"
     ]

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
+from pytest_rageval.cli.exit_codes import INTERRUPTED
 from pytest_rageval.cli.run.case_selection import CaseSelection
 from pytest_rageval.cli.run.screen import CaseProgress, Screen
 from pytest_rageval.errors import JudgeUnavailable
@@ -21,9 +22,6 @@ from pytest_rageval.runs.estimate import estimate
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.streaming import CaseStream
 from pytest_rageval.targets.target import Target
-
-INTERRUPTED, INTERNAL = 2, 3
-"""Exit codes, as pytest has them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.run.run_options import as_arguments
 from pytest_rageval.cli.tune.case_choice import chosen_cases
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -20,7 +23,7 @@ from pytest_rageval.page.report_file import end_report
 from pytest_rageval.page.sweep_page import SWEEP_PAGE, write_sweep_page
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.report.run_reports import write_reports
-from pytest_rageval.report.sweep_terminal import caveats, difference_sentence, sweep_lines, toml_lines
+from pytest_rageval.report.sweep_terminal import caveats, difference_sentence, sweep_lines
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.sweep.bench import Bench
 from pytest_rageval.workbench.sweep.grid import FULL, INDEXING, QUICK, parse_grid
@@ -71,13 +74,14 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
 @click.option("--timeout", metavar="SECONDS", help="For one attempt at a question (default: 120).")
 @click.option("--concurrency", metavar="N", help="Questions at the same time (default: 16).")
 @click.option("--reports", metavar="DIR", help="Folder for runs and sweeps (default: as configured).")
+@exit_codes({130: "interrupted; what was asked is kept, and --resume goes on"})
 def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     """Find the best values of retrieval parameters, on CASES (default: those of the project).
 
     Without --grid and --quick, the full grid: 189 points, min_score .15 to .5, k 5 10 15, chunks of 200 400 600 tokens,
     overlap 0 50 100. Points that differ in k and min_score alone are cut from one pass over the cases, where a probe
     of each case shows that this is exact. The best point and the project as configured are always asked for real, and
-    kept as runs. Nothing is judged. Exit code 0: done; 2: wrong usage.
+    kept as runs. Nothing is judged.
     """
     given = {name: value for name in SETTINGS if (value := options.pop(name)) not in (None, ())}
     project = find_project(given)
@@ -98,7 +102,10 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
             swept = _swept(file, request, project, bench)
     content = file.finish(request, project, chosen, swept)
     write_sweep_page(swept, file.folder, difference_sentence(swept), caveats(swept))
-    click.echo(json.dumps(content, ensure_ascii=False) if as_json else _text(swept, file, cases, chosen))
+    if as_json:
+        echo_json(content, _next(swept), indent=None)
+    else:
+        click.echo(_text(swept, file, cases, chosen))
 
 
 def _check_points(bench: Bench) -> None:
@@ -171,10 +178,19 @@ def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Benc
         raise SystemExit(130) from None
 
 
+def _next(swept: Sweep) -> Iterator[str]:
+    """The whole project at the best point, where that is better; how the two measured points differ."""
+    if swept.is_better:
+        yield f"rageval run {shlex.join(as_arguments(swept.best.point.options()))}"
+    if swept.default.run is not None and swept.best.run is not None:
+        yield f"rageval compare {swept.default.run} {swept.best.run}"
+
+
 def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[EvalCase]) -> str:
     lines = [*sweep_lines(swept, width=shutil.get_terminal_size().columns)]
     if len(chosen) < len(cases):
         lines.append(f"on a sample of {len(chosen)} of {len(cases)} cases")
     lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]
-    lines += ["paste into pyproject.toml:" if swept.is_better else "to try it all the same, in pyproject.toml:"]
-    return printable("\n".join([*lines, *toml_lines(swept.best.point)]))
+    name = swept.configured_in
+    lines += [f"paste into {name}:" if swept.is_better else f"to try it all the same, in {name}:"]
+    return printable("\n".join([*lines, *swept.toml.splitlines()]))

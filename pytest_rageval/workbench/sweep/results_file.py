@@ -168,7 +168,7 @@ def sweep_content(sweep: Sweep) -> dict[str, Any]:
         "calls": {"asked": sweep.calls, "all_points": sweep.calls_of_all, "saved": sweep.saved},
         "indexings": sweep.indexings,
         "notes": list(sweep.notes),
-        "toml": sweep.best.point.toml(),
+        "toml": sweep.toml,
     }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
@@ -74,10 +75,17 @@ class Sweep:
     confirming: int
     varying: tuple[str, ...]
     """The parameters in which points differ."""
+    configured_in: str = SHARED_FILE
+    """The file that configures the project."""
 
     @property
     def best(self) -> ScoredPoint:
         return self.points[0]
+
+    @property
+    def toml(self) -> str:
+        """Lines for the file that configures the project, which make the best point the default."""
+        return self.best.point.toml(is_own_file=self.configured_in == OWN_FILE)
 
     @property
     def saved(self) -> int:
@@ -168,6 +176,7 @@ class _Sweeping:
             choosing=len(self._choosing),
             confirming=len(self._confirming),
             varying=bench.grid.varying,
+            configured_in=OWN_FILE if (bench.project.root / OWN_FILE).is_file() else SHARED_FILE,
         )
 
     # ── the points of a family ────────────────────────────────────────────────────────────────────────────────
