@@ -11,10 +11,9 @@ from typing import NoReturn
 import click
 
 from pytest_rageval.finish import Finished
-from pytest_rageval.page.report_file import end_report
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.gate_tests import gate_tests
-from pytest_rageval.report.run_reports import write_reports
+from pytest_rageval.report.run_reports import write_all_reports
 from pytest_rageval.report.summary_terminal import summary
 from pytest_rageval.text import printable
 
@@ -23,14 +22,14 @@ COLOURS = {"green": "green", "red": "red", "yellow": "yellow"}
 
 def end(finished: Finished, plan: Plan, baseline: Path) -> NoReturn:
     """Show a run that was just written, write its reports, and leave: 1 where a gate or a case failed."""
-    notes = write_reports(finished.folder, plan, finished.cases)
-    code = show(finished, plan)
-    for note in notes:
+    code = exit_code_of(finished, plan)
+    reports = write_all_reports(finished.folder, plan, finished.cases, baseline, exit_status=code)
+    show(finished, plan)
+    for note in reports.notes:
         click.secho(printable(note), fg="yellow")
     click.echo(f"summary: {finished.folder / 'summary.md'}")
-    if plan.settings.report:
-        report = end_report(finished.folder, plan.settings, baseline, exit_status=code)
-        click.echo(printable(report.problem or f"report:  {report.path}"))
+    if reports.page is not None:
+        click.echo(printable(reports.page.problem or f"report:  {reports.page.path}"))
     sys.exit(code)
 
 

@@ -168,7 +168,7 @@ def test_a_sweep_that_was_interrupted_goes_on(project: Project):
     (run / "metrics.json").unlink()
     asked = len(bot.calls)
     bot.sweep("--resume", "latest")
-    # The probe is asked again, of the best point what was not recorded; observations of 20 cases were.
+    # The probe is not asked again; the best point is in part a run, whose 20 observations are kept.
     assert len(bot.calls) == asked + CASES
     resumed = bot.results
     for changing in ("calls", "indexings"):

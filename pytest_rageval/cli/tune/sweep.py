@@ -19,10 +19,9 @@ from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Finished
 from pytest_rageval.model import EvalCase
-from pytest_rageval.page.report_file import end_report
 from pytest_rageval.page.sweep_page import SWEEP_PAGE, write_sweep_page
 from pytest_rageval.prepare import Prepared
-from pytest_rageval.report.run_reports import write_reports
+from pytest_rageval.report.run_reports import write_all_reports
 from pytest_rageval.report.sweep_terminal import caveats, difference_sentence, sweep_lines
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.sweep.bench import Bench
@@ -122,13 +121,10 @@ def _check_points(bench: Bench) -> None:
 
 def _write_run_reports(finished: Finished, prepared: Prepared) -> None:
     """What every run leaves in its folder. A report that cannot be written costs no point of the sweep."""
-    settings = prepared.settings
-    notes = [*write_reports(finished.folder, prepared.plan, finished.cases)]
-    if settings.report:
-        report = end_report(finished.folder, settings, prepared.project.baseline_file, exit_status=0)
-        notes += [report.problem] if report.problem else []
-    for note in notes:
-        click.echo(printable(note), err=True)
+    baseline = prepared.project.baseline_file
+    reports = write_all_reports(finished.folder, prepared.plan, finished.cases, baseline, exit_status=0)
+    for problem in reports.problems:
+        click.echo(printable(problem), err=True)
 
 
 class _Counter:
@@ -168,10 +164,11 @@ def _relative(path: Path, root: Path) -> str:
 
 def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Bench) -> Sweep:
     """The sweep, its points kept as they come; Ctrl-C leaves it to be resumed."""
+    probes = file.probes()
     try:
         return run_sweep(
-            bench, request.weights, is_confirmed=request.is_confirmed,
-            keep=lambda points: file.keep(request, project, bench.cases, points),
+            bench, request.weights, is_confirmed=request.is_confirmed, probes=probes,
+            keep=lambda points: file.keep(request, project, bench.cases, points, probes),
         )  # fmt: skip
     except KeyboardInterrupt:
         click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)

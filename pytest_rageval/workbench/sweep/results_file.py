@@ -18,7 +18,7 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import EvalCase, Json
 from pytest_rageval.workbench.sweep.grid import Grid
 from pytest_rageval.workbench.sweep.ranking import Weights
-from pytest_rageval.workbench.sweep.sweep import ScoredPoint, Sweep
+from pytest_rageval.workbench.sweep.sweep import Probes, ScoredPoint, Sweep
 
 RESULTS_FILE = "eval_results.json"
 
@@ -119,11 +119,17 @@ class SweepFile:
         self._write(self._content(request, project, cases) | {"finished": False, "points": []})
 
     def keep(
-        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], points: Sequence[ScoredPoint]
-    ) -> None:
-        """The points so far of a sweep that goes on."""
-        written = [_point(point) for point in points]
-        self._write(self._content(request, project, cases) | {"finished": False, "points": written})
+        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], points: Sequence[ScoredPoint],
+        probes: Probes,
+    ) -> None:  # fmt: skip
+        """The points so far of a sweep that goes on, and what its probes found."""
+        so_far = {"finished": False, "points": [_point(point) for point in points], "probes": dict(probes)}
+        self._write(self._content(request, project, cases) | so_far)
+
+    def probes(self) -> Probes:
+        """What the probes of this sweep found until it was interrupted."""
+        probes = read_json(self.path, "sweep").get("probes")
+        return dict(probes) if isinstance(probes, dict) else {}
 
     def finish(
         self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], sweep: Sweep
