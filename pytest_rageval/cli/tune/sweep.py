@@ -28,7 +28,7 @@ from pytest_rageval.workbench.sweep.bench import Bench
 from pytest_rageval.workbench.sweep.grid import FULL, INDEXING, QUICK, parse_grid
 from pytest_rageval.workbench.sweep.ranking import parse_weights, sampled
 from pytest_rageval.workbench.sweep.results_file import SweepFile, SweepRequest
-from pytest_rageval.workbench.sweep.sweep import Sweep, run_sweep
+from pytest_rageval.workbench.sweep.sweep import Probes, Sweep, run_sweep
 
 SETTINGS = ("target", "k", "folder_mode", "params", "timeout", "concurrency", "reports")
 """Options of a run that a sweep takes as well."""
@@ -98,8 +98,9 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
                 file = SweepFile.new(project.reports)
                 file.begin(request, project, chosen)
             bench.sweep_id = file.sweep_id
-            swept = _swept(file, request, project, bench)
-    content = file.finish(request, project, chosen, swept)
+            probes = file.probes()
+            swept = _swept(file, request, project, bench, probes)
+    content = file.finish(request, project, chosen, swept, probes)
     write_sweep_page(swept, file.folder, difference_sentence(swept), caveats(swept))
     if as_json:
         echo_json(content, _next(swept), indent=None)
@@ -162,9 +163,8 @@ def _relative(path: Path, root: Path) -> str:
     return whole.relative_to(root.resolve()).as_posix() if whole.is_relative_to(root.resolve()) else whole.as_posix()
 
 
-def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Bench) -> Sweep:
+def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Bench, probes: Probes) -> Sweep:
     """The sweep, its points kept as they come; Ctrl-C leaves it to be resumed."""
-    probes = file.probes()
     try:
         return run_sweep(
             bench, request.weights, is_confirmed=request.is_confirmed, probes=probes,

@@ -132,10 +132,10 @@ class SweepFile:
         return dict(probes) if isinstance(probes, dict) else {}
 
     def finish(
-        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], sweep: Sweep
+        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], sweep: Sweep, probes: Probes
     ) -> dict[str, Any]:
         """Write what the sweep comes to; returns it."""
-        content = self._content(request, project, cases) | sweep_content(sweep)
+        content = self._content(request, project, cases) | sweep_content(sweep) | {"probes": dict(probes)}
         self._write(content)
         return content
 
