@@ -275,8 +275,8 @@ class Evaluation(NamedTuple):
 def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan, attempts: int = 1) -> Evaluation:
     """Score all trials of one case. Pure."""
     results = tuple(
-        replace(score_case(trial.case, one, plan), trial=trial.number, test=trial.test, attempts=attempts)
-        for trial, one in zip(trials, observed, strict=True)
+        replace(score_case(trial.case, observation, plan), trial=trial.number, test=trial.test, attempts=attempts)
+        for trial, observation in zip(trials, observed, strict=True)
     )
     return Evaluation(overall_result(results, plan), results)
 

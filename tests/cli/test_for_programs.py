@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -224,6 +225,16 @@ def test_every_command_in_the_texts_for_agents_exists_with_its_options():
         assert {word for word in words if word.startswith("--")} <= options, command
 
 
+def test_the_texts_for_agents_go_into_the_wheel():
+    with (DOCS.parent / "pyproject.toml").open("rb") as file:
+        wheel = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert {wheel[f"docs/{name}"] for name in ("llms.txt", "SKILL.md")} == {
+        f"pytest_rageval/agents/{name}" for name in ("llms.txt", "SKILL.md")
+    }
+
+
 def test_the_skill_has_a_name_and_a_description_and_is_printed_as_it_stands(project: Project):
-    assert re.match(r"---\nname: [a-z-]+\ndescription: [^\n]{40,1000}\n---\n", SKILL)
+    head = re.match(r"---\nname: [a-z-]+\ndescription: ([^\n]{40,1000})\n---\n", SKILL)
+    assert head is not None
+    assert ": " not in head[1], "YAML takes it for a key"
     assert "\n".join(project.rageval("schema", "--skill").outlines) + "\n" == SKILL

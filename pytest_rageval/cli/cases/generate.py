@@ -68,25 +68,25 @@ def generate(
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
     drafts = [draft for passage in passages for draft in questions_in(passage)]
     asking = None if llm is None else _asking(project, llm, path, most, max_cost)
-    ending = Ending()
+    outcome = GenerateOutcome()
     if asking is not None:
-        ending.estimate = _said_before(asking, passages)
+        outcome.estimate = _said_before(asking, passages)
     elif dry_run:
         click.echo("nothing is asked of a model without --llm", err=as_json)
     if not dry_run:
-        drafts += [] if asking is None else _drafted(asking, passages, ending)
-        ending.sifted = sift(drafts, notes, there)
-        ending.added = add_drafts(path, [draft.record() for draft in ending.sifted.drafts])
+        drafts += [] if asking is None else _drafted(asking, passages, outcome)
+        outcome.sifted = sift(drafts, notes, there)
+        outcome.added = add_drafts(path, [draft.record() for draft in outcome.sifted.drafts])
     if as_json:
-        echo_json({"file": _from_here(path), "sections": len(passages), **ending.content(asking)}, ending.next(path))
+        echo_json({"file": _from_here(path), "sections": len(passages), **outcome.content(asking)}, outcome.next(path))
     elif not dry_run:
-        _say(ending, path)
-    if ending.is_interrupted:
+        _say(outcome, path)
+    if outcome.is_interrupted:
         raise SystemExit(STOPPED)
 
 
 @dataclass
-class Ending:
+class GenerateOutcome:
     """What came of a call."""
 
     sifted: Sifted = field(default_factory=Sifted)
@@ -162,35 +162,35 @@ def _said_before(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[s
     return {"requests": requests, "dollars": dollars}
 
 
-def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage], ending: Ending) -> list[Draft]:
+def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage], outcome: GenerateOutcome) -> list[Draft]:
     """The model's drafts, as far as it came: Ctrl-C, its budget or an error of its server end it early."""
     drafts: list[Draft] = []
     try:
         for draft in asking.drafts(passages):
             drafts.append(draft)  # noqa: PERF402 because those before Ctrl-C are kept
     except KeyboardInterrupt:
-        ending.is_interrupted = True
+        outcome.is_interrupted = True
     spent = asking.spent
     cost = "cost unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
     kept = f", {spent.kept} kept from before" if spent.kept else ""
     unreadable = f", {spent.unreadable} unreadable" if spent.unreadable else ""
     click.echo(f"the model: {counted(spent.requests, 'request')}, {cost}{kept}{unreadable}", err=True)
-    ending.has_stopped = spent.stopped is not None
+    outcome.has_stopped = spent.stopped is not None
     if spent.stopped is not None:
         click.echo(printable(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
-    if ending.is_interrupted:
+    if outcome.is_interrupted:
         click.echo(printable(f"interrupted; {this_command()} goes on from here"), err=True)
     return drafts
 
 
-def _say(ending: Ending, path: Path) -> None:
-    sifted = ending.sifted
+def _say(outcome: GenerateOutcome, path: Path) -> None:
+    sifted = outcome.sifted
     if sifted.not_in_text:
         click.echo(f"{counted(sifted.not_in_text, 'draft')} dropped: what they quote is not in their section")
     if sifted.repeated:
         click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
-    if ending.added:
-        new = counted(ending.added, "new draft")
+    if outcome.added:
+        new = counted(outcome.added, "new draft")
         click.echo(printable(f"{_from_here(path)}: {new}; no run asks them before they are accepted"))
     else:
         click.echo("no new drafts")
