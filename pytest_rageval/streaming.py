@@ -77,13 +77,12 @@ def judge_at_hand(prepared: Prepared, run: OpenRun, target: Target, judge: Judge
     """The judge behind its cache. At the end the cache is closed, and so are the target and the configured judge."""
     loop = run.prefetcher.loop
     cache = project_cache(prepared.settings, prepared.project.judge_cache_file) if judge is not None else None
-    asked = None if judge is None else asked_judge(judge, cache, prepared.settings, prepared.mask)
-    at_hand = JudgeAtHand(asked, (target, judge, cache))
     with ExitStack() as closing:
         if cache is not None:
             closing.callback(cache.close)
         try:
-            yield at_hand
+            asked = None if judge is None else asked_judge(judge, cache, prepared.settings, prepared.mask)
+            yield JudgeAtHand(asked, (target, judge, cache))
         finally:
             loop.cancel()
             for part in (target, prepared.judge):
