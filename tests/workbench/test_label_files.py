@@ -174,7 +174,7 @@ def test_an_edit_of_a_draft_is_undone_and_made_again_among_the_marks_around_it(f
     session = folder.session(file=drafts)
     point(session, "a").toggle_gold()
     session.edit_draft('{"id": "new", "question": "q"}')
-    point(session, "b").toggle_gold()
+    point(settle(session), "b").toggle_gold()
     session.save()
     after = drafts.read_bytes()
     assert b'"new"' in after

@@ -60,7 +60,7 @@ def generate(
     project = find_project()
     path = output or project.root / "evalcases" / f"{docs.resolve().name}.drafts.jsonl"
     check_is_drafts(path)
-    there = [case.question for case in drafts_in(path)] + _questions(project)
+    asked_before = [case.question for case in drafts_in(path)] + _questions(project)
     notes = NoteFolder(docs)
     passages = _passages(notes)
     if not passages:
@@ -75,7 +75,7 @@ def generate(
         click.echo("nothing is asked of a model without --llm", err=as_json)
     if not dry_run:
         drafts += [] if asking is None else _drafted(asking, passages, outcome)
-        outcome.sifted = sift(drafts, notes, there)
+        outcome.sifted = sift(drafts, notes, asked_before)
         outcome.added = add_drafts(path, [draft.record() for draft in outcome.sifted.drafts])
     if as_json:
         echo_json({"file": _from_here(path), "sections": len(passages), **outcome.content(asking)}, outcome.next(path))
