@@ -50,52 +50,30 @@ class Unobserved:
 Observed = Observation | Unobserved
 
 
+def observed_in(result: CaseResult) -> Observed:
+    """What a result was made of."""
+    if result.observation is not None:
+        return result.observation
+    return Unobserved(result.error or NO_ANSWER, result.timings, result.answer)
+
+
 async def observe_case(
     case: EvalCase, target: Target, judge: Judge | None, plan: Plan, *, submitted: float | None = None, trial: int = 0
 ) -> Observed:
     """Ask and judge one case. Failures of the system, the judge or the network are values, not exceptions."""
-    started = time.perf_counter()
-    timings = Timings(queue_ms=_ms(submitted, started) if submitted is not None else None)
+    queued = Timings(queue_ms=_ms(submitted) if submitted is not None else None)
     is_called = getattr(target, "is_called", True)
     question = ask_request(case, plan, trial)
-    try:
-        async with asyncio.timeout(plan.settings.longest_call) as limit:
-            answer = plan.mask.value(await target.ask(question))
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        problem = Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}")
-        return Unobserved(problem, replace(timings, ask_ms=_ms(started) if is_called else None))
-    except TargetError as error:
-        spent = _ms(started) if is_called else None
-        return Unobserved(_problem(error.kind, error, plan.mask), replace(timings, ask_ms=spent))
-    if is_called:
-        timings = replace(timings, ask_ms=_ms(started))
-    if plan.settings.retrieval_only:
-        answer = _without_blank_text(answer)
-    judgements: dict[str, Judgement] = {}
-    if judge is not None and plan.rubrics:
-        judging = time.perf_counter()
-        try:
-            judgements = await judge_answer(
-                judge,
-                case,
-                answer,
-                plan.rubrics,
-                plan.settings.k,
-                wordings=plan.wordings,
-                repeats=plan.settings.judge_repeats,
-                phrases=plan.settings.abstention.phrases,
-                trial=trial,
-            )
-        except JudgeError as error:
-            spent = _ms(judging)
-            problem = _problem(f"judge_{error.kind}", error, plan.mask)
-            return Unobserved(problem, replace(timings, judge_ms=spent), answer)
-        timings = replace(timings, judge_ms=_ms(judging))
+    asked = await _asked(target, question, plan, queued)
+    if isinstance(asked, Unobserved):
+        return asked
+    judged = await _judged(judge, case, asked, plan, trial)
+    if isinstance(judged, Unobserved):
+        return judged
+    judgements, timings = judged
     return observe(
         case,
-        answer,
+        asked.answer,
         k=plan.settings.k,
         asked_k=plan.asked_k if is_called else None,
         judgements=judgements,
@@ -105,6 +83,58 @@ async def observe_case(
         params=question.params if is_called else NOTHING,
         refusals=plan.settings.abstention.phrases,
     )
+
+
+class _Asked(NamedTuple):
+    """An answer, and how long it took so far."""
+
+    answer: Answer
+    timings: Timings
+
+
+async def _asked(target: Target, question: AskRequest, plan: Plan, queued: Timings) -> _Asked | Unobserved:
+    """Ask within the longest time that a call may take. What was asked for nothing has no time of its own."""
+    started = time.perf_counter()
+
+    def timings() -> Timings:
+        return replace(queued, ask_ms=_ms(started)) if getattr(target, "is_called", True) else queued
+
+    try:
+        async with asyncio.timeout(plan.settings.longest_call) as limit:
+            answer = plan.mask.value(await target.ask(question))
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return Unobserved(Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}"), timings())
+    except TargetError as error:
+        return Unobserved(_problem(error.kind, error, plan.mask), timings())
+    return _Asked(_without_blank_text(answer) if plan.settings.retrieval_only else answer, timings())
+
+
+async def _judged(
+    judge: Judge | None, case: EvalCase, asked: _Asked, plan: Plan, trial: int
+) -> tuple[dict[str, Judgement], Timings] | Unobserved:
+    """Judge by all rubrics of the plan; nothing where there is no judge, or nothing to judge by."""
+    answer, timings = asked
+    if judge is None or not plan.rubrics:
+        return {}, timings
+    started = time.perf_counter()
+    try:
+        judgements = await judge_answer(
+            judge,
+            case,
+            answer,
+            plan.rubrics,
+            plan.settings.k,
+            wordings=plan.wordings,
+            repeats=plan.settings.judge_repeats,
+            phrases=plan.settings.abstention.phrases,
+            trial=trial,
+        )
+    except JudgeError as error:
+        problem = _problem(f"judge_{error.kind}", error, plan.mask)
+        return Unobserved(problem, replace(timings, judge_ms=_ms(started)), answer)
+    return judgements, replace(timings, judge_ms=_ms(started))
 
 
 def _without_blank_text(answer: Answer) -> Answer:
@@ -245,8 +275,8 @@ class Evaluation(NamedTuple):
 def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan, attempts: int = 1) -> Evaluation:
     """Score all trials of one case. Pure."""
     results = tuple(
-        replace(score_case(trial.case, one, plan), trial=trial.number, test=trial.test, attempts=attempts)
-        for trial, one in zip(trials, observed, strict=True)
+        replace(score_case(trial.case, observation, plan), trial=trial.number, test=trial.test, attempts=attempts)
+        for trial, observation in zip(trials, observed, strict=True)
     )
     return Evaluation(overall_result(results, plan), results)
 

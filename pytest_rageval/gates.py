@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.metrics.registry import GENERATED, Measure, Metric, Registry
-from pytest_rageval.model import EvalCase, GateFailed, GoldKind, Observation
+from pytest_rageval.model import EvalCase, GateFailed, GoldKind, Json, Observation
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import Regression
@@ -31,6 +31,8 @@ CLOSED = {
 """Fields that have these values only."""
 UNCATEGORISED = "uncategorised"
 """What a field of free text counts as where a case leaves it out."""
+GATE_FORM = "METRIC OP LIMIT[%] [when FIELD=VALUE] [tag NAME]"
+REGRESSION_FORM = "METRIC drop|rise NUMBER[%]"
 Conditions = tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -88,12 +90,28 @@ _GATE = re.compile(
 )
 
 
+def gate_grammar() -> dict[str, Json]:
+    """How a gate is written: its form, the regular expression that reads it, and what may stand in its parts."""
+    return {
+        "form": f"[run] {GATE_FORM}, or METRIC off",
+        "pattern": _GATE.pattern,
+        "operators": list(HOLDS),
+        "fields": {name: list(CLOSED[name]) if name in CLOSED else "any text" for name in FIELDS},
+        "examples": ["recall_any@5 >= 0.8 when category=multi_hop", "run recall_any@5 >= 0.85", "mrr off"],
+        "regression": {
+            "form": REGRESSION_FORM,
+            "pattern": _REGRESSION.pattern,
+            "defaults": list(DEFAULT_REGRESSIONS),
+        },
+    }
+
+
 def parse_gate(written: str, place: str, scope: Literal["case", "run"] = "case") -> Gate:
     """Read one gate; `place` says where it was written. Anything else is a SettingsError with the grammar."""
     match = _GATE.fullmatch(written.strip())
     if match is None:
         raise SettingsError(
-            f"{place}: gate {written!r} cannot be read; write METRIC OP LIMIT[%] [when FIELD=VALUE] [tag NAME], "
+            f"{place}: gate {written!r} cannot be read; write {GATE_FORM}, "
             "as in 'recall_any@5 >= 0.8 when category=multi_hop'"
         )
     is_run = scope == "run" or match["run"] is not None

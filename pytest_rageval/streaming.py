@@ -1,15 +1,20 @@
-"""The cases of an open run, asked ahead, judged, scored and recorded one after the other, without pytest."""
+"""A run outside pytest from its opening to its end: cases asked ahead, judged, scored, recorded one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 from pytest_rageval.compare.outcomes import ending
 from pytest_rageval.dead_end import FirstCalls, calls_of
 from pytest_rageval.engine import Evaluation, evaluation
+from pytest_rageval.finish import Extent, Finished, finish
+from pytest_rageval.judges.asked_judge import asked_judge
+from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import CaseResult, EvalCase, Trial
-from pytest_rageval.prefetch import Batch
+from pytest_rageval.prefetch import Batch, Prefetcher
 from pytest_rageval.prepare import OpenRun, Prepared
 from pytest_rageval.runs.record_lines import UNWRITABLE, ended, record_lines, unwritable
 from pytest_rageval.targets.target import Target
@@ -21,15 +26,23 @@ class CaseStream:
     `dead_end` says why the stream ended before its last case, where its first calls all failed alike.
     """
 
-    def __init__(self, prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase]) -> None:
+    def __init__(
+        self, prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], prefetcher: Prefetcher | None = None
+    ) -> None:
+        """`prefetcher`: asks in the place of the run's own, where target and judge belong to another loop."""
         self._prepared, self._run = prepared, run
+        self._prefetcher = prefetcher or run.prefetcher
         self.waiting = [case for case in cases if not run.is_done(case)]
         self.dead_end: str | None = None
 
     def results(self, target: Target, judge: Judge | None) -> Iterator[CaseResult]:
+        """What each case comes to over all of its trials."""
+        return (evaluated.overall for evaluated in self.evaluations(target, judge))
+
+    def evaluations(self, target: Target, judge: Judge | None) -> Iterator[Evaluation]:
         """Ask this target and this judge."""
         trials = [self._trials(case) for case in self.waiting]
-        batch = Batch(self._run.prefetcher, trials, target, judge)
+        batch = Batch(self._prefetcher, trials, target, judge)
         first_calls = FirstCalls()
         for position in range(len(self.waiting)):
             evaluated = evaluation(trials[position], batch.observed(position), self._prepared.plan)
@@ -41,7 +54,7 @@ class CaseStream:
     def _trials(self, case: EvalCase) -> list[Trial]:
         return [Trial(case, number) for number in range(self._prepared.settings.repeat)]
 
-    def _recorded(self, evaluated: Evaluation) -> CaseResult:
+    def _recorded(self, evaluated: Evaluation) -> Evaluation:
         """Write the evaluation down, as pytest would end it; what has no form as JSON is an error of its case."""
         prepared, run = self._prepared, self._run
         end = ending(evaluated.overall, prepared.settings, prepared.baseline)
@@ -53,4 +66,54 @@ class CaseStream:
             lines = record_lines(evaluated, prepared.plan, run.config_hash)
         assert run.writer is not None
         run.writer.take("\n".join(lines))
-        return evaluated.overall
+        return evaluated
+
+
+# ── around the stream ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def judge_at_hand(prepared: Prepared, run: OpenRun, target: Target, judge: Judge | None) -> Iterator[JudgeAtHand]:
+    """The judge behind its cache. At the end the cache is closed, and so are the target and the configured judge."""
+    loop = run.prefetcher.loop
+    cache = project_cache(prepared.settings, prepared.project.judge_cache_file) if judge is not None else None
+    with ExitStack() as closing:
+        if cache is not None:
+            closing.callback(cache.close)
+        try:
+            asked = None if judge is None else asked_judge(judge, cache, prepared.settings, prepared.mask)
+            yield JudgeAtHand(asked, (target, judge, cache))
+        finally:
+            loop.cancel()
+            for part in (target, prepared.judge):
+                if part is not None and not loop.is_blocked:
+                    loop.run(part.aclose())
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAtHand:
+    """The judge to ask, None where nothing is judged."""
+
+    judge: Judge | None
+    parts: tuple[object, ...]
+
+    @property
+    def notes(self) -> list[str]:
+        """What target, judge and cache have to say once all was asked."""
+        return [note for part in self.parts for note in getattr(part, "notes", ())]
+
+
+def has_results(run: OpenRun) -> bool:
+    """Is there anything to finish? Nothing is asked any more; a run in which nothing happened leaves no folder."""
+    assert run.writer is not None
+    run.stop_asking()
+    run.writer.reconcile()
+    if not run.writer.rows and not run.writer.folder.has_observations:
+        run.writer.discard()
+    return bool(run.writer.rows)
+
+
+def finish_run(prepared: Prepared, run: OpenRun, extent: Extent) -> Finished:
+    """Aggregate, compare with the baseline, gate and write, as every run ends."""
+    assert run.writer is not None
+    return finish(run.writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)

@@ -29,7 +29,8 @@ from pytest_rageval import metric, model
 from pytest_rageval.cases import case_schema
 from pytest_rageval.cli.main import GROUP_OF
 from pytest_rageval.config.options import OPTIONS
-from pytest_rageval.config.settings import ENVIRONMENT, TABLE_ONLY_AS_OPTION, Settings
+from pytest_rageval.config.settings import ENVIRONMENT, Settings
+from pytest_rageval.config.settings_sources import TABLE_ONLY_AS_OPTION
 from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.gates import DEFAULT_REGRESSIONS, FIELDS
 from pytest_rageval.judges.rubrics import rubric_names

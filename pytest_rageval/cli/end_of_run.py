@@ -11,10 +11,9 @@ from typing import NoReturn
 import click
 
 from pytest_rageval.finish import Finished
-from pytest_rageval.page.report_file import end_report
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.gate_tests import gate_tests
-from pytest_rageval.report.run_reports import write_reports
+from pytest_rageval.report.run_reports import write_all_reports
 from pytest_rageval.report.summary_terminal import summary
 from pytest_rageval.text import printable
 
@@ -23,14 +22,14 @@ COLOURS = {"green": "green", "red": "red", "yellow": "yellow"}
 
 def end(finished: Finished, plan: Plan, baseline: Path) -> NoReturn:
     """Show a run that was just written, write its reports, and leave: 1 where a gate or a case failed."""
-    notes = write_reports(finished.folder, plan, finished.cases)
-    code = show(finished, plan)
-    for note in notes:
+    code = exit_code_of(finished, plan)
+    reports = write_all_reports(finished.folder, plan, finished.cases, baseline, exit_status=code)
+    show(finished, plan)
+    for note in reports.notes:
         click.secho(printable(note), fg="yellow")
     click.echo(f"summary: {finished.folder / 'summary.md'}")
-    if plan.settings.report:
-        report = end_report(finished.folder, plan.settings, baseline, exit_status=code)
-        click.echo(printable(report.problem or f"report:  {report.path}"))
+    if reports.page is not None:
+        click.echo(printable(reports.page.problem or f"report:  {reports.page.path}"))
     sys.exit(code)
 
 
@@ -44,8 +43,14 @@ def show(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> 
         click.secho(worded(printable(line.text)), fg=COLOURS.get(line.style), bold=line.style == "bold")
     for note in finished.notes:
         click.secho(worded(printable(note)), fg="yellow")
-    failed = [test for test in gate_tests(finished, plan) if test.outcome == "failed"]
-    for test in failed:
-        click.secho(worded(printable(f"FAILED {test.name} - {test.message}")), fg="red")
+    for test in gate_tests(finished, plan):
+        if test.outcome == "failed":
+            click.secho(worded(printable(f"FAILED {test.name} - {test.message}")), fg="red")
+    return exit_code_of(finished, plan)
+
+
+def exit_code_of(finished: Finished, plan: Plan) -> int:
+    """1 where a gate or a case failed, else 0."""
+    has_failed_gate = any(test.outcome == "failed" for test in gate_tests(finished, plan))
     outcomes = finished.metrics["outcomes"]
-    return 1 if failed or outcomes["failed"] or outcomes["error"] else 0
+    return int(bool(has_failed_gate or outcomes["failed"] or outcomes["error"]))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
 from pytest_rageval.cli.colour import wants_colour
+from pytest_rageval.cli.json_output import echo_json, is_json_wanted
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
 
@@ -17,6 +19,7 @@ VERBS = {
         "init": "first cases, a configuration and CI for this folder",
         "doctor": "whether this project is ready to run, and what to mend",
         "demo": "the embedded demo system: run its cases, or serve it",
+        "schema": "commands, settings, records and gates for programs, as one JSON document",
         "completion": "completion of verbs and options in bash, zsh and fish",
     },
     "run": {
@@ -105,12 +108,19 @@ def main() -> None:
     try:
         rageval()
     except RagevalError as error:
-        for problem in error.problems:
-            click.echo(printable(f"ERROR: {problem}"), err=True)
-        sys.exit(2)
+        _end_with(*error.problems)
     except OSError as error:  # a folder that cannot be written, a disk that is full
-        click.echo(printable(f"ERROR: {error.filename or 'a file'}: {error.strerror or error}"), err=True)
-        sys.exit(2)
+        _end_with(f"{error.filename or 'a file'}: {error.strerror or error}")
+
+
+def _end_with(*problems: str) -> NoReturn:
+    """Say what is wrong: to people, and to the program that asked for JSON."""
+    lines = [printable(problem) for problem in problems]
+    for line in lines:
+        click.echo(f"ERROR: {line}", err=True)
+    if is_json_wanted():
+        echo_json({"exit_code": 2, "problems": lines}, ["rageval doctor"])
+    sys.exit(2)
 
 
 if __name__ == "__main__":

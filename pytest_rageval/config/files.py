@@ -8,6 +8,8 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 
+OWN_FILE, SHARED_FILE = "rageval.toml", "pyproject.toml"
+"""Where the table may stand: as a file of its own, or below `[tool.rageval]`."""
 DEFAULT_CASES = ("evalcases/**/*.jsonl", "evalcases/**/*.csv", "*.eval.jsonl")
 
 
@@ -37,7 +39,7 @@ def reports_of(root: Path) -> str:
 
 def has_table(root: Path) -> bool:
     """Does this project configure us at all? Cheap: no TOML is parsed where the words do not occur."""
-    if (root / "rageval.toml").is_file():
+    if (root / OWN_FILE).is_file():
         return True
     try:
         return b"tool.rageval" in (root / "pyproject.toml").read_bytes()
@@ -49,7 +51,7 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
     """The place and content of the configuration table; both files holding one is a SettingsError."""
     import tomllib  # here, because every test suite loads this module and few have a table
 
-    own, shared = root / "rageval.toml", root / "pyproject.toml"
+    own, shared = root / OWN_FILE, root / "pyproject.toml"
     tables = {}
     for path in (own, shared):
         if path.is_file():
@@ -69,5 +71,5 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise SettingsError(f"{name}: [tool.rageval] is {table!r}, expected a table")
-        return (name if name == "rageval.toml" else f"{name} [tool.rageval]"), table
+        return (name if name == OWN_FILE else f"{name} [tool.rageval]"), table
     return "pyproject.toml [tool.rageval]", {}

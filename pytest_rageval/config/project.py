@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.config.files import has_table
-from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 
 

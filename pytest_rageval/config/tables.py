@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from pytest_rageval.io.expected import Expects
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _ONE_OR_MORE = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
-OneOrMore = Annotated[tuple[str, ...], _ONE_OR_MORE]
+_IN_JSON_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+OneOrMore = Annotated[tuple[str, ...], _ONE_OR_MORE, _IN_JSON_SCHEMA]
 
 
 class Frozen(BaseModel):
@@ -44,7 +45,7 @@ def _phrase(written: str) -> str:
 
 
 Phrase = Annotated[str, AfterValidator(_phrase)]
-Phrases = Annotated[tuple[Phrase, ...], _ONE_OR_MORE, Expects("a phrase or a list of phrases")]
+Phrases = Annotated[tuple[Phrase, ...], _ONE_OR_MORE, _IN_JSON_SCHEMA, Expects("a phrase or a list of phrases")]
 
 
 class Abstention(Frozen):

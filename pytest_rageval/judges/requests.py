@@ -1,4 +1,35 @@
-"""Requests to a judge about one answer, built from the case and the answer, where there is any to make."""
+"""Requests to a judge about one answer, built from the case and the answer, where there is any to make.
+
+Which rubrics apply; left out are
+
+    all                   for an answer that is blank or was not recorded
+    abstention            where it is known whether the system abstained
+    correctness           where the system abstained from a case that is not answerable
+    abstention_quality    never
+    reference_match       without a gold answer, and where the system abstained
+    synthesis             for an answer from fewer than two documents, and where the system abstained
+    conflict_acknowledged unless the case's rule is `acknowledge_both`, and where the system abstained
+    relevance             where the system abstained
+    all others            the same, and without any context, unless the system says that it found no chunk: then
+                          nothing supports the answer, and the list of contexts is empty
+    a project's own       where the system abstained, and without the context or the gold answer that its prompt reads
+
+and a rubric all of whose scores another one fills as well, such as relevance beside composite.
+
+The variables of a request are those that the rubric's prompt reads:
+
+    question, answer  str
+    claims            list of {"number": int from 1, "text": str}: the answer as one claim, in whose place
+                      `judge_claims` puts its claims
+    claim             str: likewise, each claim by itself
+    contexts          list of {"chunk_id": str or None, "text": str}; see `passages.contexts`
+    citations         list of {"number": int from 1, "chunk_id", "source", "text": str or None}: the references
+    references        list of str: the gold answers, any of which is right
+    reference         str: the first of them, "" without any
+    key_facts         list of str
+    answerable        bool: whether the case says that there is an answer
+    history           list of {"role": str, "text": str}: earlier turns, oldest first
+"""
 
 from __future__ import annotations
 
@@ -22,60 +53,35 @@ def requests_for(
     """One request a rubric, in the order given; a rubric that cannot apply to this answer is left out.
 
     `wordings` are the rubrics to use by name, the shipped ones where it lacks one. `abstained` is what a classifier
-    said; the response's own statement comes before it, and None takes the answer for one. Left out are
-
-    all                   for an answer that is blank or was not recorded
-    abstention            where it is known whether the system abstained
-    correctness           where the system abstained from a case that is not answerable
-    abstention_quality    never
-    reference_match       without a gold answer, and where the system abstained
-    synthesis             for an answer from fewer than two documents, and where the system abstained
-    conflict_acknowledged unless the case's rule is `acknowledge_both`, and where the system abstained
-    relevance             where the system abstained
-    all others            the same, and without any context, unless the system says that it found no chunk: then
-                          nothing supports the answer, and the list of contexts is empty
-    a project's own       where the system abstained, and without the context or the gold answer that its prompt reads
-
-    and a rubric all of whose scores another one fills as well, such as relevance beside composite. The variables are
-    those that the rubric's prompt reads:
-
-    question, answer  str
-    claims            list of {"number": int from 1, "text": str}: the answer as one claim, in whose place
-                      `judge_claims` puts its claims
-    claim             str: likewise, each claim by itself
-    contexts          list of {"chunk_id": str or None, "text": str}; see `passages.contexts`
-    citations         list of {"number": int from 1, "chunk_id", "source", "text": str or None}: the references
-    references        list of str: the gold answers, any of which is right
-    reference         str: the first of them, "" without any
-    key_facts         list of str
-    answerable        bool: whether the case says that there is an answer
-    history           list of {"role": str, "text": str}: earlier turns, oldest first
-
-    An unknown rubric is a SettingsError.
+    said; the response's own statement comes before it, and None takes the answer for one. An unknown rubric is a
+    SettingsError.
     """
     if answer.text is None or not answer.text.strip():
         return []
-    abstains = answer.abstained if answer.abstained is not None else abstained
-    shown: dict[str, Json] = {"contexts": [passage._asdict() for passage in passages.contexts(case, answer, k)]}
+    contexts: Json = [passage._asdict() for passage in passages.contexts(case, answer, k)]
     chosen = [wordings.get(name) or load_rubric(name) for name in rubrics]
-    has_context = bool(shown["contexts"]) or answer.chunks == ()
-    applying = [
-        rubric
-        for rubric in chosen
-        if (
-            _applies(rubric.name, case, answer, k, abstains, has_context=has_context)
-            if rubric.name in rubric_names()
-            else not abstains and _has_material(rubric, case, has_context=has_context)
-        )
+    abstains = answer.abstained if answer.abstained is not None else abstained
+    has_context = bool(contexts) or answer.chunks == ()
+    applying = [rubric for rubric in chosen if _is_asked(rubric, case, answer, k, abstains, has_context=has_context)]
+    return [
+        JudgeRequest(rubric.name, rubric.prompt_version, _variables(rubric, case, answer, contexts), trial, rubric)
+        for rubric in applying
+        if not _is_covered(rubric, applying)
     ]
-    requests = []
-    for rubric in applying:
-        if not _is_covered(rubric, applying):
-            values = {
-                name: shown[name] if name in shown else _VALUES[name](case, answer) for name in sorted(rubric.variables)
-            }
-            requests.append(JudgeRequest(rubric.name, rubric.prompt_version, values, trial, rubric))
-    return requests
+
+
+def _variables(rubric: Rubric, case: EvalCase, answer: Answer, contexts: Json) -> dict[str, Json]:
+    """The values of what the rubric's prompt reads."""
+    return {name: contexts if name == "contexts" else _VALUES[name](case, answer) for name in sorted(rubric.variables)}
+
+
+def _is_asked(
+    rubric: Rubric, case: EvalCase, answer: Answer, k: int, abstains: bool | None, *, has_context: bool
+) -> bool:
+    """Can the rubric say anything of this answer?"""
+    if rubric.name in rubric_names():
+        return _applies(rubric.name, case, answer, k, abstains, has_context=has_context)
+    return not abstains and _has_material(rubric, case, has_context=has_context)
 
 
 def judged_text(variables: Mapping[str, Json]) -> str:

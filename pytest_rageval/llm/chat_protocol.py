@@ -140,3 +140,8 @@ def below(url: str, path: str) -> str:
     except ValueError as error:
         raise SettingsError(f"{printable(public_url(url))!r} is not a URL: {error}") from None
     return endpoint(url, path if has_version else f"/v1{path}")
+
+
+def addresses(base: str, chat: str) -> tuple[str, str]:
+    """Where a server of this base is asked for a reply, and where for the names of its models."""
+    return below(base, chat), below(base, "/models")

@@ -69,7 +69,7 @@ def sweep_html(
         rows=[_row(point, sweep, links) for point in (sweep.default, *sweep.points[:MOST_ROWS])],
         hidden=max(0, len(sweep.points) - MOST_ROWS), plots=[parameter_plot(sweep, name) for name in sweep.varying],
         front=front_plot(sweep, links), front_points=[_row(point, sweep, links) for point in sweep.front],
-        toml=sweep.best.point.toml(), width=WIDTH, height=HEIGHT, left=LEFT, top=TOP,
+        width=WIDTH, height=HEIGHT, left=LEFT, top=TOP,
         right=WIDTH - RIGHT, bottom=HEIGHT - BOTTOM,
     )  # fmt: skip
 

@@ -18,7 +18,8 @@ import pytest
 
 from pytest_rageval.cases import CaseFile, load_file
 from pytest_rageval.config.project import Project
-from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.engine import Evaluation, evaluation
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.environment_secrets import secrets_of_environment

@@ -24,7 +24,7 @@ from pytest_rageval.plugin.display.summary_line import summarised
 from pytest_rageval.plugin.display.terminal_summary import write_summary
 from pytest_rageval.plugin.extent import extent_of
 from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name, without_group
-from pytest_rageval.plugin.preflight import is_ours, judges_of_files, overridden_in, report_problems
+from pytest_rageval.plugin.preflight import CLIENT, is_ours, judges_of_files, overrides, report_problems
 from pytest_rageval.plugin.workers.blocks import SCHEDULER, are_blocks_wanted
 from pytest_rageval.plugin.workers.killing import kill_workers
 from pytest_rageval.prepare import check_can_answer
@@ -79,7 +79,7 @@ class Controller:
         shard = Shard.parse(self._active.settings.shard) if self._active.settings.shard else None
         cases = [case for path in files for case in self._active.load(path).cases]
         selected = [case for case in cases if shard is None or shard.takes(case.key)]
-        is_target_ours = any(overridden_in(self._session, "rag_client", path) is None for path in files)
+        is_target_ours = None in overrides(self._session, CLIENT, files).values()
         self._open(selected, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self._session))
         if self._active.prepared.judge is not None and self._active.run is not None:
             # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -31,46 +31,81 @@ def report_problems(session: pytest.Session, files: list[CaseFile]) -> None:
         raise session.Interrupted(f"{len(broken)} error{'s' if len(broken) > 1 else ''} during collection")
 
 
-def overridden_in(session: EvalSession, fixture: str, case_file: Path) -> str | None:
-    """Where the project gives a fixture of ours anew for a case file, None where it does not.
+# ── fixtures given anew ───────────────────────────────────────────────────────────────────────────────────────
 
-    On the controller of xdist as well, which resolves no fixtures, but has loaded what is above the case files. The
-    nearest `conftest.py` counts, else any other plugin.
+
+class Override(NamedTuple):
+    """Where the project gives a fixture of ours anew: the conftest.py or plugin, and what it has the fixture from."""
+
+    place: str
+    source: str
+
+
+def overrides(session: EvalSession, fixture: str, case_files: Iterable[Path]) -> dict[Path, Override | None]:
+    """By case file what gives it this fixture, None where that is ours; the nearest conftest.py, else another plugin.
+
+    From the files' text, whatever was selected and whichever process resolves fixtures: it is part of the run's hash.
     """
-    nearest: tuple[int, str] | None = None
+    files = list(case_files)
+    others = sorted(_in_plugins(session, fixture))
+    conftests = {
+        folder: _in_conftest(session, folder / "conftest.py", fixture)
+        for file in files
+        for folder in file.parents
+        if folder.is_relative_to(session.root)
+    }
+    of_plugins = others[-1] if others else None
+    return {
+        file: next((override for folder in file.parents if (override := conftests.get(folder)) is not None), of_plugins)
+        for file in files
+    }
+
+
+def _in_plugins(session: EvalSession, fixture: str) -> Iterator[Override]:
+    """In plugins that are no conftest.py: those count below their folders alone."""
     for name, plugin in session.config.pluginmanager.list_name_plugin():
-        if name == FIXTURES or not hasattr(plugin, fixture):
-            continue
         file = Path(getattr(plugin, "__file__", None) or name)
-        is_conftest = file.name == "conftest.py"
-        if not is_conftest or case_file.is_relative_to(file.parent):
-            depth = len(file.parts) if is_conftest else 0
-            shown = file.relative_to(session.root).as_posix() if file.is_relative_to(session.root) else name
-            nearest = max(nearest or (0, ""), (depth, shown))
-    return nearest[1] if nearest else None
+        if name != FIXTURES and file.name != "conftest.py" and hasattr(plugin, fixture):
+            place = file.relative_to(session.root).as_posix() if file.is_relative_to(session.root) else name
+            yield Override(place, getattr(plugin, "__name__", name))
+
+
+def _in_conftest(session: EvalSession, conftest: Path, fixture: str) -> Override | None:
+    """What a conftest.py says; of one that makes the fixture in a way that its text does not show, what was loaded."""
+    place = conftest.relative_to(session.root).as_posix()
+    try:
+        statements = ast.parse(conftest.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return None
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and fixture in _fixture_names(statement):
+            return Override(place, place)
+        if isinstance(statement, ast.ImportFrom) and any(
+            (name.asname or name.name) == fixture for name in statement.names
+        ):
+            return Override(place, statement.module or place)
+    loaded = session.config.pluginmanager.get_plugin(str(conftest))
+    return Override(place, place) if hasattr(loaded, fixture) else None
+
+
+def _fixture_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    """Its own name, and the one that `@pytest.fixture(name=…)` gives it."""
+    yield function.name
+    for decorator in function.decorator_list:
+        for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
+            if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+                yield str(keyword.value.value)
 
 
 # ── who judges ────────────────────────────────────────────────────────────────────────────────────────────────
 
-JUDGE = "rag_judge"
+JUDGE, CLIENT = "rag_judge", "rag_client"
 
 
 def judges_of_files(session: EvalSession) -> frozenset[str | None]:
-    """Where the `rag_judge` of each case file stands, as `conftest.py::rag_judge`; None for ours.
-
-    From the files' text, whatever was selected and whichever process resolves fixtures: it is part of the run's hash.
-    """
-    by_folder = {
-        folder: _place_in(folder / "conftest.py", session.root)
-        for file in session.all_files
-        for folder in file.parents
-        if folder.is_relative_to(session.root)
-    }
-    of_plugins = next(_places_in_plugins(session), None)
-    return frozenset(
-        next((place for folder in file.parents if (place := by_folder.get(folder)) is not None), of_plugins)
-        for file in session.all_files
-    )
+    """Where the `rag_judge` of each case file stands, as `conftest.py::rag_judge`; None for ours."""
+    given = overrides(session, JUDGE, session.all_files).values()
+    return frozenset(override and f"{override.source}::{JUDGE}" for override in given)
 
 
 def judges_of_tests(item: pytest.Item) -> frozenset[str | None]:
@@ -88,44 +123,11 @@ def _place_of(definition: Any, root: Path) -> str | None:
     return f"{shown}::{JUDGE}"
 
 
-def _places_in_plugins(session: EvalSession) -> Iterator[str]:
-    """In plugins that are no conftest.py: those count below their folders alone."""
-    for name, plugin in session.config.pluginmanager.list_name_plugin():
-        is_conftest = Path(getattr(plugin, "__file__", None) or "").name == "conftest.py"
-        if name != FIXTURES and not is_conftest and hasattr(plugin, JUDGE):
-            yield f"{getattr(plugin, '__name__', name)}::{JUDGE}"
-
-
-def _place_in(conftest: Path, root: Path) -> str | None:
-    """Where a conftest.py has its `rag_judge` from: itself, or the module of which it is imported; None without one."""
-    try:
-        statements = ast.parse(conftest.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
-        return None
-    for statement in statements:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and JUDGE in _fixture_names(statement):
-            return f"{conftest.relative_to(root).as_posix()}::{JUDGE}"
-        if isinstance(statement, ast.ImportFrom) and any(
-            (name.asname or name.name) == JUDGE for name in statement.names
-        ):
-            return f"{statement.module}::{JUDGE}"
-    return None
-
-
-def _fixture_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
-    """Its own name, and the one that `@pytest.fixture(name=…)` gives it."""
-    yield function.name
-    for decorator in function.decorator_list:
-        for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
-            if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
-                yield str(keyword.value.value)
-
-
 def used_target(session: EvalSession, configured: str | None) -> str | None:
     """The target that cases are put to: the configured one, and each `rag_client` of the project by its place.
 
     All case files count, whatever was selected: it stands in config.json, and in its hash.
     """
-    places = [overridden_in(session, "rag_client", path) for path in session.all_files]
+    places = [override and override.place for override in overrides(session, CLIENT, session.all_files).values()]
     given = [f"rag_client fixture of {place}" for place in dict.fromkeys(places) if place is not None]
     return ", ".join([*([configured] if configured and None in places else []), *given]) or configured

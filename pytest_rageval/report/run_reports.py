@@ -1,15 +1,37 @@
-"""The reports that every run leaves in its folder: summary.md for people, report.json for programs."""
+"""The reports that every run leaves in its folder: summary.md and the page for people, report.json for programs."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_rageval.compare.previous_run import Cases, compare_with_previous
 from pytest_rageval.export.report_json import write_report_json
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.page.report_file import EndReport, end_report
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.summary_markdown import summary_markdown
 from pytest_rageval.runs.disk.reader import StoredRun
+
+
+class RunReports(NamedTuple):
+    """What became of a run's reports. `notes`: a line for each that could not be written, but the page."""
+
+    notes: tuple[str, ...]
+    page: EndReport | None
+    """None where the settings want none."""
+
+    @property
+    def problems(self) -> list[str]:
+        """A line for each that could not be written."""
+        return [*self.notes, *filter(None, [self.page.problem if self.page is not None else None])]
+
+
+def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *, exit_status: int) -> RunReports:
+    """Write all reports of a run that just ended outside pytest; OSError where the summary cannot be written, after all
+    else that can."""
+    page = end_report(folder, plan.settings, baseline, exit_status=exit_status) if plan.settings.report else None
+    return RunReports(write_reports(folder, plan, cases), page)
 
 
 def write_reports(folder: Path, plan: Plan, cases: Cases) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A sweep as lines for a terminal: the points in a table, the verdict, and the lines to paste."""
+"""A sweep as lines for a terminal: the points in a table, and the verdict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.numbers import change, score_text
 from pytest_rageval.report.columns import aligned, shortened
 from pytest_rageval.text import counted
-from pytest_rageval.workbench.sweep.grid import Point
 from pytest_rageval.workbench.sweep.sweep import ScoredPoint, Sweep
 
 MOST_POINTS = 20
@@ -55,11 +54,6 @@ def difference_sentence(sweep: Sweep) -> str:
     if not difference.is_distinguishable:
         return f"not distinguishable from the default: {figures}"
     return f"{'better' if difference.delta > 0 else 'worse'} than the default: {figures}"
-
-
-def toml_lines(point: Point) -> list[str]:
-    """The lines for pyproject.toml."""
-    return point.toml().splitlines()
 
 
 def _table(points: Sequence[ScoredPoint], sweep: Sweep, width: int) -> Iterator[str]:

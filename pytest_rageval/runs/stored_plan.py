@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.config.settings import Settings, tuples_of
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import tuples_of
 from pytest_rageval.config.tables import Abstention, Gates, Versions
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.described import Described

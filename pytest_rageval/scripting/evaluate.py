@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.finish import Extent, finish
+from pytest_rageval.finish import Extent
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges import judge_from_object
-from pytest_rageval.judges.asked_judge import asked_judge
-from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
-from pytest_rageval.page.report_file import end_report
 from pytest_rageval.prepare import OpenRun, Prepared, check_can_answer, make_target, open_run, prepare
-from pytest_rageval.report.run_reports import write_reports
+from pytest_rageval.report.run_reports import write_all_reports
 from pytest_rageval.scripting.case_sources import Cases, check_given, given_cases
 from pytest_rageval.scripting.evaluated_run import EvaluatedRun
-from pytest_rageval.streaming import CaseStream
+from pytest_rageval.streaming import CaseStream, finish_run, has_results, judge_at_hand
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import Target
 
@@ -71,7 +67,7 @@ def evaluate(
     )
     try:
         is_interrupted = _ask(prepared, run, cases_to_ask, asked_target, used_judge)
-        if is_interrupted and not _has_results(run):
+        if not has_results(run) and is_interrupted:
             raise KeyboardInterrupt
         evaluated = _finished(prepared, run, cases_to_ask, is_interrupted=is_interrupted)
     finally:
@@ -130,54 +126,25 @@ def _files(cases: Sequence[EvalCase], root: Path) -> list[Path]:
 
 def _ask(prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> bool:
     """Record the results of all cases. Comes back with whether Ctrl-C ended it."""
-    with _at_hand(prepared, run, target, judge) as judge_behind_cache:
+    with judge_at_hand(prepared, run, target, judge) as at_hand:
         try:
-            for _ in CaseStream(prepared, run, cases).results(target, judge_behind_cache):
+            for _ in CaseStream(prepared, run, cases).results(target, at_hand.judge):
                 pass
         except KeyboardInterrupt:
             return True
     return False
 
 
-@contextmanager
-def _at_hand(prepared: Prepared, run: OpenRun, target: Target, judge: Judge | None) -> Iterator[Judge | None]:
-    """The judge behind its cache; what was made here is closed at the end."""
-    loop = run.prefetcher.loop
-    cache = project_cache(prepared.settings, prepared.project.judge_cache_file) if judge is not None else None
-    try:
-        yield None if judge is None else asked_judge(judge, cache, prepared.settings, prepared.mask)
-    finally:
-        loop.cancel()
-        for part in (target, prepared.judge):
-            if part is not None and not loop.is_blocked:
-                loop.run(part.aclose())
-        if cache is not None:
-            cache.close()
-
-
-def _has_results(run: OpenRun) -> bool:
-    """Is there anything to finish? A run in which nothing happened leaves no folder."""
-    assert run.writer is not None
-    run.stop_asking()
-    run.writer.reconcile()
-    if not run.writer.rows and not run.writer.folder.has_observations:
-        run.writer.discard()
-    return bool(run.writer.rows)
-
-
 def _finished(prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], *, is_interrupted: bool) -> EvaluatedRun:
-    """Aggregate, compare with the baseline, gate and write, as every run ends."""
+    """The run with its verdict and its reports."""
     assert run.writer is not None
-    run.stop_asking()
-    run.writer.reconcile()
     keys = {case.key for case in cases}
     is_failing = any(row.outcome in ("failed", "error") for row in run.writer.rows.values())
     exit_status = INTERRUPTED if is_interrupted else int(is_failing)
     extent = Extent(every=keys, expected=keys, is_ended_early=is_interrupted, exit_status=exit_status)
     project = prepared.project
-    finished = finish(run.writer, prepared.plan, extent, prepared.baseline, project.baseline_file)
-    notes = [*finished.notes, *write_reports(finished.folder, prepared.plan, finished.cases)]
-    if prepared.settings.report:
-        report = end_report(finished.folder, prepared.settings, project.baseline_file, exit_status=exit_status)
-        notes += [report.problem] if report.problem is not None else []
-    return EvaluatedRun(finished.folder, project, tuple(notes))
+    finished = finish_run(prepared, run, extent)
+    reports = write_all_reports(
+        finished.folder, prepared.plan, finished.cases, project.baseline_file, exit_status=exit_status
+    )
+    return EvaluatedRun(finished.folder, project, (*finished.notes, *reports.problems))

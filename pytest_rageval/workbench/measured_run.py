@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_rageval.engine import Observed, evaluation
-from pytest_rageval.finish import Extent, Finished, finish
+from pytest_rageval.engine import Observed, observed_in
+from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Trial
-from pytest_rageval.prefetch import BackgroundLoop, Batch, Prefetcher
+from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
 from pytest_rageval.prepare import OpenRun, Prepared, open_run
 from pytest_rageval.runs.disk.journal import RunJournal
-from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.streaming import CaseStream, finish_run
 from pytest_rageval.targets.target import Target
 
 Watch = Callable[[int], None]
@@ -50,12 +50,12 @@ def write_run(
 
     A run that is resumed asks only what it has no record of. Whatever ends this early leaves a run to be resumed.
     """
+    prepared = replace(prepared, baseline=None)
     run = open_run(prepared, cases, files, is_judge_asked=False)
-    assert run.writer is not None
     try:
         observed = _asked(asking, prepared, run, cases, watch)
         expected = frozenset(case.key for case in cases)
-        finished = finish(run.writer, prepared.plan, Extent(expected, expected), None, prepared.project.baseline_file)
+        finished = finish_run(prepared, run, Extent(expected, expected))
     finally:
         run.close()
     on_finished(finished, prepared)
@@ -65,24 +65,13 @@ def write_run(
 def _asked(
     asking: Asking, prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], watch: Watch
 ) -> dict[str, Observed]:
-    plan, writer = prepared.plan, run.writer
-    assert writer is not None
+    """What comes of the cases; of those that a resumed run has, what it has observed."""
     observed: dict[str, Observed] = {}
     if run.unfinished is not None:
         recorded = {case.key: run.unfinished.observation(case.key, 0) for case in cases if run.is_done(case)}
         observed |= {key: observation for key, observation in recorded.items() if observation is not None}
-    open_cases = [case for case in cases if not run.is_done(case)]
-    trials = [[Trial(case, number) for number in range(plan.settings.repeat)] for case in open_cases]
-    prefetcher = Prefetcher(plan, run.journal, asking.loop)
-    batch = Batch(prefetcher, trials, asking.target, asking.judge)
-    for position, case in enumerate(open_cases):
-        outcomes = batch.observed(position)
-        observed[case.key] = outcomes[0]
-        evaluated = evaluation(trials[position], outcomes, plan)
-        lines = (
-            to_line(prepared.mask.value(result_record(trial, plan, run.config_hash, evaluated.overall)))
-            for trial in evaluated.trials
-        )
-        writer.take("\n".join(lines))
-        watch(len(outcomes))
+    stream = CaseStream(prepared, run, cases, Prefetcher(prepared.plan, run.journal, asking.loop))
+    for case, evaluated in zip(stream.waiting, stream.evaluations(asking.target, asking.judge), strict=False):
+        observed[case.key] = observed_in(evaluated.trials[0])
+        watch(len(evaluated.trials))
     return observed

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -150,7 +153,7 @@ def test_what_was_converted_runs_with_its_answers(project: Project):
         ("a.json", "[]", "a.json: holds no case"),
         ("a.jsonl", '{"expected": "x"}', "a.jsonl:1:1: question is missing"),
         ("a.csv", "input\na,b\n", "a.csv:2:1: the row has more cells than the header"),
-        ("a.yaml", "x: 1", "a.yaml: is YAML; save it as JSON"),
+        ("a.yaml", "x: 1", "a.yaml: is YAML; save it as JSON with `npx js-yaml a.yaml > a.json`, and convert that"),
         ("a.json", [{"id": "q", "input": "a"}, {"id": "q", "input": "b"}], "row 2: id already used"),
     ],
 )
@@ -170,3 +173,38 @@ def test_a_row_that_repeats_another_is_left_out_and_counted(project: Project):
     assert result.ret == 0
     assert len(result.outlines) == 1
     assert lines_with(result, "1 row left out that repeats an earlier one")
+
+
+def test_a_parquet_file_is_read_row_by_row(project: Project):
+    arrow = pytest.importorskip("pyarrow", reason="needs the extra 'parquet'")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [
+        {"user_input": "When does water boil?", "reference": "At 100 degrees.", "reference_contexts": ["It boils."],
+         "asked": datetime(2026, 1, 2, tzinfo=UTC), "weight": math.nan},
+        {"user_input": "Why?", "reference": None, "reference_contexts": None, "asked": None, "weight": None},
+    ]  # fmt: skip
+    parquet.write_table(arrow.Table.from_pylist(rows), project.path / "a.parquet")
+    result = project.rageval("cases", "convert", "a.parquet", "-o", "evalcases/a.jsonl")
+    assert result.ret == 0
+    first, second = load_file(project.path / "evalcases/a.jsonl", project.path).cases
+    assert (first.question, first.gold.answers, first.contexts) == (
+        "When does water boil?", ("At 100 degrees.",), ("It boils.",)
+    )  # fmt: skip
+    assert first.metadata == {"asked": "2026-01-02 00:00:00+00:00"}
+    assert (second.question, second.gold.answers) == ("Why?", None)
+
+
+def test_a_file_that_is_no_parquet_is_said(project: Project):
+    pytest.importorskip("pyarrow", reason="needs the extra 'parquet'")
+    project.write("a.parquet", "nothing of the kind")
+    result = project.rageval("cases", "convert", "a.parquet")
+    assert result.ret == 2
+    assert lines_with(result, "a.parquet: not valid Parquet: ")
+
+
+def test_parquet_without_its_library_says_how_to_get_it(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    project.write("a.parquet", "")
+    result = project.rageval("cases", "convert", "a.parquet")
+    assert result.ret == 2
+    assert lines_with(result, "is Parquet, and pyarrow is not installed; pip install 'pytest-rageval[parquet]'")

@@ -57,6 +57,7 @@ def test_validate_as_json(here: Path):
         "cases": 2,
         "problems": 1,
         "files": [{"path": str(here / "evalcases/a.jsonl"), "cases": 2, "problems": [problem]}],
+        "next": [f"rageval cases validate {here / 'evalcases/a.jsonl'}"],
     }
 
 
@@ -112,6 +113,7 @@ def test_stats_count_everything_by_name(here: Path):
         "answerable": {"yes": 3, "no": 1},
         "requires_kg": {"no": 4},
         "gold": {"none": 2, "answers": 1, "chunk_ids": 1, "concepts": 1, "supports": 1},
+        "next": ["rageval cases audit"],
     }
 
 

@@ -88,6 +88,7 @@ def test_stats_as_json():
                 "last": "2026-01-02T03:04:05Z",
             }
         ],
+        "next": [],
     }
 
 

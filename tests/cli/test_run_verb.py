@@ -4,33 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import ending, wait_until
 from project import SOME, Project, a_case, a_missed_case, lines_with
-from terminal import Terminal
+from run_files import records_of, stable_bytes
 
 ROOT = Path(__file__).parents[2]
-OF_THE_CLOCK = ("latency", "checksum", "cost")
-
-
-def records_of(run: Path) -> dict[str, dict[str, Any]]:
-    """Lines of results.jsonl by key, without what the clock decides."""
-    lines = (run / "results.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")
-    records = [json.loads(line) for line in lines]
-    stable = ({name: value for name, value in record.items() if name not in OF_THE_CLOCK} for record in records)
-    return {record["case_key"]: record for record in stable}
-
-
-def stable_bytes(run: Path) -> bytes:
-    """metrics.json without `volatile`, as it would be written."""
-    metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
-    del metrics["volatile"]
-    return json.dumps(metrics, ensure_ascii=False).encode()
 
 
 def last_json(result: pytest.RunResult) -> dict[str, Any]:
@@ -143,93 +124,6 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(project: Project):
     assert not project.runs
 
 
-# ── which cases ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_files_and_folders_choose_cases_and_the_run_is_partial(project: Project):
-    project.cases(SOME[:2])
-    project.cases(SOME[2:], "evalcases/more/b.jsonl")
-    assert project.rageval("run", "evalcases/more").ret == 0
-    assert project.outcomes().keys() == {case["id"] for case in SOME[2:]}
-    assert project.metrics()["partial"]
-    assert project.metrics()["selection"]["by"] == {"paths": "evalcases/more"}
-    project.cases([a_case("elsewhere")], "other.jsonl")
-    assert project.rageval("run", "other.jsonl").ret == 0
-    assert project.outcomes().keys() == {"elsewhere"}
-
-
-@pytest.mark.parametrize(
-    ("place", "problem"),
-    [("gone.jsonl", "there is no such file or folder"), ("empty", "no case file is below it")],
-)
-def test_a_place_without_cases_is_said(project: Project, place: str, problem: str):
-    project.cases(SOME)
-    (project.path / "empty").mkdir()
-    result = project.rageval("run", place)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([f"ERROR: {place}: {problem}*"])
-
-
-@pytest.mark.parametrize(
-    ("only", "ids"),
-    [
-        ("outcome:failed", {"missed", "cold"}),
-        ("outcome:failed,passed category:multi_hop", {"freeze"}),
-        ("tag:cold", {"freeze", "cold"}),
-        ("tag:cold -outcome:failed", {"freeze"}),
-        ("recall_any<1", {"missed", "cold"}),
-        ("recall_any@5>=1 -id:boil", {"freeze", "남산-높이"}),
-        ('"남산 탑"', {"남산-높이"}),
-        ("layer:L2", {"missed", "cold"}),
-        ("latency>=0 id:boil", {"boil"}),
-    ],
-)
-def test_only_takes_cases_of_an_earlier_run_in_the_words_of_its_report(project: Project, only: str, ids: set[str]):
-    project.cases([*SOME, a_missed_case("missed"), a_missed_case("cold", tags=["cold"])])
-    assert project.rageval("run", "--run-id", "first").ret == 1
-    project.rageval("run", "--only", only, "--from", "first", "--run-id", "second")
-    assert {record["test_case_id"] for record in records_of(project.path / "reports/runs/second").values()} == ids
-    by = json.loads((project.path / "reports/runs/second/metrics.json").read_text())["selection"]["by"]
-    assert by == {"--only": f"{only} --from first"}
-
-
-def test_only_changed_worse_are_the_cases_that_newly_fail(project: Project):
-    project.cases(SOME)
-    assert project.rageval("run", "--update-baseline").ret == 0
-    project.write("bot.py", (project.path / "bot.py").read_text().replace('"freezing"', '"melting"'))
-    assert project.rageval("run", "--run-id", "worse").ret == 1
-    assert project.rageval("run", "--only", "changed:worse", "--from", "worse", "--run-id", "again").ret == 1
-    assert records_of(project.path / "reports/runs/again").keys() == {"evalcases/a.jsonl::freeze"}
-
-
-@pytest.mark.parametrize(
-    ("only", "problem"),
-    [
-        ("outcome:fialed", "no case has outcome 'fialed'"),
-        ("changed:worse", "was compared with no baseline"),
-        ("category:nope", "no case has category 'nope'"),
-        ("recal_any<1", "'recal_any' is nothing to filter by; did you mean 'recall_any@5'?"),
-        ("mrr<high", "'mrr<high' needs a comparison with a number"),
-        ("mrr:1", "'mrr:1' needs a comparison with a number"),
-        (" ", "no term"),
-    ],
-)
-def test_a_filter_that_means_nothing_is_a_line(project: Project, only: str, problem: str):
-    project.cases(SOME)
-    project.rageval("run", "--run-id", "first")
-    result = project.rageval("run", "--only", only, "--from", "first")
-    assert result.ret == 4
-    assert problem in result.stderr.str()
-    assert len(project.runs) == 1
-
-
-def test_a_filter_that_leaves_no_case_is_exit_code_5(project: Project):
-    project.cases(SOME)
-    project.rageval("run", "--run-id", "first")
-    assert project.rageval("run", "--only", "outcome:failed").ret == 5
-    assert project.rageval("run", "--from", "first").ret == 4
-
-
 # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -296,7 +190,7 @@ def test_json_is_the_last_line_and_says_what_to_call_next(project: Project):
     assert content["run"] == "one"
     assert content["outcomes"]["failed"] == 1
     assert content["sentence"] == project.metrics()["verdict"]["sentence"]
-    assert content["next"][0] == "rageval explain one 'evalcases/a.jsonl::missed'"
+    assert content["next"][0] == "rageval explain one evalcases/a.jsonl::missed"
     assert last_json(project.rageval("run", "--json", "--k", "no"))["problems"] == [
         "--k is 'no' (a string), expected a whole number from 1 to 10,000"
     ]
@@ -308,7 +202,7 @@ def test_a_report_that_cannot_be_written_is_reported_and_the_verdict_stands(
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device", "summary.md")
 
-    monkeypatch.setattr("pytest_rageval.cli.run.pipeline.write_reports", refuse)
+    monkeypatch.setattr("pytest_rageval.report.run_reports.write_reports", refuse)
     project.cases(SOME)
     result = project.rageval("run")
     assert result.ret == 1
@@ -318,84 +212,27 @@ def test_a_report_that_cannot_be_written_is_reported_and_the_verdict_stands(
     assert project.metrics()["outcomes"]["passed"] == len(SOME)
 
 
+def test_files_of_the_run_that_cannot_be_written_are_exit_code_3_and_the_run_can_be_finished(project: Project):
+    spoiler = (
+        "import bot, pathlib\n"
+        "def answer(question):\n"
+        "    pathlib.Path('reports/runs/one/metrics.json').mkdir(exist_ok=True)\n"
+        "    return bot.answer(question)\n"
+    )
+    project.write("spoiler.py", spoiler)
+    project.configure('target = "spoiler:answer"')
+    project.cases(SOME)
+    result = project.rageval("run", "--run-id", "one", "--json")
+    assert result.ret == 3
+    result.stderr.fnmatch_lines(["ERROR: *metrics.json cannot be written: *rageval run --resume one"])
+    assert last_json(result)["next"] == ["rageval run --resume one"]
+    (project.path / "reports/runs/one/metrics.json").rmdir()
+    resumed = project.rageval("run", "--resume", "one")
+    assert resumed.ret == 0
+    assert project.metrics()["outcomes"]["passed"] == len(SOME)
+
+
 def test_the_description_is_kept(project: Project):
     project.cases(SOME)
     assert project.rageval("run", "--description", "smaller chunks").ret == 0
     assert project.metrics()["description"] == "smaller chunks"
-
-
-# ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-SLOW = """
-import asyncio, bot
-async def answer(question):
-    if "slow" in question:
-        open("asked", "w").close()
-        await asyncio.sleep(600)
-    return bot.answer(question)
-"""
-QUICK = "import bot\nasync def answer(question):\n    return bot.answer(question)\n"
-
-
-def started(project: Project) -> subprocess.Popen[bytes]:
-    return project.start_process("-m", "pytest_rageval", "run", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-
-def records_on_disk(project: Project) -> int:
-    return sum(path.read_bytes().count(b"\n") for path in project.path.glob("reports/runs/*/results.jsonl"))
-
-
-@pytest.mark.child_process
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_leaves_a_partial_run_that_can_be_finished(project: Project, number: signal.Signals, times: int):
-    project.write("slow.py", SLOW)
-    project.configure('target = "slow:answer"')
-    project.cases([a_case(f"q{n}", "boiling" if n < 6 else "boiling slow") for n in range(12)])
-    process = started(project)
-    wait_until(lambda: records_on_disk(project) >= 6, "the quick cases are recorded", process)
-    for _ in range(times):
-        process.send_signal(number)
-    output = ending(process).decode()
-    assert process.returncode == 2, output
-    run_id = project.runs[-1].name
-    assert f"rageval run --resume {run_id} finishes" in output
-    assert "Traceback" not in output
-    assert project.metrics()["partial"]
-    assert len(project.records()) == project.metrics()["selection"]["recorded"] == 6
-    project.write("slow.py", QUICK)
-    assert project.rageval("run", "--resume", run_id).ret == 0
-    assert len(project.records()) == 12
-    assert not project.metrics()["partial"]
-    resumed = stable_bytes(project.runs[-1])
-    assert project.run("--rageval-run-id", "whole").ret == 0
-    assert stable_bytes(project.path / "reports/runs/whole") == resumed
-
-
-@pytest.mark.child_process
-def test_ctrl_c_before_the_first_answer_leaves_a_line(project: Project):
-    project.write("slow.py", SLOW)
-    project.configure('target = "slow:answer"')
-    project.cases([a_case("q", "boiling slow")])
-    process = started(project)
-    wait_until((project.path / "asked").exists, "the first question is asked", process)
-    process.send_signal(signal.SIGINT)
-    output = ending(process).decode()
-    assert process.returncode == 2, output
-    assert "interrupted before anything was answered: nothing is kept" in output
-    assert "--resume" not in output
-    assert "Traceback" not in output
-    assert not project.runs
-
-
-@pytest.mark.child_process
-def test_a_terminal_shows_progress_and_is_asked_for_a_description(project: Project):
-    project.write("slow.py", SLOW.replace("600", "2.5"))
-    project.configure('target = "slow:answer"')
-    project.cases([a_case("q1", "boiling"), a_case("q2", "boiling slow")])
-    with Terminal(project.path, "-m", "pytest_rageval", "run") as terminal:
-        terminal.until("Description of this run")
-        terminal.type("größere Stücke\n")
-        terminal.until("case 1 of 2")
-        assert terminal.ended() == 0, terminal.written
-    assert project.metrics()["description"] == "größere Stücke"

@@ -98,7 +98,8 @@ def test_first_cases_ask_about_headings_of_the_notes(empty: Project):
     empty.write("notes/empty.md", "no heading\n")
     result = empty.rageval("init", "--yes", "--target", "http://localhost:8080", "--notes", "notes")
     assert result.ret == 0
-    assert tomllib.loads(tree(empty.path)["rageval.toml"])["target"] == "http://localhost:8080"
+    table = tomllib.loads(tree(empty.path)["rageval.toml"])
+    assert (table["target"], table["notes"]) == ("http://localhost:8080", "notes")
     cases = [json.loads(line) for line in tree(empty.path)["evalcases/first.jsonl"].splitlines()]
     assert [case.get("gold_supports") for case in cases] == [
         [{"rel_path": "sub/탑.md", "heading_path": "# 서울"}],

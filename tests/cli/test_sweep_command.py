@@ -166,8 +166,8 @@ def test_a_sweep_that_was_interrupted_goes_on(project: Project):
     (run / "metrics.json").unlink()
     asked = len(bot.calls)
     bot.sweep("--resume", "latest")
-    # The probe is asked again, of the best point what was not recorded; observations of 20 cases were.
-    assert len(bot.calls) == asked + CASES
+    # What the probe found is kept, and so are the observations of the best point's 20 cases.
+    assert len(bot.calls) == asked
     resumed = bot.results
     for changing in ("calls", "indexings"):
         del whole[changing], resumed[changing]
@@ -252,10 +252,23 @@ def test_each_trial_of_a_case_is_asked_at_measured_points(project: Project):
     assert bot.results["calls"] == {"asked": 100, "all_points": 120, "saved": 20}
 
 
-def test_json_is_the_file_alone(project: Project):
+def test_json_is_the_file_and_what_to_call_next(project: Project):
     bot = ScoredBot(project)
     result = project.rageval("sweep", "--grid", "k=1,5", "--json")
-    assert json.loads("\n".join(result.outlines)) == bot.results
+    content = json.loads("\n".join(result.outlines))
+    commands = content.pop("next")
+    assert content == bot.results
+    assert commands[-1] == f"rageval compare {content['default']['run']} {content['recommended']['run']}"
+    assert project.rageval(*commands[-1].split()[1:]).ret == 0
+
+
+def test_a_better_point_comes_as_lines_for_the_file_that_configures_the_project(project: Project):
+    ScoredBot(project)
+    (project.path / "pyproject.toml").rename(project.path / "rageval.toml")
+    text = (project.path / "rageval.toml").read_text(encoding="utf-8").replace("[tool.rageval]\n", "")
+    project.write("rageval.toml", text)
+    result = project.rageval("sweep", "--grid", "k=1", "--grid", "min_score=0.5")
+    result.stdout.fnmatch_lines(["*in*rageval.toml:", "k = 1", "[[]params[]]", "min_score = 0.5"])
 
 
 def test_the_quick_grid_takes_the_demo_a_pass_with_its_probe_and_two_measured_points(project: Project):

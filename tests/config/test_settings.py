@@ -9,7 +9,8 @@ import pytest
 
 from pytest_rageval.config.files import case_globs, has_table
 from pytest_rageval.config.options import OPTIONS
-from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 
 

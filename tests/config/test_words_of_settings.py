@@ -10,7 +10,8 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.tables import TABLES
 from pytest_rageval.errors import SettingsError
 

@@ -32,6 +32,15 @@ def test_a_target_that_nobody_uses_is_neither_asked_nor_named(project: Project, 
     assert config(project)["target"] == f"rag_client fixture of {conftest}"
 
 
+def test_a_target_that_is_no_function_of_the_conftest_counts_all_the_same(project: Project):
+    project.cases(SOME)
+    project.configure(f'target = "{NOBODY}"')
+    maker = CLIENT.replace("def rag_client", "def its_name").replace("scope='session'", "scope='session', name=NAME")
+    project.write("conftest.py", "NAME = 'rag_client'\n" + maker + "globals()[NAME] = its_name\ndel its_name\n")
+    project.run().assert_outcomes(passed=4)
+    assert config(project)["target"] == "rag_client fixture of conftest.py"
+
+
 @pytest.mark.parametrize("how", HOWS)
 def test_a_judge_that_nobody_uses_is_not_asked_whether_it_is_there(project: Project, how: list[str]):
     project.cases(SOME)

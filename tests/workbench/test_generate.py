@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_server import status
+from fault_server import hangs, status
 from judge_server import JudgeServer
 from project import Project, a_case, lines_with
 
@@ -207,3 +211,49 @@ def test_a_file_of_drafts_that_cannot_be_read_is_left_as_it_is(noted: Project):
     assert result.ret == 2
     assert lines_with(result, "notes.drafts.jsonl:1:")
     assert Path(path).read_text() == '{"id": "x"\n'
+
+
+def test_a_budget_ends_it_and_the_same_command_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch):
+    # A server of one's own has no price, and no other one can be asked here.
+    monkeypatch.setattr("pytest_rageval.llm.prices.cost_of", lambda model, url, tokens, _: 0.4e-6 * tokens)
+    sections(project, 4)
+    project.configure('target = "bot:answer"\njudge_concurrency = 1')
+    one = reply(("How often is machine 0 serviced?", "Machine 0 is serviced every 2 weeks"))
+    with JudgeServer(one, {"questions": []}, usage=(1_000_000, 0)) as server:
+        spec = f"openai:m@{server.url}"
+        first = project.rageval("generate", "notes", "--llm", spec, "--max-cost", "0.5")
+        assert lines_with(first, "the model: 2 requests, $0.8000")
+        assert lines_with(first, "stopped: as much is spent as --max-cost allows; the same command goes on from here")
+        assert len(records(project)) == 1
+        second = project.rageval("generate", "notes", "--llm", spec, "--max-cost", "5", "--json")
+        assert len(server.chats) == 4
+    content = json.loads("\n".join(second.outlines))
+    assert content["model"]["requests"] == content["model"]["kept"] == 2
+    assert content["new_drafts"] == 0
+
+
+@pytest.mark.child_process
+def test_ctrl_c_keeps_what_was_made_and_says_the_line_that_resumes(project: Project):
+    sections(project, 3)
+    project.write("notes/faq.md", FAQ)
+    project.configure('target = "bot:answer"\njudge_concurrency = 1')
+    one = reply(("How often is machine 0 serviced?", "Machine 0 is serviced every 2 weeks"))
+    with JudgeServer(one, hangs) as server:
+        words = ["generate", "notes", "--llm", f"openai:m@{server.url}"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest_rageval", *words], cwd=project.path, stderr=subprocess.PIPE, text=True
+        )
+        deadline = time.monotonic() + 30
+        while len(server.chats) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert f"interrupted; rageval {' '.join(words)} goes on from here" in errors
+        kept = {record["question"] for record in records(project)}
+        assert {"How often is machine 0 serviced?", "Who carries it?"} <= kept
+        server.replies = ({"questions": []},)
+        resumed = project.rageval(*words)
+    assert resumed.ret == 0
+    assert lines_with(resumed, "1 kept from before")
+    assert {record["question"] for record in records(project)} == kept

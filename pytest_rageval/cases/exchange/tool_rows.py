@@ -1,4 +1,4 @@
-"""Test sets of other tools (Ragas, DeepEval, promptfoo; JSON, JSONL, CSV), read as records of our case files.
+"""Test sets of other tools (Ragas, DeepEval, promptfoo; JSON, JSONL, CSV, Parquet), read as records of our case files.
 
 What names a part of a case takes its name here, what a system gave becomes a record of an answers file, and everything
 else is kept in `metadata`.
@@ -11,12 +11,14 @@ import csv
 import io
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.exchange.exchange import KEPT, OtherTestSet, with_kept_parts
+from pytest_rageval.cases.exchange.parquet_rows import parquet_rows
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
 from pytest_rageval.errors import CaseError
@@ -87,7 +89,11 @@ def _rows(path: Path, report: _RowReport) -> Iterator[tuple[int, dict[str, Json]
     """The rows of a file with the line each one stands in; of a JSON document the number of the row."""
     suffix = path.suffix.lower()
     if suffix in (".yaml", ".yml"):
-        report.add_whole("is YAML; save it as JSON, as in `npx js-yaml FILE`, and convert that")
+        command = f"npx js-yaml {shlex.quote(path.name)} > {shlex.quote(f'{path.stem}.json')}"
+        report.add_whole(f"is YAML; save it as JSON with `{command}`, and convert that")
+        return
+    if suffix == ".parquet":
+        yield from parquet_rows(path, report)
         return
     lines = read_lines(path, report, LONGEST)
     if suffix == ".csv":

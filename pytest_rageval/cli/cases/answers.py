@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cli.cases.case_paths import case_files, sound_cases
+from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.atomic import write_lines
@@ -37,11 +38,12 @@ def answers() -> None:
 @click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path),
               help="The answers file to write (default: FILE's name with .answers.jsonl).")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the answers file if it is there already.")
+@exit_codes({2: "wrong usage, or no trace belongs to a case"})
 def from_traces(file: Path, form: str, paths: Sequence[Path], output: Path | None, *, force: bool) -> None:
     """Answers of cases from the traces in FILE: JSON or JSON lines, as OTLP, Phoenix or Langfuse write them.
 
     A trace belongs to the case that its attribute `rageval.case_id` names, else to the one that asks the same question.
-    Traces and cases that came to nothing are listed. Exit code 2 where no trace belongs to a case.
+    Traces and cases that came to nothing are listed.
     """
     path = output or file.with_name(f"{file.name.removesuffix(file.suffix)}.answers.jsonl")
     if path.suffix != ".jsonl":

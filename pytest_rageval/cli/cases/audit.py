@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from pytest_rageval.cli.cases.case_paths import PATHS, case_files, sound_cases
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.json_text import json_text
 from pytest_rageval.model import Chunk, EvalCase
 from pytest_rageval.prepare import make_target
 from pytest_rageval.targets.index_listing import ListsChunks
@@ -27,13 +29,13 @@ from pytest_rageval.workbench.audit.label_findings import AuditFinding, audit_in
 @click.option("--index", "is_index", is_flag=True, help="Look for the golds in the target's index, too.")
 @click.option("--target", metavar="SPEC", help="The target of --index (default: as configured).")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+@exit_codes({0: "every case can be won", 1: "some cannot"})
 def audit(paths: Sequence[Path], docs: Path | None, target: str | None, *, is_index: bool, as_json: bool) -> None:
     """Look for labels that are wrong: golds that no note holds any more, cases that nobody can win, questions asked
     twice or holding their answer, categories that need more golds, golds that no stored run retrieved, notes that
     changed since they were labelled.
 
-    PATHS are case files or folders; without any, the files that `cases` in the configuration names. Exit code 0: every
-    case can be won; 1: some cannot; 2: wrong usage.
+    PATHS are case files or folders; without any, the files that `cases` in the configuration names.
     """
     project = find_project({"target": target} if target else {})
     cases = sound_cases(case_files(paths))
@@ -41,8 +43,8 @@ def audit(paths: Sequence[Path], docs: Path | None, target: str | None, *, is_in
     unwinnable = list(dict.fromkeys(finding.case.key for finding in findings if finding.is_unwinnable))
     if as_json:
         listed = [finding.content() for finding in findings]
-        content = {"cases": len(cases), "unwinnable": unwinnable, "findings": listed, "next": _next(cases, findings)}
-        click.echo(json_text(content, 2))
+        content = {"cases": len(cases), "unwinnable": unwinnable, "findings": listed}
+        echo_json(content, _next(findings))
     else:
         for finding in findings:
             click.echo(printable(f"{'✘' if finding.is_unwinnable else '!'} {finding}"))
@@ -79,7 +81,11 @@ async def _chunks(project: Project) -> list[Chunk]:
     return chunks
 
 
-def _next(cases: Sequence[EvalCase], findings: Sequence[AuditFinding]) -> list[str]:
-    """Commands that help with what was found."""
-    files = dict.fromkeys(finding.case.source.file for finding in findings)
-    return [f"rageval cases validate {file}" for file in files] if cases else []
+def _next(findings: Sequence[AuditFinding]) -> list[str]:
+    """Where the labels can be mended: the cases that nobody can win first; a run, where all can be won."""
+    unwinnable = [finding for finding in findings if finding.is_unwinnable]
+    labels = [
+        f"rageval label {shlex.join([finding.case.source.file, '--case', finding.case.id])}"
+        for finding in unwinnable or findings
+    ]
+    return labels if unwinnable else ["rageval run", *labels]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from pytest_rageval.cli.cases.case_paths import PATHS, case_files, path_text
 from pytest_rageval.cli.cases.convert import convert
 from pytest_rageval.cli.cases.draft_traces import draft_traces
 from pytest_rageval.cli.cases.export_cases import export_cases
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.gates import UNCATEGORISED
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown
@@ -37,17 +40,22 @@ cases.add_command(draft_traces)
 @cases.command()
 @PATHS
 @_JSON
+@exit_codes({0: "no problems", 1: "problems", 2: "wrong usage, or nothing to check"})
 def validate(paths: Sequence[Path], *, as_json: bool) -> None:
     """Load case files and list everything that is wrong with them.
 
     PATHS are files or folders; without any, the files that `cases` in the configuration names, below the current
-    folder. Exit code 0: no problems; 1: problems; 2: wrong usage, or nothing to check.
+    folder.
     """
     files = case_files(paths)
     number, problems = sum(len(file.cases) for file in files), [line for file in files for line in file.problems]
     if as_json:
         listed = [{"path": path_text(f.path), "cases": len(f.cases), "problems": list(f.problems)} for f in files]
-        _echo_json({"cases": number, "problems": len(problems), "files": listed})
+        broken = [path_text(file.path) for file in files if file.problems]
+        commands = (
+            [f"rageval cases validate {shlex.join(broken)}"] if broken else ["rageval cases audit", "rageval run"]
+        )
+        echo_json({"cases": number, "problems": len(problems), "files": listed}, commands)
     else:
         for problem in problems:
             click.echo(problem)
@@ -58,17 +66,19 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
 @cases.command()
 @PATHS
 @_JSON
+@exit_codes({1: "records with problems were not counted"})
 def stats(paths: Sequence[Path], *, as_json: bool) -> None:
     """Count the sound cases by file, spelling, category, difficulty, domain, tag, answerability and kind of gold.
 
-    PATHS as for `validate`. Records with problems are not counted; their number is said, and the exit code is 1.
+    PATHS as for `validate`. Records with problems are not counted; their number is said.
     """
     files = case_files(paths)
     counts = _counts(files)
     problems = sum(len(file.problems) for file in files)
     number = sum(len(file.cases) for file in files)
     if as_json:
-        _echo_json({"cases": number, "problems": problems, **counts})
+        command = "rageval cases validate" if problems else "rageval cases audit"
+        echo_json({"cases": number, "problems": problems, **counts}, [command])
     else:
         click.echo(f"{counted(number, 'case')} in {counted(len(files), 'file')}")
         for title, by_name in counts.items():
@@ -81,7 +91,7 @@ def stats(paths: Sequence[Path], *, as_json: bool) -> None:
 @cases.command()
 def schema() -> None:
     """Print the JSON Schema of one line of a JSONL case file, for editors."""
-    _echo_json(case_schema())
+    click.echo(json_text(case_schema(), 2))
 
 
 # ── counting ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -127,7 +137,3 @@ def _echo_counts(title: str, by_name: Mapping[str, int]) -> None:
     width = max(len(f"{number:,}") for number in by_name.values())
     for name, number in by_name.items():
         click.echo(f"  {number:>{width},}  {shown(name)}")
-
-
-def _echo_json(value: Mapping[str, object]) -> None:
-    click.echo(json_text(value, 2))

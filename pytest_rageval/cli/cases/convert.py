@@ -36,10 +36,11 @@ def convert(
     output: Path | None,
     answers: Path | None,
 ) -> None:
-    """Convert PATH, a test set of Ragas, DeepEval, promptfoo, SQuAD, TREC or BEIR (a folder), to a case file.
+    """Convert PATH to a case file: a test set of Ragas, DeepEval or promptfoo (JSON, JSONL, CSV or Parquet), of SQuAD,
+    TREC or BEIR (a folder).
 
     Questions, references, contexts, relevant ids and labels take the names that they have here; what else there is
-    goes into `metadata`. Exit code 2 where PATH cannot be read; nothing is written then.
+    goes into `metadata`. Where PATH cannot be read, nothing is written.
     """
     for target in (output, answers):
         if target is not None and target.suffix != ".jsonl":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import json
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,6 +16,7 @@ import click
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cli.cases.labelling.label_lines import LabelLines
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.masking import Mask
@@ -236,9 +237,9 @@ def _agreement(wishes: Wishes, cases: Sequence[EvalCase], project: Project) -> l
         )
     results = agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
     if wishes.as_json:
-        click.echo(
-            json.dumps({"agreements": [result.as_mapping() for result in results]}, ensure_ascii=False, indent=2)
-        )
+        is_disputed = any(result.differences for result in results)
+        commands = [f"rageval label {shlex.quote(str(wishes.path))} --agree"] if is_disputed else ["rageval run"]
+        echo_json({"agreements": [result.as_mapping() for result in results]}, commands)
         return results
     for result in results:
         for line in _agreement_lines(result):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
@@ -59,6 +60,7 @@ from pytest_rageval.workbench.labels import Label, read_labels
 @click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
 @click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write a page with charts as well.")
+@exit_codes({0: "compared", 1: "some answers could not be judged"})
 def calibrate(
     labels: Path,
     spec: str | None,
@@ -76,7 +78,7 @@ def calibrate(
 
     A label says human_score (on the rubric's scale), human_pass, or both, of an answer that stands beside it
     (question, answer, contexts) or in a run (case_key). A judge_score beside it is taken as it is; so is the score
-    in the run, unless --judge is given. Exit code 0: compared; 1: some answers could not be judged; 2: wrong usage.
+    in the run, unless --judge is given.
     """
     options = {"judge": spec, "judge_base_url": judge_base_url, "judge_cache": judge_cache, "reports": reports}
     project = find_project(options)

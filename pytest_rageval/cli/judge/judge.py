@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.decided_again import Deciding, deciding, deciding_options
+from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.cli.judge.spot_check import spot_check
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import Opened, names_of, opened, run_argument
@@ -47,16 +48,17 @@ NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
 @click.option("--spot-check-n", type=click.IntRange(1), metavar="N", help="How many (default: 20, or 5 % of the run).")
 @click.option("--second-judge", metavar="SPEC", help="The second judge of a spot check.")
 @deciding_options
+@exit_codes({1: "a case or a gate of the run fails"})
 def judge(
     run: str, reports: str | None, baseline: str | None, cache_mode: str | None, max_cost: str | None,
     metrics: str | None, claim_level: bool, is_spot_check: bool, spot_check_n: int | None, second_judge: str | None,
     **options: Any,
 ) -> None:  # fmt: skip
     """Judge the stored answers of RUN (an id, `latest`, `latest~1` or a folder) again, also those whose judging had
-    failed, and score the run with the new judgements. Exit code 1: a case or a gate of the run fails.
+    failed, and score the run with the new judgements.
 
     With --spot-check, some answers are put before a second judge (--second-judge), or the same one with other rubrics
-    (--rubrics); no score changes. Exit code 0, however often they disagree."""
+    (--rubrics); no score changes. The exit code is 0, however often they disagree."""
     if not is_spot_check and (spot_check_n is not None or second_judge is not None):
         raise click.UsageError("--spot-check-n and --second-judge go with --spot-check")
     if is_spot_check and (metrics or claim_level):

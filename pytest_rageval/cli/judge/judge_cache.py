@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_text
-from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import Entry, Held, Unreadable, add, entries, held, opened, prune
 from pytest_rageval.judges.cache.cache_lines import BadLine, entry_line, read_cache_lines
@@ -42,7 +43,7 @@ def stats(cache: Path | None, *, as_json: bool) -> None:
     number = sum(group.entries for group in groups)
     if as_json:
         listed = [group._asdict() for group in groups]
-        click.echo(json_text({"path": str(path), "bytes": size, "entries": number, "groups": listed}, 2))
+        echo_json({"path": str(path), "bytes": size, "entries": number, "groups": listed})
         return
     click.echo(f"{_shown(path)}: {_many(number)}, {file_size(size)}")
     _echo_groups(groups)
@@ -51,11 +52,12 @@ def stats(cache: Path | None, *, as_json: bool) -> None:
 @judge_cache.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @_CACHE
+@exit_codes({1: "entries that cannot be read were left out"})
 def export(file: Path, cache: Path | None) -> None:
     """Write all judgements to FILE, or to standard output for `-`: JSON, one a line, sorted by key.
 
     Equal caches give equal bytes: the file can be committed, compared and imported elsewhere. Entries that cannot be
-    read are named and left out; the exit code is then 1.
+    read are named and left out.
     """
     lines, left_out = [], []
     with opened(_path(cache)) as connection:

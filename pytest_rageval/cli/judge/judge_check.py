@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import click
 
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.judge.check_lines import conclusion_lines, estimate_lines, table_lines
 from pytest_rageval.config.project import find_project
-from pytest_rageval.io.json_text import json_text
 from pytest_rageval.judges.canaries import Verdict
 from pytest_rageval.judges.judge import Judge, identity_of
 from pytest_rageval.plan import own_rubrics
@@ -27,13 +28,13 @@ from pytest_rageval.workbench.judge_check import judge_to_check, keep_result, ve
     help="Put each canary so many times; it must be right each time.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+@exit_codes({0: "all canaries passed", 1: "some did not", 2: "wrong usage, or the judge cannot be asked"})
 def judge_check(spec: str | None, judge_base_url: str | None, repeats: int, *, as_json: bool) -> None:
     """Put canaries to a judge: answers known to be good or bad, some of which ask for a better score.
 
     A judge that fails them is not fit for its rubric; one that passes may still err on harder cases, which only a
     comparison with people's labels tells. A model is asked some 60 short questions. The result is kept beside the judge
-    cache and stands in config.json of later runs with this judge. Exit code 0: all passed; 1: some did not; 2: wrong
-    usage, or the judge cannot be asked.
+    cache and stands in config.json of later runs with this judge.
     """
     project = find_project({"judge": spec, "judge_base_url": judge_base_url})
     wordings = own_rubrics(project.settings, project.root)
@@ -45,7 +46,8 @@ def judge_check(spec: str | None, judge_base_url: str | None, repeats: int, *, a
         click.secho(printable(note), fg="yellow", err=True)
     conclusion = [printable(line) for line in conclusion_lines(judge.model, verdicts)]
     if as_json:
-        click.echo(json_text(_as_json(judge, verdicts, conclusion, repeats), 2))
+        is_sound = all(verdict.passed for verdict in verdicts)
+        echo_json(_as_json(judge, verdicts, conclusion, repeats), ["rageval run"] if is_sound else ())
     else:
         click.echo("\n".join((*table_lines(verdicts), "", *conclusion)))
     raise SystemExit(0 if all(verdict.passed for verdict in verdicts) else 1)

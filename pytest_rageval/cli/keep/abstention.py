@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.decided_again import deciding, deciding_options
+from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import opened, run_argument
 from pytest_rageval.metrics.registry import Measure
@@ -18,10 +19,11 @@ from pytest_rageval.rescore.rescore_plan import config_again, plan_again
 @click.command()
 @run_argument
 @deciding_options
+@exit_codes({1: "a case or a gate of the run fails"})
 def abstention(run: str, reports: str | None, baseline: str | None, **options: Any) -> None:
     """Score the abstention layer of RUN (an id, `latest`, `latest~1` or a folder) again from its observations; also
     where the run had not scored it. All other scores stay as recorded, unless --cases brings new labels; verdicts,
-    metrics.json and summary.md follow. Exit code 1: a case or a gate of the run fails."""
+    metrics.json and summary.md follow."""
     shared = deciding(options)
     at = opened(run, reports=reports, baseline=baseline)
     if shared.aggregate_only:

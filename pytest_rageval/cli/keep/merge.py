@@ -7,6 +7,7 @@ import click
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cli.end_of_run import end
+from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.compare.baseline import project_baseline
 from pytest_rageval.config.project import find_project
 from pytest_rageval.rescore.merge import check_parts
@@ -21,9 +22,9 @@ from pytest_rageval.runs.stored_plan import plan_of
 @click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
 @click.option("--baseline", metavar="PATH", help="Baseline to compare with (default: REPORTS/baseline.json).")
 @click.option("--update-baseline", is_flag=True, help="Accept the merged run as the new baseline.")
+@exit_codes({1: "a case or a gate of the whole run fails"})
 def merge(runs: tuple[str, ...], **options: object) -> None:
-    """Merge RUNs (ids or folders) of shards into one, equal to the run that was never divided. Exit code 1: a gate of
-    the whole run failed."""
+    """Merge RUNs (ids or folders) of shards into one, equal to the run that was never divided."""
     project = find_project({name: value for name, value in options.items() if value})
     parts = [open_stored_run(project.reports, run, project.baseline_file) for run in runs]
     files = find_case_files(project.root, project.settings.cases)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,10 +11,11 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.compare.baseline import read_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.json_text import json_text
 from pytest_rageval.numbers import NO_VALUE, denominator, file_size, score_text
 from pytest_rageval.report.columns import aligned, blocks, shortened
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
@@ -42,7 +44,7 @@ def list_(reports: str | None, *, as_json: bool) -> None:
     baseline = _baseline(project, is_lenient=True)
     if as_json:
         listed = [_as_json(run) | {"is_baseline": run.run_id == baseline} for run in runs]
-        _echo_json({"runs": listed, "bytes": sum(run.bytes for run in runs)})
+        echo_json({"runs": listed, "bytes": sum(run.bytes for run in runs)}, _next_of_list(runs), indent=1)
         return
     if not runs:
         click.echo(f"{printable(str(project.reports / 'runs'))} holds no runs")
@@ -64,7 +66,8 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
     metrics = None if kept.outcomes is None else stored.metrics
     if as_json:
         files = {file.name: file.bytes for file in kept.files}
-        _echo_json(_as_json(kept) | {"files": files, "configuration": stored.config, "aggregates": metrics})
+        content = _as_json(kept) | {"files": files, "configuration": stored.config, "aggregates": metrics}
+        echo_json(content, _next_of_run(kept, _baseline(project, is_lenient=True)), indent=1)
         return
     try:
         lines = list(_shown(kept, stored.config, metrics, _baseline(project, is_lenient=True)))
@@ -80,10 +83,11 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_REPORTS
+@exit_codes({1: "a run could not be removed"})
 def prune(keep: int | None, older_than: float | None, reports: str | None, *, dry_run: bool, yes: bool) -> None:
     """Remove runs that are neither among the last N nor younger than DAYS.
 
-    Never the run that the baseline came from, nor one that is being written. Exit code 1: one could not be removed.
+    Never the run that the baseline came from, nor one that is being written.
     """
     if keep is None and older_than is None:
         raise click.UsageError("say what may go: --keep, --older-than, or both")
@@ -229,8 +233,23 @@ def _as_json(run: KeptRun) -> dict[str, Any]:
     }
 
 
-def _echo_json(value: Mapping[str, Any]) -> None:
-    click.echo(json_text(value))
+def _next_of_list(runs: Sequence[KeptRun]) -> Iterator[str]:
+    if not runs:
+        yield "rageval run"
+        return
+    yield f"rageval runs show {shlex.quote(runs[-1].run_id)}"
+    if len(runs) > 1:
+        yield "rageval compare latest~1 latest"
+
+
+def _next_of_run(run: KeptRun, baseline: str | None) -> Iterator[str]:
+    name = shlex.quote(run.run_id)
+    if run.state == "interrupted":
+        yield f"rageval run --resume {name}"
+    elif baseline is not None and run.outcomes is not None:
+        yield f"rageval compare baseline {name}"
+    if run.outcomes is not None:
+        yield f"rageval report {name}"
 
 
 def _many(number: int) -> str:

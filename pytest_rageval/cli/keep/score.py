@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.decided_again import deciding, deciding_options
+from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import names_of, opened, run_argument
 from pytest_rageval.rescore.rescore import Redo, check_observed, redo
@@ -17,10 +18,10 @@ from pytest_rageval.rescore.rescore_plan import config_again, plan_again
 @run_argument
 @click.option("--metrics", metavar="NAMES", help="Metrics or layers to score beside those of the run, comma-separated.")
 @deciding_options
+@exit_codes({1: "a case or a gate of the run fails"})
 def score(run: str, reports: str | None, baseline: str | None, metrics: str | None, **options: Any) -> None:
     """Score RUN (an id, `latest`, `latest~1` or a folder) again from its observations, with the judgements that it has:
-    records, verdicts, metrics.json and summary.md are rewritten together. Nothing is asked or judged. Exit code 1: a
-    case or a gate of the run fails."""
+    records, verdicts, metrics.json and summary.md are rewritten together. Nothing is asked or judged."""
     shared = deciding(options, changes_scores=["--metrics"] if metrics else [])
     at = opened(run, reports=reports, baseline=baseline)
     if shared.aggregate_only:

@@ -10,9 +10,9 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.config.project import find_project
 from pytest_rageval.export.spreadsheet import Cell, csv_line
-from pytest_rageval.io.json_text import json_text
 from pytest_rageval.model import Json
 from pytest_rageval.numbers import NO_VALUE, change, score_text
 from pytest_rageval.report.columns import aligned, blocks, shortened
@@ -53,7 +53,8 @@ def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str 
     for folder_name, reason in skipped:
         click.echo(shortened(printable(f"left out: {folder_name}: {reason}"), LINE), err=True)
     if form == "json":
-        click.echo(json_text(_as_json(shown, skipped, metrics)))
+        commands = ["rageval compare latest~1 latest"] if len(runs) > 1 else ["rageval run"]
+        echo_json(_as_json(shown, skipped, metrics), commands, indent=1)
     elif form == "csv":
         for line in _csv(shown, metrics):
             click.echo(line.encode())

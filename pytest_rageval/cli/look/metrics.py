@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.config.project import find_project
-from pytest_rageval.io.json_text import json_text
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.reference.definitions_page import NAMES, metrics_page
 from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
@@ -39,10 +39,16 @@ def metrics(name: str | None, as_json: bool, markdown: bool) -> None:
         return
     if name is not None:
         metric = registry.measure(name, k=5).metric
-        click.echo(_as_json(describe(metric)) if as_json else "\n".join(_in_full(metric)))
+        if as_json:
+            echo_json(describe(metric), default=str)
+        else:
+            click.echo("\n".join(_in_full(metric)))
         return
     listed = sorted(registry, key=lambda metric: list(LAYERS).index(metric.layer))
-    click.echo(_as_json([describe(metric) for metric in listed]) if as_json else "\n".join(_by_layer(listed)))
+    if as_json:
+        echo_json({"metrics": [describe(metric) for metric in listed]}, default=str)
+    else:
+        click.echo("\n".join(_by_layer(listed)))
 
 
 def describe(metric: Metric) -> dict[str, Any]:
@@ -72,10 +78,6 @@ def describe(metric: Metric) -> dict[str, Any]:
         },
         "doc": metric.doc,
     }
-
-
-def _as_json(value: Any) -> str:
-    return json_text(value, 2, default=str)
 
 
 def _by_layer(listed: Iterable[Metric]) -> Iterator[str]:

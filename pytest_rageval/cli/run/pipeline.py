@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
+from pytest_rageval.cli.exit_codes import INTERRUPTED
 from pytest_rageval.cli.run.case_selection import CaseSelection
 from pytest_rageval.cli.run.screen import CaseProgress, Screen
 from pytest_rageval.errors import JudgeUnavailable
-from pytest_rageval.finish import Extent, Finished, finish
-from pytest_rageval.judges.asked_judge import asked_judge
-from pytest_rageval.judges.cache.project_cache import project_cache
-from pytest_rageval.judges.judge import Judge
-from pytest_rageval.page.report_file import end_report
+from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
-from pytest_rageval.report.run_reports import write_reports
+from pytest_rageval.report.run_reports import write_all_reports
 from pytest_rageval.runs.estimate import estimate
 from pytest_rageval.runs.interrupts import Interrupts
-from pytest_rageval.streaming import CaseStream
+from pytest_rageval.streaming import CaseStream, finish_run, has_results, judge_at_hand
 from pytest_rageval.targets.target import Target
-
-INTERRUPTED, INTERNAL = 2, 3
-"""Exit codes, as pytest has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,58 +95,38 @@ class Pipeline:
         progress = CaseProgress(self._screen, run.prefetcher.tally, len(stream.waiting))
         run.prefetcher.loop.on_wait = progress.tick
         try:
-            with self._at_hand(run) as judge:
-                for result in stream.results(self._target, judge):
+            with judge_at_hand(self._prepared, run, self._target, self._prepared.judge) as at_hand:
+                for result in stream.results(self._target, at_hand.judge):
                     self._is_failing |= result.outcome in ("failed", "error")
                     progress.ended(result)
+            self._notes += at_hand.notes
         finally:
             run.prefetcher.loop.on_wait = None
             progress.wipe()
             self._dead_end = stream.dead_end
 
-    @contextmanager
-    def _at_hand(self, run: OpenRun) -> Iterator[Judge | None]:
-        """The judge behind its cache; judge, cache and target are closed at the end."""
-        prepared, loop = self._prepared, run.prefetcher.loop
-        cache = project_cache(prepared.settings, prepared.project.judge_cache_file) if prepared.judge else None
-        with ExitStack() as closing:
-            if cache is not None:
-                closing.callback(cache.close)
-            try:
-                judge = prepared.judge
-                yield None if judge is None else asked_judge(judge, cache, prepared.settings, prepared.mask)
-            finally:
-                loop.cancel()
-                for part in (self._target, prepared.judge):
-                    if part is not None and not loop.is_blocked:
-                        loop.run(part.aclose())
-        for used in (self._target, prepared.judge, cache):
-            self._notes += getattr(used, "notes", ())
-
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finished(self, run: OpenRun) -> Finished | None:
         """The verdict and the reports of what is on disk; a run in which nothing happened leaves no trace."""
-        writer, prepared = run.writer, self._prepared
-        assert writer is not None
-        run.stop_asking()
-        writer.reconcile()
-        if not writer.rows:
-            if not writer.folder.has_observations:
-                writer.discard()
+        prepared = self._prepared
+        if not has_results(run):
             return None
         if self._dead_end is not None:
             self._screen.problems(self._dead_end.removeprefix("rageval: "))
-        extent, baseline_file = self._extent(), prepared.project.baseline_file
-        finished = finish(writer, prepared.plan, extent, prepared.baseline, baseline_file)
+        extent = self._extent()
+        finished = finish_run(prepared, run, extent)
         try:
-            self._notes += write_reports(finished.folder, prepared.plan, finished.cases)
+            reports = write_all_reports(
+                finished.folder, prepared.plan, finished.cases, prepared.project.baseline_file,
+                exit_status=extent.exit_status,
+            )  # fmt: skip
         except OSError as error:
             self._screen.step_failed("report", f"{error.filename} cannot be written: {error.strerror}")
-        if prepared.settings.report:
-            page = end_report(finished.folder, prepared.settings, baseline_file, exit_status=extent.exit_status)
-            if page.problem is not None:
-                self._screen.step_failed("report", page.problem)
+            return finished
+        self._notes += reports.notes
+        if reports.page is not None and reports.page.problem is not None:
+            self._screen.step_failed("report", reports.page.problem)
         return finished
 
     def _extent(self) -> Extent:

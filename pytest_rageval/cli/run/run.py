@@ -10,23 +10,22 @@ from typing import Any
 
 import click
 
+from pytest_rageval.cli.exit_codes import BROKEN_CASES, CODES_OF_PYTEST, INTERRUPTED, NO_CASES, USAGE, exit_codes
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.run.case_selection import BrokenCaseFiles, CaseSelection, Wanted, select_cases
-from pytest_rageval.cli.run.pipeline import INTERRUPTED, Pipeline
+from pytest_rageval.cli.run.pipeline import Pipeline
 from pytest_rageval.cli.run.run_ending import exit_code, outcome
 from pytest_rageval.cli.run.run_options import run_options, settings_given
 from pytest_rageval.cli.run.screen import Screen
 from pytest_rageval.config.project import Project, find_project
-from pytest_rageval.config.settings import load_settings
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
-from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.prepare import Prepared, check_can_answer, check_gate_conditions, make_target, prepare
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 
-BROKEN_CASES, USAGE, NO_CASES = 2, 4, 5
-"""Exit codes, as pytest has them."""
 NO_TARGET = (
     'no target: say which system to ask with --target, e.g. --target demo, or target = "http://localhost:8080" in '
     "[tool.rageval]; a rag_client fixture is for pytest alone"
@@ -62,20 +61,12 @@ class WithCodesOfPytest(click.Command):
 @click.option("--only", metavar="FILTER", help="Cases of an earlier run, in the words of its report: 'changed:worse'.")
 @click.option("--from", "from_run", metavar="RUN", help="The run that --only looks at (default: latest).")
 @click.option("--json", "as_json", is_flag=True, help="Write the outcome as one JSON object on the last line.")
+@exit_codes(CODES_OF_PYTEST, is_all=True)
 def run(paths: tuple[Path, ...], **parameters: Any) -> None:
     """Ask, judge, score and gate the cases of PATHS (files or folders; default: those of the project).
 
     What pytest does, case after case and without test items: the same records, reports and gates. Fixtures and hooks
     of a conftest.py are for pytest alone. A step that fails is reported, and the others go on.
-
-    \b
-    Exit codes, as those of pytest:
-      0  all cases ran, and all gates hold
-      1  a case, a gate or a step failed
-      2  interrupted, or a broken case file
-      3  the run's files could not be written
-      4  wrong settings or wrong usage
-      5  there are no cases
     """
     is_prompted, as_json = not parameters.pop("skip_description_prompt"), bool(parameters.pop("as_json"))
     wanted = _wanted(paths, parameters)
@@ -94,12 +85,20 @@ def _run(project: Callable[[], Project], wanted: Wanted, *, as_json: bool) -> in
     try:
         code, content = run_project(project(), wanted, screen)
     except RagevalError as error:
-        code, content = _code_of(error), {"problems": screen.problems(*error.problems)}
+        code, content = _code_of(error), {"problems": screen.problems(*error.problems), "next": [_mending(error)]}
     except (KeyboardInterrupt, click.Abort):
-        code, content = INTERRUPTED, {"problems": screen.problems("interrupted: nothing was asked")}
+        code, content = (
+            INTERRUPTED,
+            {"problems": screen.problems("interrupted: nothing was asked"), "next": ["rageval run"]},
+        )
     if as_json:
-        click.echo(json_text({"exit_code": code, **content}, indent=None))
+        echo_json({"exit_code": code, **content}, content.pop("next", ()), indent=None)
     return code
+
+
+def _mending(error: RagevalError) -> str:
+    """The command that says all of what is wrong."""
+    return "rageval cases validate" if isinstance(error, BrokenCaseFiles) else "rageval doctor"
 
 
 def _code_of(error: RagevalError) -> int:
@@ -118,12 +117,13 @@ def run_project(project: Project, wanted: Wanted, screen: Screen) -> tuple[int, 
     cases = select_cases(prepared.project, wanted)
     check_gate_conditions(prepared, cases.files)
     if not cases.asked:
-        return NO_CASES, {"problems": screen.problems(_why_no_case(prepared, wanted))}
+        commands = [] if cases.cases else ["rageval init --yes"]
+        return NO_CASES, {"problems": screen.problems(_why_no_case(prepared, wanted)), "next": commands}
     target = _target(prepared, cases)
     if prepared.settings.dry_run:
         number = counted(len(cases.asked), "case")
         screen.line(f"dry run: {number}; settings, cases and gates are fine, nothing was asked")
-        return 0, {"cases": len(cases.asked)}
+        return 0, {"cases": len(cases.asked), "next": ["rageval run"]}
     ended = Pipeline(prepared, cases, target, screen).run()
     return exit_code(ended, screen), outcome(ended, screen)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cli.end_of_run import show
-from pytest_rageval.cli.run.pipeline import INTERNAL, INTERRUPTED, Ended, resume_command
+from pytest_rageval.cli.exit_codes import INTERNAL, INTERRUPTED
+from pytest_rageval.cli.run.pipeline import Ended, resume_command
 from pytest_rageval.cli.run.run_options import as_written_here
 from pytest_rageval.cli.run.screen import Screen
 from pytest_rageval.finish import Finished
@@ -90,7 +92,7 @@ def _next(ended: Ended) -> Iterator[str]:
         return
     bad = next((row for row in finished.rows if row.outcome in ("failed", "error")), None)
     if bad is not None:
-        yield f"rageval explain {ended.run_id} '{bad.key}'"
+        yield f"rageval explain {ended.run_id} {shlex.quote(bad.key)}"
     if finished.metrics["comparison"] is not None:
         yield f"rageval compare baseline {ended.run_id}"
     elif not finished.is_partial and not ended.is_interrupted:

@@ -26,6 +26,17 @@ def settings_given(parameters: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, ())}
 
 
+def as_arguments(given: Mapping[str, Any]) -> list[str]:
+    """Settings, by the field that each of them stands for, as the words of a command line."""
+    names = {option.field: f"--{option.name}" for option in OPTIONS}
+    return [
+        word
+        for field, value in given.items()
+        for item in (value if isinstance(value, list | tuple) else [value])
+        for word in (names[field], str(item))
+    ]
+
+
 def as_written_here(text: str) -> str:
     """A message of the settings with the options' names as the command has them."""
     return text.replace(PREFIX, "--")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from pytest_rageval.cli.exit_codes import CODES_OF_PYTEST, exit_codes
 from pytest_rageval.errors import SettingsError
 
 A_CASE = "imaging-drift-size"
@@ -22,11 +23,9 @@ def demo() -> None:
 
 @demo.command("run")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("rageval-demo"))
+@exit_codes(CODES_OF_PYTEST, is_all=True)
 def run_demo(folder: Path) -> None:
-    """Run the shipped cases against the demo in FOLDER (default: rageval-demo), which is made; no network.
-
-    Exit codes are those of `rageval run`.
-    """
+    """Run the shipped cases against the demo in FOLDER (default: rageval-demo), which is made; no network."""
     # Imported here, as below: who serves the demo runs no cases.
     from pytest_rageval.cli.run.case_selection import Wanted
     from pytest_rageval.cli.run.run import run_in

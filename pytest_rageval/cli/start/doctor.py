@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.judge.check_lines import conclusion_lines, estimate_lines
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -21,22 +22,30 @@ from pytest_rageval.workbench.judge_check import judge_to_check, keep_result, ve
 @click.command()
 @click.option("--judge", "is_judge_tried", is_flag=True, help="Put canaries to the judge too, which may cost money.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+@exit_codes({0: "nothing is wrong", 1: "something is wrong"})
 def doctor(*, is_judge_tried: bool, as_json: bool) -> None:
     """Check what a run needs, from configuration to disk: ✔ fine, ! doubtful, ✘ wrong, each with what to do.
 
     Takes 5 seconds at most, costs nothing and asks no question, unless --judge is given: that says first what the
-    canaries of `rageval judge-check` may cost, then puts them to the judge. Exit code 0: nothing is wrong; 1: something
-    is; 2: wrong usage.
+    canaries of `rageval judge-check` may cost, then puts them to the judge.
     """
     diagnosed = list(_diagnosed(is_judge_tried=is_judge_tried))
     is_ready = all(finding.mark != "problem" for _, finding in diagnosed)
     if as_json:
         listed = [{"check": subject, "mark": f.mark, "what": f.what, "fix": f.fix} for subject, f in diagnosed]
-        click.echo(json.dumps({"ready": is_ready, "findings": listed}, ensure_ascii=False, indent=2))
+        echo_json({"ready": is_ready, "findings": listed}, _next(diagnosed, is_ready=is_ready))
     else:
         rows = [(MARKS[f.mark], subject, f"{f.what}{f'; {f.fix}' if f.fix else ''}") for subject, f in diagnosed]
         click.echo(printable("\n".join(aligned(rows, to_the_left=True))))
     raise SystemExit(0 if is_ready else 1)
+
+
+def _next(diagnosed: Sequence[tuple[str, Diagnosis]], *, is_ready: bool) -> Iterator[str]:
+    """What mends a problem, then the run that can be made, then what helps with doubts."""
+    yield from (finding.command for _, finding in diagnosed if finding.command and finding.mark == "problem")
+    if is_ready:
+        yield "rageval run"
+    yield from (finding.command for _, finding in diagnosed if finding.command)
 
 
 def _diagnosed(*, is_judge_tried: bool) -> Iterator[tuple[str, Diagnosis]]:

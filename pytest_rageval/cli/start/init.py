@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.report.columns import aligned
 from pytest_rageval.text import printable
@@ -34,14 +35,20 @@ _TARGET = re.compile(
 )
 @click.option("--ci", type=click.Choice(CI), help="Where the cases run for each change.")
 @click.option("--yes", is_flag=True, help="Ask nothing: what is not given is demo, no notes, no CI.")
-def init(target: str | None, notes: Path | None, ci: Any, *, yes: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text; asks nothing.")
+def init(target: str | None, notes: Path | None, ci: Any, *, yes: bool, as_json: bool) -> None:
     """Write first cases, a configuration and CI into this folder: evalcases/, rageval.toml, reports/.gitignore.
 
     Asks three questions at most, each of them an option as well. No file is overwritten: where one is there, X.new is
     written beside it.
     """
-    choice = _choice(target, notes, ci, is_asked=not yes)
+    choice = _choice(target, notes, ci, is_asked=not (yes or as_json))
     done = scaffold(Path.cwd(), choice)
+    if as_json:
+        echo_json(
+            {"target": choice.target, "files": [file._asdict() for file in done]}, ["rageval doctor", "rageval run"]
+        )
+        return
     click.echo(printable("\n".join(aligned([(file.path, file.state) for file in done], to_the_left=True))))
     click.echo("\nNext:\n" + "\n".join(aligned(_next(), indent="  ", to_the_left=True)))
 

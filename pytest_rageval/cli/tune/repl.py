@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import click
 
+from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.cli.main import Verbs
 from pytest_rageval.cli.tune.case_choice import chosen_cases
 from pytest_rageval.config.project import Project, find_project
@@ -58,11 +59,11 @@ HELP = """\
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Extra parameter of every question.")
 @click.option("--timeout", metavar="SECONDS", help="For one attempt at a question (default: 120).")
 @click.option("--reports", metavar="DIR", help="Folder for runs, history and cache (default: as configured).")
+@exit_codes({1: "a line of a pipe failed"})
 def repl(cases: tuple[Path, ...], **options: Any) -> None:
     """Talk to the system: ask it anything, look at CASES (default: those of the project), judge, change parameters.
 
-    Takes its lines from a pipe as well: echo 'eval 0' | rageval repl. Exit code 0; 1 where a line of a pipe failed; 2:
-    wrong usage.
+    Takes its lines from a pipe as well: echo 'eval 0' | rageval repl.
     """
     given = {name: value for name, value in options.items() if value not in (None, ())}
     project = find_project(given)

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.run.run_options import as_arguments
 from pytest_rageval.cli.tune.case_choice import chosen_cases
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Finished
 from pytest_rageval.model import EvalCase
-from pytest_rageval.page.report_file import end_report
 from pytest_rageval.page.sweep_page import SWEEP_PAGE, write_sweep_page
 from pytest_rageval.prepare import Prepared
-from pytest_rageval.report.run_reports import write_reports
-from pytest_rageval.report.sweep_terminal import caveats, difference_sentence, sweep_lines, toml_lines
+from pytest_rageval.report.run_reports import write_all_reports
+from pytest_rageval.report.sweep_terminal import caveats, difference_sentence, sweep_lines
 from pytest_rageval.text import counted, printable
 from pytest_rageval.workbench.sweep.bench import Bench
 from pytest_rageval.workbench.sweep.grid import FULL, INDEXING, QUICK, parse_grid
 from pytest_rageval.workbench.sweep.ranking import parse_weights, sampled
 from pytest_rageval.workbench.sweep.results_file import SweepFile, SweepRequest
-from pytest_rageval.workbench.sweep.sweep import Sweep, run_sweep
+from pytest_rageval.workbench.sweep.sweep import Probes, Sweep, run_sweep
 
 SETTINGS = ("target", "k", "folder_mode", "params", "timeout", "concurrency", "reports")
 """Options of a run that a sweep takes as well."""
@@ -71,13 +73,14 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
 @click.option("--timeout", metavar="SECONDS", help="For one attempt at a question (default: 120).")
 @click.option("--concurrency", metavar="N", help="Questions at the same time (default: 16).")
 @click.option("--reports", metavar="DIR", help="Folder for runs and sweeps (default: as configured).")
+@exit_codes({130: "interrupted; what was asked is kept, and --resume goes on"})
 def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     """Find the best values of retrieval parameters, on CASES (default: those of the project).
 
     Without --grid and --quick, the full grid: 189 points, min_score .15 to .5, k 5 10 15, chunks of 200 400 600 tokens,
     overlap 0 50 100. Points that differ in k and min_score alone are cut from one pass over the cases, where a probe
     of each case shows that this is exact. The best point and the project as configured are always asked for real, and
-    kept as runs. Nothing is judged. Exit code 0: done; 2: wrong usage.
+    kept as runs. Nothing is judged.
     """
     given = {name: value for name in SETTINGS if (value := options.pop(name)) not in (None, ())}
     project = find_project(given)
@@ -95,10 +98,14 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
                 file = SweepFile.new(project.reports)
                 file.begin(request, project, chosen)
             bench.sweep_id = file.sweep_id
-            swept = _swept(file, request, project, bench)
-    content = file.finish(request, project, chosen, swept)
+            probes = file.probes()
+            swept = _swept(file, request, project, bench, probes)
+    content = file.finish(request, project, chosen, swept, probes)
     write_sweep_page(swept, file.folder, difference_sentence(swept), caveats(swept))
-    click.echo(json.dumps(content, ensure_ascii=False) if as_json else _text(swept, file, cases, chosen))
+    if as_json:
+        echo_json(content, _next(swept), indent=None)
+    else:
+        click.echo(_text(swept, file, cases, chosen))
 
 
 def _check_points(bench: Bench) -> None:
@@ -115,13 +122,10 @@ def _check_points(bench: Bench) -> None:
 
 def _write_run_reports(finished: Finished, prepared: Prepared) -> None:
     """What every run leaves in its folder. A report that cannot be written costs no point of the sweep."""
-    settings = prepared.settings
-    notes = [*write_reports(finished.folder, prepared.plan, finished.cases)]
-    if settings.report:
-        report = end_report(finished.folder, settings, prepared.project.baseline_file, exit_status=0)
-        notes += [report.problem] if report.problem else []
-    for note in notes:
-        click.echo(printable(note), err=True)
+    baseline = prepared.project.baseline_file
+    reports = write_all_reports(finished.folder, prepared.plan, finished.cases, baseline, exit_status=0)
+    for problem in reports.problems:
+        click.echo(printable(problem), err=True)
 
 
 class _Counter:
@@ -159,16 +163,24 @@ def _relative(path: Path, root: Path) -> str:
     return whole.relative_to(root.resolve()).as_posix() if whole.is_relative_to(root.resolve()) else whole.as_posix()
 
 
-def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Bench) -> Sweep:
+def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Bench, probes: Probes) -> Sweep:
     """The sweep, its points kept as they come; Ctrl-C leaves it to be resumed."""
     try:
         return run_sweep(
-            bench, request.weights, is_confirmed=request.is_confirmed,
-            keep=lambda points: file.keep(request, project, bench.cases, points),
+            bench, request.weights, is_confirmed=request.is_confirmed, probes=probes,
+            keep=lambda points: file.keep(request, project, bench.cases, points, probes),
         )  # fmt: skip
     except KeyboardInterrupt:
         click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)
         raise SystemExit(130) from None
+
+
+def _next(swept: Sweep) -> Iterator[str]:
+    """The whole project at the best point, where that is better; how the two measured points differ."""
+    if swept.is_better:
+        yield f"rageval run {shlex.join(as_arguments(swept.best.point.options()))}"
+    if swept.default.run is not None and swept.best.run is not None:
+        yield f"rageval compare {swept.default.run} {swept.best.run}"
 
 
 def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[EvalCase]) -> str:
@@ -176,5 +188,6 @@ def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[Eva
     if len(chosen) < len(cases):
         lines.append(f"on a sample of {len(chosen)} of {counted(len(cases), 'case')}")
     lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]
-    lines += ["paste into pyproject.toml:" if swept.is_better else "to try it all the same, in pyproject.toml:"]
-    return printable("\n".join([*lines, *toml_lines(swept.best.point)]))
+    name = swept.configured_in
+    lines += [f"paste into {name}:" if swept.is_better else f"to try it all the same, in {name}:"]
+    return printable("\n".join([*lines, *swept.toml.splitlines()]))

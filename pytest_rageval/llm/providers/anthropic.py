@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, below, sent_messages
+from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, addresses, sent_messages
 from pytest_rageval.llm.chat_reply import (
     ChatReply,
     Ending,
@@ -36,8 +36,7 @@ class AnthropicWire:
     text_path = "content"
 
     def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
-        self.chat_url = below(url or ANTHROPIC_URL, "/messages")
-        self.models_url = below(url or ANTHROPIC_URL, "/models")
+        self.chat_url, self.models_url = addresses(url or ANTHROPIC_URL, "/messages")
         key, self.key_name = api_key("x-api-key", key_of(self.chat_url, ANTHROPIC_KEY, ANTHROPIC_URL))
         self.headers = {"anthropic-version": VERSION, **key}
 

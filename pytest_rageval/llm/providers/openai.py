@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, below, sent_messages
+from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, addresses, sent_messages
 from pytest_rageval.llm.chat_reply import (
     ChatReply,
     Ending,
@@ -45,8 +45,7 @@ class OpenAiWire:
     text_path = "choices[0].message.content"
 
     def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
-        self.chat_url = below(url or OPENAI_URL, "/chat/completions")
-        self.models_url = below(url or OPENAI_URL, "/models")
+        self.chat_url, self.models_url = addresses(url or OPENAI_URL, "/chat/completions")
         self.headers, self.key_name = bearer(key_of(self.chat_url, OPENAI_KEY, OPENAI_URL))
 
     def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:

@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.sealed_lines import DamagedLineError
-from pytest_rageval.model import Json
-from pytest_rageval.runs.records import SCHEMA
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.model import CaseResult, EvalCase, Json
+from pytest_rageval.plan import make_plan
+from pytest_rageval.runs.records import SCHEMA, result_record
 
 Keys = Mapping[str, frozenset[str]]
 
@@ -129,3 +134,23 @@ class _Observation:
 
 _RESULTS: RecordReader[_Result] = RecordReader(_Result, skips_unknown=True)
 _OBSERVATIONS: RecordReader[_Observation] = RecordReader(_Observation, skips_unknown=True)
+
+
+# ── for other programs ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def result_schema() -> dict[str, Json]:
+    """JSON Schema (draft 2020-12) of a line of results.jsonl: every key that is written, with the kind of its value as
+    far as readers rely on it."""
+    plan = make_plan(Settings(), load_registry())
+    written = result_record(CaseResult(EvalCase(id="", question=""), "error"), plan, "")
+    kinds = TypeAdapter(_Result).json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Result of a case",
+        "description": f"One line of results.jsonl, schema {SCHEMA}; docs/runs.md says what each key means.",
+        "type": "object",
+        "properties": {name: kinds["properties"].get(name, {}) for name in written},
+        "required": [*written],
+        "$defs": kinds["$defs"],
+    }

@@ -32,6 +32,13 @@ from pytest_rageval.workbench.doctor.target_checks import look_at_target
 
 MOST_PROBLEMS = 10
 """Of case files that are shown; `rageval cases validate` lists all."""
+INIT, VALIDATE, AUDIT, JUDGE = (
+    "rageval init --yes",
+    "rageval cases validate",
+    "rageval cases audit",
+    "rageval doctor --judge",
+)
+"""Commands that mend what is wrong, or say more of it."""
 SERVER_S = 2.0
 """Seconds for the judge's server to say that it is there."""
 
@@ -48,7 +55,8 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
                 yield Diagnosis("problem", problem)
         return
     if not has_table(project.root):
-        yield Diagnosis("warning", "no configuration", "write [tool.rageval] into pyproject.toml, with target = …")
+        fix = "write [tool.rageval] into pyproject.toml, with target = …"
+        yield Diagnosis("warning", "no configuration", fix, INIT)
     loaded = [load_file(path, project.root) for path in find_case_files(project.root, project.settings.cases)]
     if loaded and not any(file.problems for file in loaded):
         cases = [case for file in loaded for case in file.cases]
@@ -67,14 +75,15 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
     globs = project.settings.cases
     files = find_case_files(project.root, globs)
     if not files:
-        yield Diagnosis("problem", f"no case files; looked for {', '.join(globs)}", "write evalcases/NAME.jsonl")
+        what = f"no case files; looked for {', '.join(globs)}"
+        yield Diagnosis("problem", what, "write evalcases/NAME.jsonl", INIT)
         return
     loaded = [load_file(path, project.root) for path in files]
     problems = [problem for file in loaded for problem in file.problems]
     for problem in problems[:MOST_PROBLEMS]:
-        yield Diagnosis("problem", problem)
+        yield Diagnosis("problem", problem, command=VALIDATE)
     if len(problems) > MOST_PROBLEMS:
-        yield Diagnosis("problem", f"{len(problems) - MOST_PROBLEMS} more problems", "rageval cases validate")
+        yield Diagnosis("problem", f"{len(problems) - MOST_PROBLEMS} more problems", VALIDATE, VALIDATE)
     number = sum(len(file.cases) for file in loaded)
     yield Diagnosis("ok", f"{_many(number, 'case')} in {_many(len(files), 'file')}")
 
@@ -88,7 +97,7 @@ def look_at_labels(project: Project) -> Iterator[Diagnosis]:
     lost = unwinnable(cases, NoteFolder(notes))
     if lost:
         what = f"{len(lost)} of {_many(len(cases), 'case')} cannot be won: the notes lack their golds"
-        yield Diagnosis("problem", what, "rageval cases audit says which and why")
+        yield Diagnosis("problem", what, f"{AUDIT} says which and why", AUDIT)
     else:
         yield Diagnosis("ok", f"the notes hold the golds of {_many(len(cases), 'case')}")
 
@@ -127,14 +136,14 @@ def _of_the_judge(project: Project, judge: Judge) -> Iterator[Diagnosis]:
     plan = make_plan(project.settings, load_registry(), project.root)
     check = check_of_run(kept_check(project.judge_checks_file, judge), judge, plan.wordings)
     if check is None:
-        yield Diagnosis("warning", "never checked: nobody knows whether it can be trusted", "rageval doctor --judge")
+        yield Diagnosis("warning", "never checked: nobody knows whether it can be trusted", JUDGE, JUDGE)
         return
     failed = [
         f"{name} {len(of['failed'])} of {of['canaries']}" for name, of in check["rubrics"].items() if of["failed"]
     ]
     if check["unchecked"]:
         names = ", ".join(check["unchecked"])
-        yield Diagnosis("warning", f"not checked with {names} as worded now", "rageval doctor --judge")
+        yield Diagnosis("warning", f"not checked with {names} as worded now", JUDGE, JUDGE)
     if failed:
         when = check["checked"][:10]
         yield Diagnosis("warning", f"failed canaries on {when}: {', '.join(failed)}", "take a larger or newer model")

@@ -26,6 +26,8 @@ class Diagnosis:
     mark: Mark
     what: str
     fix: str = ""
+    command: str = ""
+    """One that helps and runs as it stands, where there is one."""
 
 
 class Check(NamedTuple):

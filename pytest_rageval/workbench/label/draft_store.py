@@ -95,6 +95,10 @@ class DraftStore:
         """The draft as it would be written now."""
         return self._line(case, marks).rstrip("\r")
 
+    def written_text(self, case: EvalCase) -> str:
+        """The draft as it stands, without what was marked since."""
+        return self._text.text_of(case.source.line).rstrip("\r")
+
     def _line(self, case: EvalCase, marks: Marks) -> str:
         return self._text.line_with(case, marks, hashes_of(marks, self._notes))
 

@@ -33,6 +33,8 @@ class Step(NamedTuple):
     at: int
     before: CaseState
     after: CaseState
+    texts: tuple[str, str] | None = None
+    """Of a draft's edit: its text before and after."""
 
 
 class LabelSession:
@@ -257,14 +259,21 @@ class LabelSession:
         """Take another text for the draft."""
         if self.drafts is None:
             return
+        text_before, state_before = self.drafts.written_text(self.case), self.states[self.at]
         try:
-            self.cases[self.at] = self.drafts.edit(self.case, text)
+            self._take_text(self.at, text)
         except CaseError as error:
             self.message = str(error)
             return
-        self.states[self.at] = self._saved[self.at] = CaseState(self.drafts.marks_of(self.case))
-        self._undo = [step for step in self._undo if step.at != self.at]
-        self._redo = [step for step in self._redo if step.at != self.at]
+        self.states[self.at] = self._saved[self.at]
+        self._undo.append(Step(self.at, state_before, self.states[self.at], (text_before, text)))
+        self._redo.clear()
+
+    def _take_text(self, at: int, text: str) -> None:
+        """Write another text for the draft; CaseError where it is no case."""
+        assert self.drafts is not None
+        self.cases[at] = self.drafts.edit(self.cases[at], text)
+        self._saved[at] = CaseState(self.drafts.marks_of(self.cases[at]))
 
     # ── undo ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -275,7 +284,7 @@ class LabelSession:
         elif self._undo[-1].at == self.at or self.save():
             step = self._undo.pop()
             self._redo.append(step)
-            self._restore(step.at, step.before)
+            self._restore(step.at, step.before, step.texts and step.texts[0])
 
     def redo(self) -> None:
         """Make the change again that was taken back last."""
@@ -284,11 +293,13 @@ class LabelSession:
         elif self._redo[-1].at == self.at or self.save():
             step = self._redo.pop()
             self._undo.append(step)
-            self._restore(step.at, step.after)
+            self._restore(step.at, step.after, step.texts and step.texts[1])
 
-    def _restore(self, at: int, state: CaseState) -> None:
+    def _restore(self, at: int, state: CaseState, text: str | None) -> None:
         if at != self.at:
             self._arrive(at)
+        if text is not None:
+            self._take_text(at, text)
         self.states[at] = state
 
     # ── going on ──────────────────────────────────────────────────────────────────────────────────────────────

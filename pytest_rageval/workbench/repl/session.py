@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_rageval.config.project import Project
-from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation
 from pytest_rageval.errors import JudgeError, RagevalError, SettingsError, TargetError

@@ -32,13 +32,17 @@ def cases_about(notes: Path | None) -> list[dict[str, Any]]:
     return [*(about or [QUESTION]), UNANSWERABLE]
 
 
+def check_notes(notes: Path) -> None:
+    """SettingsError where this is no folder."""
+    if not notes.is_dir():
+        raise SettingsError(f"--notes: {notes} is not a folder; name the one that your system answers from")
+
+
 def as_lines(cases: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases)
 
 
 def _about(notes: Path) -> Iterator[dict[str, Any]]:
-    if not notes.is_dir():
-        raise SettingsError(f"--notes: {notes} is not a folder; name the one that your system answers from")
     number = 0
     for path in sorted(notes.rglob("*.md"))[:LOOKED_AT]:
         heading = _deepest_early(path)

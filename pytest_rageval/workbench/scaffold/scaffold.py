@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +13,7 @@ from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.config.files import case_globs, has_table
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.folder import GITIGNORE
-from pytest_rageval.workbench.scaffold.first_cases import as_lines, cases_about
+from pytest_rageval.workbench.scaffold.first_cases import as_lines, cases_about, check_notes
 
 CI = ("github", "gitlab", "none")
 CI_FILES = {"github": ".github/workflows/rageval.yml", "gitlab": ".gitlab-ci.yml"}
@@ -37,6 +38,8 @@ class Scaffolded(NamedTuple):
 
 def scaffold(root: Path, choice: Choice) -> list[Scaffolded]:
     """Write all files; SettingsError where one cannot be written, or the notes are no folder."""
+    if choice.notes is not None:
+        check_notes(choice.notes)
     contents = dict(_contents(root, choice))  # all of them before the first is written
     done = [_write(root, name, text) for name, text in contents.items()]
     if FIRST_CASES not in contents:
@@ -48,13 +51,22 @@ def scaffold(root: Path, choice: Choice) -> list[Scaffolded]:
 def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
     """The files by name. Where pyproject.toml configures the project already, ours goes beside it."""
     configuration = f"{CONFIGURATION}.new" if _is_configured_elsewhere(root) else CONFIGURATION
-    yield configuration, Template(_template("rageval.toml")).substitute(target=_toml_text(choice.target))
+    values = {"target": _toml_text(choice.target), "notes": _notes_line(root, choice.notes)}
+    yield configuration, Template(_template("rageval.toml")).substitute(values)
     if not _case_files(root):
         is_demo = choice.target == "demo"
         yield FIRST_CASES, _template("demo_cases.jsonl") if is_demo else as_lines(cases_about(choice.notes))
     yield "reports/.gitignore", GITIGNORE
     if choice.ci != "none":
         yield CI_FILES[choice.ci], _template(f"{choice.ci}.yml")
+
+
+def _notes_line(root: Path, notes: Path | None) -> str:
+    """The key that names the folder of notes, relative to the project; without a folder as a comment."""
+    if notes is None:
+        return '# notes = "notes"         '
+    place = Path(os.path.relpath(notes, root))
+    return f"notes = {_toml_text(place.as_posix())}"
 
 
 def _is_configured_elsewhere(root: Path) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_rageval.config.project import Project
-from pytest_rageval.config.settings import Settings, load_settings
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.engine import Observed
 from pytest_rageval.errors import SettingsError

@@ -63,12 +63,12 @@ class Point:
         others = [f"{name}={json.dumps(value)}" for name, value in self.params.items() if name not in FIELDS]
         return options | ({"params": others} if others else {})
 
-    def toml(self) -> str:
-        """Lines for pyproject.toml that make this point the default."""
+    def toml(self, *, is_own_file: bool = False) -> str:
+        """Lines for pyproject.toml that make this point the default; `is_own_file`: for rageval.toml."""
         fields = [f"{name} = {json.dumps(self.params[name])}" for name in FIELDS if name in self.params]
         others = [f"{name} = {_toml(value)}" for name, value in self.params.items() if name not in FIELDS]
-        parts = [["[tool.rageval]", *fields]] if fields else []
-        parts += [["[tool.rageval.params]", *others]] if others else []
+        parts = [fields if is_own_file else ["[tool.rageval]", *fields]] if fields else []
+        parts += [["[params]" if is_own_file else "[tool.rageval.params]", *others]] if others else []
         return "\n\n".join("\n".join(part) for part in parts)
 
 

@@ -18,7 +18,7 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import EvalCase, Json
 from pytest_rageval.workbench.sweep.grid import Grid
 from pytest_rageval.workbench.sweep.ranking import Weights
-from pytest_rageval.workbench.sweep.sweep import ScoredPoint, Sweep
+from pytest_rageval.workbench.sweep.sweep import Probes, ScoredPoint, Sweep
 
 RESULTS_FILE = "eval_results.json"
 
@@ -119,17 +119,23 @@ class SweepFile:
         self._write(self._content(request, project, cases) | {"finished": False, "points": []})
 
     def keep(
-        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], points: Sequence[ScoredPoint]
-    ) -> None:
-        """The points so far of a sweep that goes on."""
-        written = [_point(point) for point in points]
-        self._write(self._content(request, project, cases) | {"finished": False, "points": written})
+        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], points: Sequence[ScoredPoint],
+        probes: Probes,
+    ) -> None:  # fmt: skip
+        """The points so far of a sweep that goes on, and what its probes found."""
+        so_far = {"finished": False, "points": [_point(point) for point in points], "probes": dict(probes)}
+        self._write(self._content(request, project, cases) | so_far)
+
+    def probes(self) -> Probes:
+        """What the probes of this sweep found until it was interrupted."""
+        probes = read_json(self.path, "sweep").get("probes")
+        return dict(probes) if isinstance(probes, dict) else {}
 
     def finish(
-        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], sweep: Sweep
+        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], sweep: Sweep, probes: Probes
     ) -> dict[str, Any]:
         """Write what the sweep comes to; returns it."""
-        content = self._content(request, project, cases) | sweep_content(sweep)
+        content = self._content(request, project, cases) | sweep_content(sweep) | {"probes": dict(probes)}
         self._write(content)
         return content
 
@@ -168,7 +174,7 @@ def sweep_content(sweep: Sweep) -> dict[str, Any]:
         "calls": {"asked": sweep.calls, "all_points": sweep.calls_of_all, "saved": sweep.saved},
         "indexings": sweep.indexings,
         "notes": list(sweep.notes),
-        "toml": sweep.best.point.toml(),
+        "toml": sweep.toml,
     }  # fmt: skip
 
 

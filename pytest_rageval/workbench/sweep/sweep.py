@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
@@ -74,10 +75,17 @@ class Sweep:
     confirming: int
     varying: tuple[str, ...]
     """The parameters in which points differ."""
+    configured_in: str = SHARED_FILE
+    """The file that configures the project."""
 
     @property
     def best(self) -> ScoredPoint:
         return self.points[0]
+
+    @property
+    def toml(self) -> str:
+        """Lines for the file that configures the project, which make the best point the default."""
+        return self.best.point.toml(is_own_file=self.configured_in == OWN_FILE)
 
     @property
     def saved(self) -> int:
@@ -107,11 +115,23 @@ def _axes(point: ScoredPoint) -> tuple[float, float]:
 
 Stage = Callable[[Sequence[ScoredPoint]], None]
 """Hears of the points that are scored so far."""
+Probes = MutableMapping[str, list[str]]
+"""By the widest point of a family, keys of the cases whose lists are not those cut from it."""
 
 
-def run_sweep(bench: Bench, weights: Weights, *, is_confirmed: bool = False, keep: Stage = lambda _: None) -> Sweep:
-    """Score every point of the bench's grid; choose on one half of the cases where the other half is to confirm."""
-    return _Sweeping(bench, weights, is_confirmed, keep).run()
+def run_sweep(
+    bench: Bench,
+    weights: Weights,
+    *,
+    is_confirmed: bool = False,
+    keep: Stage = lambda _: None,
+    probes: Probes | None = None,
+) -> Sweep:
+    """Score every point of the bench's grid; choose on one half of the cases where the other half is to confirm.
+
+    `probes`: what probes have found already; those of this sweep are added, and `keep` is called after each.
+    """
+    return _Sweeping(bench, weights, is_confirmed, keep, {} if probes is None else probes).run()
 
 
 def _first_error(errors: Mapping[str, str]) -> str:
@@ -126,8 +146,8 @@ NOTHING_TO_RANK_BY = (
 
 
 class _Sweeping:
-    def __init__(self, bench: Bench, weights: Weights, is_confirmed: bool, keep: Stage) -> None:
-        self._bench, self._weights, self._keep = bench, weights, keep
+    def __init__(self, bench: Bench, weights: Weights, is_confirmed: bool, keep: Stage, probes: Probes) -> None:
+        self._bench, self._weights, self._keep, self._probes = bench, weights, keep, probes
         keys = [case.key for case in bench.cases]
         self._choosing, other = in_halves(keys) if is_confirmed else (tuple(keys), tuple(keys))
         if not self._choosing or not other:
@@ -168,6 +188,7 @@ class _Sweeping:
             choosing=len(self._choosing),
             confirming=len(self._confirming),
             varying=bench.grid.varying,
+            configured_in=OWN_FILE if (bench.project.root / OWN_FILE).is_file() else SHARED_FILE,
         )
 
     # ── the points of a family ────────────────────────────────────────────────────────────────────────────────
@@ -209,6 +230,8 @@ class _Sweeping:
 
     def _probe(self, family: Family, widest: Answers) -> tuple[str, ...]:
         """Keys of the cases whose lists are not those cut from the widest, asked at one more point each."""
+        if (probed := self._probes.get(family.widest.key)) is not None:
+            return tuple(probed)
         bench = self._bench
         keys_at: dict[str, tuple[Point, list[str]]] = {}
         for key, observation in widest.observations.items():
@@ -219,6 +242,8 @@ class _Sweeping:
             real = bench.asked(point, [self._by_key[key] for key in keys]).observations
             derived = self._cut(point, widest).observations
             doubtful += differing({key: derived[key] for key in keys}, real)
+        self._probes[family.widest.key] = doubtful
+        self._keep(self._points)
         return tuple(doubtful)
 
     def _derived(self, point: Point, widest: Answers, doubtful: Sequence[str]) -> ScoredPoint:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from label_desk import BOT
-from project import Project
+from project import Project, a_case
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cli.cases.label import _has_screen
@@ -277,3 +277,24 @@ def test_a_file_changed_meanwhile_is_kept_and_said(desk: Project, monkeypatch: p
     assert case(desk, "theirs")
     (aside,) = desk.path.glob("cases.labels-*.jsonl")
     assert case(desk, "c0", aside.name).gold.supports
+
+
+@pytest.mark.child_process
+def test_by_lines_a_draft_is_edited_in_the_persons_editor_and_the_edit_taken_back(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
+    editor = "import sys,pathlib; p=pathlib.Path(sys.argv[1]); p.write_text(p.read_text().replace('wather', 'water'))"
+    project.write("editor.py", editor)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {project.path / 'editor.py'}")
+    lines = [a_case("one", "When does wather boil?"), a_case("two", "When does wather freeze?")]
+    project.cases(lines, "evalcases/x.drafts.jsonl")
+    monkeypatch.setattr("sys.stdin", io.StringIO("e\ny\ne\nz\ny\nq\n"))
+    result = project.rageval("label", "evalcases/x.drafts.jsonl", "--plain")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["Q  When does wather boil?*", "Q  When does water boil?*", "Q  When does water freeze?*"]
+    )
+    accepted = (project.path / "evalcases/x.jsonl").read_text(encoding="utf-8")
+    assert "When does water boil?" in accepted
+    assert "When does wather freeze?" in accepted

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from pytest_rageval.cli.cases.labelling.cells import clean
+from pytest_rageval.cli.cases.labelling.draft_editor import edit_draft
 from pytest_rageval.text import counted, printable
 from pytest_rageval.workbench.label.label_session import LabelSession
 
@@ -15,7 +16,7 @@ HELP = """\
   a  u       answerable, unanswerable (clears golds)   show 3 the whole text of chunk 3
   w WORDS    the next chunk that holds them            / TEXT ask another query and add its chunks
   (nothing)  save, next case        p  case before     t      next unlabelled      s  skip
-  z  Z       undo, redo             y  n  drafts: accept, drop                     q  save and quit"""
+  z  Z       undo, redo             y  n  drafts: accept, drop    e  edit          q  save and quit"""
 SHOWN_LINES, SHOWN_CHARACTERS = 3, 300
 _COMMAND = re.compile(r"(?P<verb>show|[a-zA-Z/?]?)\s*(?P<rest>.*)", re.DOTALL)
 
@@ -44,6 +45,7 @@ class LabelLines:
             "Z": lambda _: session.redo(),
             "y": lambda _: self._decide(is_accepted=True),
             "n": lambda _: self._decide(is_accepted=False),
+            "e": lambda _: self._edit(),
             "?": lambda _: self._write(HELP),
         }
 
@@ -79,6 +81,12 @@ class LabelLines:
             self._show_case()
         elif line and line[0] not in "?w/" and not line.startswith("show"):
             self._write(self._marked())
+
+    def _edit(self) -> None:
+        case = self.session.case
+        edit_draft(self.session)
+        if self.session.case is not case:
+            self._show_case()
 
     # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────
 

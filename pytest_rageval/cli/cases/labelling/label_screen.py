@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import shlex
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
@@ -21,6 +15,7 @@ from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from pytest_rageval.cli.cases.labelling.draft_editor import edit_draft
 from pytest_rageval.cli.cases.labelling.view import Mode, screen, snippet_of, text_rows
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.pools import Pool
@@ -82,7 +77,7 @@ class LabelScreen(App[None]):
             "q": self.action_finish,
             "y": lambda: self._decide("accepted"),
             "n": lambda: self._decide("dropped"),
-            "e": self._edit,
+            "e": lambda: edit_draft(session, self._suspended),
         }
         self._keys |= {str(group): partial(session.put_in_group, group) for group in range(1, 10)}
 
@@ -212,31 +207,6 @@ class LabelScreen(App[None]):
             self.session.message = "y and n are for drafts"
         else:
             self.session.decide("accepted" if decision == "accepted" else "dropped")
-
-    def _edit(self) -> None:
-        drafts = self.session.drafts
-        if drafts is None:
-            self.session.message = "e is for drafts"
-            return
-        record = json.loads(drafts.text_of(self.session.case, self.session.marks))
-        written = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
-        edited = self._edited(written)
-        if edited is not None and edited != written:
-            self.session.edit_draft(" ".join(line.strip() for line in edited.splitlines()))
-
-    def _edited(self, text: str) -> str | None:
-        """What the person's editor makes of a text; None where there is no editor, which is said."""
-        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "draft.json")
-            file.write_text(text, encoding="utf-8")
-            try:
-                with self._suspended():
-                    subprocess.run([*command, str(file)], check=True)  # noqa: S603 because it is the person's own editor
-                return file.read_text(encoding="utf-8")
-            except (OSError, subprocess.CalledProcessError, UnicodeDecodeError) as error:
-                self.session.message = f"$EDITOR ({' '.join(command)}): {error}"
-                return None
 
     @contextmanager
     def _suspended(self) -> Iterator[None]:

@@ -1,0 +1,110 @@
+"""`rageval schema`: what programs need to know of commands, settings, records and gates, as one JSON document."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_rageval.cases import case_schema
+from pytest_rageval.cli.exit_codes import exit_codes_of
+from pytest_rageval.cli.look.metrics import describe
+from pytest_rageval.config.options import OPTIONS
+from pytest_rageval.config.settings import ENVIRONMENT
+from pytest_rageval.config.settings_schema import settings_schema
+from pytest_rageval.gates import gate_grammar
+from pytest_rageval.io.json_text import json_text
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.runs.disk.stored_records import result_schema
+
+PARTS = ("commands", "pytest_options", "settings", "environment", "case", "result", "gates", "metrics")
+PACKAGE = Path(__file__).parents[2]
+SKILL = "SKILL.md"
+
+
+@click.command()
+@click.argument("part", required=False, type=click.Choice(PARTS))
+@click.option("--skill", "is_skill", is_flag=True, help="Print the skill for coding agents, as Markdown, instead.")
+@click.pass_context
+def schema(context: click.Context, part: str | None, *, is_skill: bool) -> None:
+    """Describe all of rageval for programs, or one PART of it: commands with options and exit codes, options of pytest,
+    settings, environment, the line of a case file, the line of results.jsonl, the grammar of gates, metrics.
+
+    Settings, case and result are JSON Schema. All of it is read from what does the work.
+    """
+    if is_skill:
+        if part is not None:
+            raise click.UsageError("--skill prints one text; leave PART out")
+        click.echo(for_agents(SKILL), nl=False)
+        return
+    document = _document(context.find_root().command, (part,) if part is not None else PARTS)
+    click.echo(json_text(document if part is None else document[part], 2, default=str))
+
+
+def for_agents(name: str) -> str:
+    """A text for coding agents: from the package as installed, in the repository from its docs."""
+    installed = PACKAGE / "agents" / name
+    path = installed if installed.exists() else PACKAGE.parent / "docs" / name
+    return path.read_text(encoding="utf-8")
+
+
+def _document(root: click.Command, parts: tuple[str, ...]) -> dict[str, Any]:
+    makers: dict[str, Callable[[], Any]] = {
+        "commands": lambda: dict(_commands(root, "", click.Context(root))),
+        "pytest_options": lambda: {f"--rageval-{option.name}": _pytest_option(option) for option in OPTIONS},
+        "settings": settings_schema,
+        "environment": lambda: dict(ENVIRONMENT),
+        "case": case_schema,
+        "result": result_schema,
+        "gates": gate_grammar,
+        "metrics": lambda: {metric.name: describe(metric) for metric in load_registry()},
+    }
+    return {"version": version("pytest-rageval"), **{part: makers[part]() for part in parts}}
+
+
+def _pytest_option(option: Any) -> dict[str, Any]:
+    return {"help": option.help, "kind": option.kind, "value": option.metavar, "choices": list(option.choices)}
+
+
+def _commands(command: click.Command, name: str, context: click.Context) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All commands below this one that do something, by their words: `cases validate`."""
+    if isinstance(command, click.Group):
+        for word in command.list_commands(context):
+            inner = command.get_command(context, word)
+            if inner is not None:
+                yield from _commands(inner, f"{name} {word}".strip(), context)
+        return
+    parameters = [parameter.to_info_dict() for parameter in command.params]
+    yield (
+        name,
+        {
+            "help": inspect.cleandoc(command.help or "").replace("\b\n", ""),
+            "arguments": [_argument(info) for info in parameters if info["param_type_name"] == "argument"],
+            "options": [_option(info) for info in parameters if info["param_type_name"] == "option"],
+            "exit_codes": {str(code): meaning for code, meaning in exit_codes_of(command).items()},
+        },
+    )
+
+
+def _argument(info: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": info["name"], "required": info["required"], "many": info["nargs"] != 1, **_type(info)}
+
+
+def _option(info: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "names": [*info["opts"], *info["secondary_opts"]],
+        "help": info["help"],
+        "flag": info["is_flag"],
+        "repeatable": info["multiple"],
+        "default": info["default"],
+        **_type(info),
+    }
+
+
+def _type(info: Mapping[str, Any]) -> dict[str, Any]:
+    kind = info["type"]
+    return {"type": kind["name"], **{key: kind[key] for key in ("choices", "min", "max") if kind.get(key) is not None}}
