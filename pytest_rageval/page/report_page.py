@@ -28,6 +28,7 @@ SECTIONS = (("cases", "Cases"), ("heat", "Layers"), ("metrics", "Metrics"), ("di
 KEYS = (("/", "filter"), ("j k", "next, previous row"), ("Enter", "open"), ("Esc", "back"),
         ("n p", "next, previous case of the filter"), ("c", "compare"), ("d", "difference or plain"),
         ("y", "copy link"), ("r", "copy the command that runs the case again"), ("m", "copy as Markdown"),
+        ("s", "copy as a draft case"), ("← →", "answers of the trials; of a single one, the cases"),
         ("?", "these keys"))  # fmt: skip
 BLOCKS = '<script type="text/plain" id="blocks">'
 ONE_SIDED = (("only_before", "only before"), ("only_after", "only in this run"))

@@ -232,7 +232,7 @@
     home.href = back;
     if (place >= 0) made.append(element("span", "faint", `${place + 1} of ${order.length}`), button("next", "n", "next"), button("previous", "p", "previous"));
     if (index.both) made.append(button("compare", "c", isCompared ? "case" : "compare"));
-    made.append(button("diff", "d", isCompared ? "differences only" : "difference / plain"), button("link", "y", "copy link"), button("rerun", "r", "copy command"), button("markdown", "m", "copy as Markdown"));
+    made.append(button("diff", "d", isCompared ? "differences only" : "difference / plain"), button("link", "y", "copy link"), button("rerun", "r", "copy command"), button("markdown", "m", "copy as Markdown"), button("draft", "s", "copy as draft case"));
     return made;
   };
   const open = async (key, isCompared) => {
@@ -251,6 +251,8 @@
     } else {
       page.innerHTML = body; // escaped by the template; the policy forbids handlers and scripts
       page.prepend(bar(number, isCompared));
+      for (const hidden of page.querySelectorAll(".scripted")) hidden.hidden = false;
+      if (page.querySelector("[data-trial]")) pick(picked());
     }
     page.classList.toggle("comparing", isCompared && index.both);
     page.classList.toggle("differing", isDiff);
@@ -270,6 +272,17 @@
     scrollTo(0, scrolled);
   };
   const title = document.title;
+  const pick = (number) => {
+    const answers = [...page.querySelectorAll(".trials > ol > li")];
+    answers.forEach((answer, place) => (answer.hidden = place !== number));
+    for (const choice of page.querySelectorAll("[data-trial]")) choice.setAttribute("aria-pressed", Number(choice.dataset.trial) === number);
+  };
+  const picked = () => [...page.querySelectorAll("[data-trial]")].findIndex((choice) => choice.getAttribute("aria-pressed") === "true");
+  const stepTrial = (by) => {
+    const trials = page.querySelectorAll("[data-trial]").length;
+    if (trials && !page.classList.contains("comparing")) return pick(Math.min(Math.max(picked() + by, 0), trials - 1)), true;
+    return false;
+  };
   const step = (by) => {
     const place = order.indexOf(current) + by;
     if (place >= 0 && place < order.length) location.hash = address(order[place]) + (page.classList.contains("comparing") ? "/compare" : "");
@@ -346,8 +359,15 @@
     link: () => copy(location.href, "link"),
     rerun: () => copy(page.querySelector("[data-md=rerun]")?.textContent || `pytest '${keyOf(current)}'`, "command"),
     markdown: () => copy(markdown(), "Markdown"),
+    draft: () => {
+      const line = page.querySelector("[data-draft]");
+      if (line) copy(line.textContent + "\n", "draft case; the command under the case stores it");
+      else say("this file holds no text of the case to draft from");
+    },
+    left: () => stepTrial(-1) || step(-1),
+    right: () => stepTrial(1) || step(1),
   };
-  const CASE_KEYS = { n: "next", p: "previous", c: "compare", d: "diff", y: "link", r: "rerun", m: "markdown", ArrowRight: "next", ArrowLeft: "previous" };
+  const CASE_KEYS = { n: "next", p: "previous", c: "compare", d: "diff", y: "link", r: "rerun", m: "markdown", s: "draft", ArrowRight: "right", ArrowLeft: "left" };
   const listKey = (key) => {
     if (key === "j" || key === "ArrowDown") return move(1), true;
     if (key === "k" || key === "ArrowUp") return move(-1), true;
@@ -376,6 +396,7 @@
     const pressed = event.target.closest("button");
     if (!pressed) return;
     if (pressed.dataset.do in ACTIONS) ACTIONS[pressed.dataset.do]();
+    else if (pressed.dataset.trial !== undefined) pick(Number(pressed.dataset.trial));
     else if (pressed.dataset.q !== undefined) (filter.value = pressed.dataset.q), filtered();
   });
 

@@ -1,0 +1,36 @@
+"""A draft of a case from a bad answer that a run recorded: the question, the answer, what it cited, and no gold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from pytest_rageval.cases.drafts import ENDING, draft_id
+from pytest_rageval.model import Json
+
+CITED = ("chunk_id", "rel_path", "heading_path")
+
+
+def answer_draft(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id: str) -> dict[str, Json] | None:
+    """The draft of a record, with question and answer in full where `line` of observations.jsonl holds them.
+
+    There is no gold in it: a bad answer does not hold the right one. None where the run keeps no question.
+    """
+    question = (line["case"].get("question") if line else None) or record["question"]
+    if not question:
+        return None
+    answer = (line["answer"] or {}).get("answer") if line else None
+    source = record["references"] or record["retrieved_chunks"]
+    cited = [{name: passage[name] for name in CITED if passage.get(name)} for passage in source]
+    origin: dict[str, Json] = {"run": run_id, "case": record["case_key"]}
+    origin["answer"] = answer if answer is not None else record["answer"]
+    if cited:
+        origin["cited"] = cited
+    return {"id": draft_id(question), "question": question, "tags": ["draft"], "metadata": {"draft": origin}}
+
+
+def drafts_file_of(record: Mapping[str, Any]) -> str:
+    """The file of drafts beside the file of a record's case, as a path from the project's root."""
+    file = PurePosixPath((record.get("source") or {}).get("file") or "evalcases/cases.jsonl")
+    return str(file.with_name(file.name.removesuffix(file.suffix) + ENDING))
