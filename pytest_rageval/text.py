@@ -367,11 +367,23 @@ def printable(text: str) -> str:
     turn the direction of writing around (`\u202e`), and what a CI service would take for a command in its log: `::` at
     the start of a line (`\x3a:`), `##[` and `##vso[` anywhere (`\x23#[`). The result can always be encoded as UTF-8.
     """
-    if "::" in text or "##" in text:
+    if "##" in text or _may_begin_with_command(text):
         text = _COMMAND.sub(_without_command, text)
-    if text.isascii() and text.isprintable():
+    # Four times as quick as the pattern, and a page is megabytes of text with nothing to escape in it.
+    if text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return _UNPRINTABLE.sub(lambda match: _escaped(ord(match.group())), text)
+
+
+def _may_begin_with_command(text: str) -> bool:
+    """Does a line hold nothing but white space before its first `::`? Each line is looked at once."""
+    at = text.find("::")
+    while at >= 0:
+        if not text[text.rfind("\n", 0, at) + 1 : at].strip():
+            return True
+        end = text.find("\n", at)
+        at = text.find("::", end) if end >= 0 else -1
+    return False
 
 
 def cut(text: str, most: int) -> str:

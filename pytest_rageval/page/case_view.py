@@ -50,6 +50,25 @@ class ChunkRow(NamedTuple):
     parts: Sequence[TextPart] = ()
 
 
+class JudgementRow(NamedTuple):
+    """What a judge scored, and why."""
+
+    metric: str
+    score: str
+    model: str
+    reasoning: str | None
+    is_heuristic: bool
+
+
+class ScoreRow(NamedTuple):
+    """A score, with the end of its scale where that is not 1, and its arithmetic; `bare`: its metric alone."""
+
+    metric: str
+    bare: str
+    value: str
+    terms: str
+
+
 @dataclass(frozen=True, slots=True)
 class RunView:
     """What the pages of all cases share.
@@ -64,6 +83,11 @@ class RunView:
     names: Mapping[str, str]
     other: str | None = None
     before_k: int | None = None
+
+    def top(self, name: str) -> str:
+        """` of 5`: the end of a metric's scale; '' where it is 1."""
+        scale = self.metrics.get(name, {}).get("scale", [0, 1])
+        return "" if scale[1] == 1 else f" of {scale[1]:g}"
 
 
 def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run: RunView) -> dict[str, Any]:
@@ -249,26 +273,22 @@ def _ranks(record: Mapping[str, Any] | None) -> dict[int, int]:
     return ranks
 
 
-def _judgements(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
     for name in ("groundedness", "correctness"):
         if judgement := record.get(name):
-            yield {
-                "metric": name, "score": short(judgement["score"]), "model": judgement.get("model") or "?",
-                "reasoning": judgement.get("reasoning"), "is_heuristic": bool(judgement.get("heuristic")),
-            }  # fmt: skip
+            yield JudgementRow(
+                name, short(judgement["score"]), judgement.get("model") or "?", judgement.get("reasoning"),
+                is_heuristic=bool(judgement.get("heuristic")),
+            )  # fmt: skip
 
 
 # ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scores(record: Mapping[str, Any], observation: Observation | None, run: RunView) -> Iterator[dict[str, Any]]:
-    failed = {gate["metric"]: gate["threshold"] for gate in record["verdict"]["failed_gates"]}
+def _scores(record: Mapping[str, Any], observation: Observation | None, run: RunView) -> Iterator[ScoreRow]:
     for name, value in record.get("scores", {}).items():
-        scale = run.metrics.get(name, {}).get("scale", [0, 1])
-        yield {
-            "metric": name, "value": score_text(value), "top": "" if scale[1] == 1 else f" of {scale[1]:g}",
-            "threshold": failed.get(name), "terms": _terms(name, observation, run) if observation else "",
-        }  # fmt: skip
+        terms = _terms(name, observation, run) if observation else ""
+        yield ScoreRow(name, name.partition("@")[0], score_text(value) + run.top(name), terms)
 
 
 def _skipped(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

@@ -149,7 +149,8 @@ def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any)
     """Read all that a page of this run needs; `facts` are those of PageRun that its files do not hold."""
     comparison = None
     if before is not None:
-        comparison = pair(before, side, settings, ignore_invariants=settings.ignore_invariants).content
+        ignores = settings.ignore_invariants
+        comparison = pair(before, side, settings, ignore_invariants=ignores, is_detailed=False).content
     return page_of(side, before, comparison, settings, **facts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from types import SimpleNamespace
 from typing import Any
 
 from pytest_rageval.cases.notes.gold_places import unwinnable_line
@@ -84,7 +85,8 @@ def _project(page: PageRun) -> str:
 def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
     """The rendered page of each of these cases; '' of one without a record, none where no records are kept."""
     for view in case_views(page, cases):
-        yield rendered("case.html", c=view) if view else ""
+        # As attributes: a template tries those first, and a key that is asked for as one costs an exception.
+        yield rendered("case.html", c=SimpleNamespace(**view)) if view else ""
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────

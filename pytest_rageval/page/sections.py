@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.metrics.reference.definitions_page import doc_parts
@@ -22,8 +22,7 @@ from pytest_rageval.page.figures import (
 )
 from pytest_rageval.page.first_screen import interval_text
 from pytest_rageval.page.page_run import PageRun
-from pytest_rageval.page.run_cases import ListedCase
-from pytest_rageval.runs.aggregate import normalised
+from pytest_rageval.page.run_cases import ListedCase, Scale, scales_of
 from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.stats.intervals import mean_interval
@@ -71,13 +70,16 @@ def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell |
     """Layers, and by category (the largest first) the number of its cases and a cell for each layer."""
     described = page.metrics["metrics"]
     layers = [layer for layer in LAYERS if layer in page.metrics["by_layer"]]
+    scales = scales_of(described)
+    measures = {name: (metric["layer"], scales[name]) for name, metric in described.items()}
     values: dict[str, dict[str, list[float]]] = {}
     sizes: dict[str, int] = {}
     for case in page.cases:
         category = case.row.groups["category"][0]
         sizes[category] = sizes.get(category, 0) + 1
-        for layer, score in _by_layer(case, described).items():
-            values.setdefault(category, {}).setdefault(layer, []).append(score)
+        of_category = values.setdefault(category, {})
+        for layer, score in _by_layer(case, measures).items():
+            of_category.setdefault(layer, []).append(score)
     changes = _category_changes(page)
     largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:SHOWN_CATEGORIES]
     return layers, [
@@ -90,12 +92,17 @@ def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell |
     ]
 
 
-def _by_layer(case: ListedCase, described: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """The mean of a case's scores in each layer, as 0 to 1, higher better."""
+def _by_layer(case: ListedCase, measures: Mapping[str, tuple[str, Scale]]) -> dict[str, float]:
+    """The mean of a case's scores in each layer, as 0 to 1, higher better; `measures`: layers and scales by metric."""
     scores: dict[str, list[float]] = {}
     for name, score in case.row.scores.items():
-        if metric := described.get(name):
-            scores.setdefault(metric["layer"], []).append(normalised(score, metric["scale"], metric["better"]))
+        if measure := measures.get(name):
+            layer, scale = measure
+            share = scale.share(score)
+            if layer in scores:
+                scores[layer].append(share)
+            else:
+                scores[layer] = [share]
     return {layer: math.fsum(values) / len(values) for layer, values in scores.items()}
 
 
@@ -165,8 +172,9 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
 def distributions(page: PageRun) -> Iterator[tuple[str, int, list[Bar]]]:
     """Histograms of the metrics that have more than two values."""
     described = page.metrics["metrics"]
+    scores = [case.row.scores for case in page.cases]
     for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
-        values = [score for case in page.cases if (score := case.row.scores.get(name)) is not None]
+        values = [score for each in scores if (score := each.get(name)) is not None]
         if len(set(values)) > 2:
             yield name, len(values), histogram(values, described[name]["scale"])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from pytest_rageval.cases.drafts import ENDING, draft_id
@@ -32,5 +31,5 @@ def answer_draft(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_
 
 def drafts_file_of(record: Mapping[str, Any]) -> str:
     """The file of drafts beside the file of a record's case, as a path from the project's root."""
-    file = PurePosixPath((record.get("source") or {}).get("file") or "evalcases/cases.jsonl")
-    return str(file.with_name(file.name.removesuffix(file.suffix) + ENDING))
+    folder, slash, name = ((record.get("source") or {}).get("file") or "evalcases/cases.jsonl").rpartition("/")
+    return f"{folder}{slash}{name.rpartition('.')[0] or name}{ENDING}"

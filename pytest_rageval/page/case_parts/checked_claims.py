@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from pytest_rageval.page.text_diff import word_set
@@ -42,7 +43,7 @@ def checked_claims(record: Mapping[str, Any], line: Mapping[str, Any] | None) ->
     evidence = _evidence(line, metric)
     chunks = record["retrieved_chunks"]
     ranks = _ranks_of_passages(chunks, line)
-    words = [word_set(chunk["text"] or "") for chunk in chunks]
+    words = _ChunkWords(chunks)
     for name, is_supported in (("unsupported_claims", False), ("supported_claims", True)):
         for text in judgements[metric].get(name) or ():
             if text is not None:
@@ -57,13 +58,13 @@ def _checked(
     text: str,
     evidence: Mapping[str, Any],
     ranks: Sequence[int],
-    words: Sequence[frozenset[str]],
+    words: _ChunkWords,
     *,
     is_supported: bool,
 ) -> CheckedClaim:
     sentence, named = evidence.get("sentence"), _named(evidence.get("passage"), ranks)
     is_contradicted = not is_supported and evidence.get("verdict") == "contradicted"
-    chunk = _nearest(word_set(text), words) if named is None else named
+    chunk = words.nearest(text) if named is None else named
     quoted = sentence if isinstance(sentence, str) and sentence else None
     return CheckedClaim(is_supported, text, chunk, named is not None, is_contradicted, quoted)
 
@@ -95,8 +96,19 @@ def _ranks_of_passages(chunks: Sequence[Mapping[str, Any]], line: Mapping[str, A
     return [chunk["rank"] for chunk in chunks[:k] if (chunk["text"] or "").strip()]
 
 
-def _nearest(claim: frozenset[str], chunks: Sequence[frozenset[str]]) -> int | None:
-    """The rank of the chunk that has most words of a claim, at least half of them."""
-    shared = [len(claim & chunk) for chunk in chunks]
-    most = max(shared, default=0)
-    return shared.index(most) + 1 if most and most * 2 >= len(claim) else None
+class _ChunkWords:
+    """The words of the chunks, looked up when the first claim needs them: a judge may name all chunks itself."""
+
+    def __init__(self, chunks: Sequence[Mapping[str, Any]]) -> None:
+        self._chunks = chunks
+
+    @cached_property
+    def _words(self) -> list[frozenset[str]]:
+        return [word_set(chunk["text"] or "") for chunk in self._chunks]
+
+    def nearest(self, claim: str) -> int | None:
+        """The rank of the chunk that has most words of a claim, at least half of them."""
+        words = word_set(claim)
+        shared = [len(words & chunk) for chunk in self._words]
+        most = max(shared, default=0)
+        return shared.index(most) + 1 if most and most * 2 >= len(words) else None
