@@ -26,6 +26,8 @@ from pytest_rageval.page.run_cases import ListedCase, Scale, scales_of
 from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.stats.intervals import mean_interval
+from pytest_rageval.text import counted
+from pytest_rageval.workbench.calibration_record import KeptCalibration
 
 SHOWN_CATEGORIES = 30
 SHOWN_CAUSES = 10
@@ -241,7 +243,7 @@ def judge_rows(page: PageRun) -> list[tuple[str, str]]:
         ("judge", judge["model"]),
         ("kind", kind),
         ("prompts", prompts or "–"),
-        ("agreement with people", "not measured for this run: rageval calibrate measures it"),
+        *_agreement_rows(page, judge["prompt_versions"]),
         (
             "spot check by a second judge",
             f"disagrees with {score_text(spot['disagreement_rate'])} of {spot['spot_check_n']} judgements"
@@ -249,6 +251,24 @@ def judge_rows(page: PageRun) -> list[tuple[str, str]]:
         ),
         ("judgements from the cache", "–" if hits is None else f"{hits:.0%}".replace("%", " %")),
     ]  # fmt: skip
+
+
+def _agreement_rows(page: PageRun, prompts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """How far the judge agreed with people when that was last measured."""
+    if not page.calibrations:
+        return [("agreement with people", "not measured: rageval calibrate measures it")]
+    return [
+        (f"agreement with people: {kept.metric}", _agreement_text(kept, prompts.get(kept.metric)))
+        for kept in page.calibrations
+    ]
+
+
+def _agreement_text(kept: KeptCalibration, prompt: str | None) -> str:
+    share = f"{kept.agreement:.2f} ({interval_text((kept.low, kept.high))}) of {counted(kept.answers, 'answer')}"
+    kappa = "" if kept.kappa is None else f", kappa {kept.kappa:.2f}"
+    other = prompt is not None and kept.prompt_versions and prompt not in kept.prompt_versions
+    caution = "; the rubric was worded otherwise then" if other else ""
+    return f"{share} on the same side of {kept.gate}{kappa}: {kept.verdict} ({kept.labels}, {kept.day}){caution}"
 
 
 class HistoryRow(NamedTuple):

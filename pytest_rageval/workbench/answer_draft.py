@@ -8,7 +8,7 @@ from typing import Any
 from pytest_rageval.cases.drafts import ENDING, draft_id
 from pytest_rageval.model import Json
 
-CITED = ("chunk_id", "rel_path", "heading_path")
+PLACE = ("rel_path", "heading_path")
 
 
 def answer_draft(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id: str) -> dict[str, Json] | None:
@@ -21,12 +21,17 @@ def answer_draft(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_
         return None
     answer = (line["answer"] or {}).get("answer") if line else None
     source = record["references"] or record["retrieved_chunks"]
-    cited = [{name: passage[name] for name in CITED if passage.get(name)} for passage in source]
+    cited = [_cited(passage) for passage in source]
     origin: dict[str, Json] = {"run": run_id, "case": record["case_key"]}
     origin["answer"] = answer if answer is not None else record["answer"]
     if cited:
         origin["cited"] = cited
     return {"id": draft_id(question), "question": question, "tags": ["draft"], "metadata": {"draft": origin}}
+
+
+def _cited(passage: Mapping[str, Any]) -> dict[str, Json]:
+    """Where a passage stands, which outlives the next indexing; its id where the system tells no place."""
+    return {name: passage[name] for name in PLACE if passage.get(name)} or {"chunk_id": passage.get("chunk_id")}
 
 
 def drafts_file_of(record: Mapping[str, Any]) -> str:

@@ -52,14 +52,29 @@
   const metricNamed = (written) =>
     written in index.scores ? written : Object.keys(index.scores).find((metric) => metric.split("@")[0] === written);
   const column = async (metric) => (NUMBERS.includes(metric) ? index[metric] : load(index.scores[metric]));
+  // All words to find, a long text for each block: one search through it takes a tenth of one through each of its cases.
   const allTexts = async () => {
-    if (haystack) return;
-    const words = [];
-    for (const line of index.texts) {
-      for (const texts of await load(line)) words.push(`${index.id[words.length]}\n${texts.join("\n")}`.toLowerCase());
-      if (line !== index.texts[0]) inflated.delete(line); // rows in sight inflate theirs again
+    haystack ||= Promise.all(index.texts.map(async (line, block) => {
+      const texts = await load(line), from = block * index.perTexts;
+      if (block) inflated.delete(line); // rows in sight inflate theirs again
+      const parts = texts.map((each, place) => `${index.id[from + place]}\n${each.join("\n")}`.toLowerCase());
+      const ends = new Uint32Array(parts.length);
+      parts.reduce((end, part, place) => (ends[place] = end + part.length) + 1, 0);
+      return { from, ends, text: parts.join("\0") };
+    }));
+    return haystack;
+  };
+  const holding = async (word) => {
+    const numbers = new Uint8Array(index.id.length);
+    if (!word || word.includes("\0")) return numbers.fill(word ? 0 : 1);
+    for (const { from, ends, text } of await allTexts()) {
+      let place = 0;
+      for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, ends[place])) {
+        while (ends[place] <= at) place++;
+        numbers[from + place] = 1;
+      }
     }
-    haystack = words;
+    return numbers;
   };
 
   // ── filter: the words of gates and of -k ────────────────────────────────────────────────────────────────────
@@ -74,9 +89,8 @@
   });
   const condition = async (field, sign, value) => {
     if (!field) {
-      await allTexts();
-      const word = value.toLowerCase();
-      return (number) => haystack[number].includes(word);
+      const numbers = await holding(value.toLowerCase());
+      return (number) => numbers[number] === 1;
     }
     if (sign === ":" && field in COLUMNS) {
       const codes = new Set(choices(field, index[COLUMNS[field] + "s"], value)), values = index[COLUMNS[field]];
@@ -444,6 +458,7 @@
     foldTables();
     makeList();
     let typing;
+    filter.addEventListener("focus", () => setTimeout(allTexts), { once: true }); // words will be looked for
     filter.addEventListener("input", () => (clearTimeout(typing), (typing = setTimeout(filtered, 80))));
     $("sort").addEventListener("change", filtered);
     addEventListener("hashchange", route);
