@@ -106,6 +106,7 @@ def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run:
         "key": case.key, "id": case.id, "place": case.texts.place, "symbol": symbol, "word": word,
         "outcome": case.row.outcome, "change": CHANGES[case.change], "facts": _facts(record),
         "why": list(_why(record, observation, chunks, run)), "question": question, "answer": answer,
+        "no_answer": "none: the case ended in an error" if answer is None and record["error"] else "",
         "is_cut": answer is not None and answer.endswith("…") and line is None,
         "abstained": bool(record["abstention"] and record["abstention"]["abstained"]),
         "expected": list(labelled.gold.answers or ()) if labelled else [],
@@ -122,7 +123,7 @@ def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run:
         "has_observation": line is not None, "rerun": f"pytest {shlex.quote(case.key)}",
         "explain": f"rageval explain {shlex.quote(run.run_id)} {shlex.quote(case.key)}",
         "comparison": _comparison(record, before, answer, run),
-        "other": run.other, "draft": draft_line(record, line, run.run_id),
+        "other": run.other, "draft": draft_line(record, line, run.run_id) if answer is not None else None,
     }  # fmt: skip
 
 

@@ -55,6 +55,8 @@ def filtered(page: OpenPage, query: str) -> str:
         ("fell:mrr", "12 of 40"),
         ('"winter stock"', "40"),
         ("no such words", "0 of 40"),
+        ("stock-7", "1 of 40"),
+        ("stock-1 -stock-12", "10 of 40"),
     ],
 )
 def test_a_filter_in_the_words_of_gates_finds_its_cases(page: OpenPage, query: str, count: str):
