@@ -8,7 +8,7 @@ TESTS  ?= tests
 # Where it is set, each of the processes that tests start compiles 130 modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick torture coverage lint bench clean
+.PHONY: help demo test quick torture coverage lint bench shots clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -45,6 +45,9 @@ lint: $(VENV)/.ready  ## style and types
 
 bench: $(VENV)/.ready  ## time and memory, measured here
 	$(BIN)/python benchmarks/run.py
+
+shots: $(VENV)/.ready  ## the pictures of the report in docs/images, from the demo
+	$(BIN)/python docs/shots.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -20,6 +20,8 @@ from typing import Any
 
 from harness import Figure, Row, Scale, empty_folder, measure_inside
 
+from pytest_rageval.runs.records import SCHEMA
+
 SIZES = (100, 10_000, 100_000)
 GOALS = {100: (0.3, 0.1, 300), 10_000: (3, 1.5, 500), 100_000: (20, 10, 1200)}
 """Megabytes, seconds to build, milliseconds until the first rows stand there."""
@@ -92,7 +94,7 @@ def store_run(folder: Path, records: list[dict[str, Any]], plan: Any) -> None:
     case_rows = [CaseRow.of(record) for record in records]
     info = RunInfo("hash", None, len(records), False, None, {"run_id": folder.name})
     write_json(folder / "metrics.json", aggregate(case_rows, plan, info))
-    write_json(folder / "config.json", {"k": 5, "dataset_hash": "d", "settings": {}})
+    write_json(folder / "config.json", {"k": 5, "dataset_hash": "d", "settings": {"gold_by": "anchors"}})
     write_scores(folder, case_rows)
     with (folder / "results.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(to_line(record) + "\n" for record in records)
@@ -116,7 +118,9 @@ def a_record(number: int, names: list[str], luck: random.Random, outcome: str) -
     failed = [{"metric": "token_f1", "value": 0.2, "threshold": ">= 0.5", "tag": "L5_wrong_answer"}]
     gates = failed if outcome == "failed" else []
     return {
-        "schema": 1, "case_key": f"evalcases/some.jsonl::case-{number}", "test_case_id": f"case-{number}", "trial": 0,
+        "schema": SCHEMA, "case_key": f"evalcases/some.jsonl::case-{number}", "test_case_id": f"case-{number}",
+        "trial": 0, "attempts": 1, "gold": "anchors", "requires_kg": False, "indexing_coverage": None, "references": [],
+        "correctness": None, "judge_input": None, "score_details": {}, "versions": None, "reported": ["chunks"],
         "content_hash": "h", "outcome": outcome, "reason": "token_f1 is 0.2, gate >= 0.5" if gates else None,
         "category": ("factual", "multi_hop", "negative")[number % 3], "difficulty": "hard", "domain": None, "tags": [],
         "answerable": True, "question": words(luck, 12), "answer": words(luck, 35), "retrieved_chunks": chunks,
@@ -142,10 +146,23 @@ def worsened(record: dict[str, Any], failed: dict[str, Any], luck: random.Random
 
 
 def an_observation(record: dict[str, Any]) -> dict[str, Any]:
-    gold = {"answer": record["answer"][:120], "supports": [{"rel_path": "notes/a.md"}, {"rel_path": "notes/b.md"}]}
+    """A line of observations.jsonl of the case: gold, key facts, and the whole answer with its chunks."""
+    snippet = " ".join(record["retrieved_chunks"][1]["text"].split()[:6])
+    gold = {
+        "answer": record["answer"][:120], "key_facts": [record["answer"][:30], "kept on the moon"],
+        "supports": [{"rel_path": record["retrieved_chunks"][1]["rel_path"], "snippets": [snippet]},
+                     {"rel_path": "notes/b.md"}],
+    }  # fmt: skip
     case = {"id": record["test_case_id"], "question": record["question"], "gold": gold}
     source = [record["source"]["file"], record["source"]["line"]]
-    return {"schema": 1, "case_key": record["case_key"], "trial": 0, "case": case | {"source": source}, "answer": None}
+    names = ("chunk_id", "rel_path", "heading_path", "rank", "score_final", "text")
+    chunks = [{name: chunk[name] for name in names} for chunk in record["retrieved_chunks"]]
+    answer = {"answer": record["answer"], "abstained": False, "debug": {"retrieved_chunks": chunks}}
+    return {
+        "schema": SCHEMA, "case_key": record["case_key"], "trial": 0, "case": case | {"source": source},
+        "answer": answer, "judgements": {}, "asked_k": 5, "k": 5, "params": {},
+        "timings": {"ask_ms": 100.0, "queue_ms": 0.0, "judge_ms": None}, "error": None,
+    }  # fmt: skip
 
 
 # ── page ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,7 +179,10 @@ def built(folder: Path) -> tuple[float, Path]:
     run = StoredRun(folder / "runs" / "now")
     started = time.process_time()
     path = write_report(run, Settings(), folder / "baseline.json", other=other)
-    return time.process_time() - started, path
+    seconds = time.process_time() - started
+    if 'id="blocks"' not in path.read_text(encoding="utf-8"):
+        raise SystemExit(f"{path}: the runs that are made here are no longer what a run writes; see what the page says")
+    return seconds, path
 
 
 def browser() -> str | None:

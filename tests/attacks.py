@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from page_states import PLAN, a_full_record, an_observation
+from page_states import PLAN, a_full_record, an_observation, page_between
 from stored_pair import a_chunk, store
 from two_runs import a_row
 
+from pytest_rageval.page.page_run import PageRun, page_of
 from pytest_rageval.runs.records import to_line
 from pytest_rageval.runs.row import Row
+from pytest_rageval.workbench.calibration_record import CALIBRATIONS
 
 RUN = "top.hacked=(top.hacked||0)+1"
 _TAGS = (
@@ -46,6 +48,7 @@ _OTHERS = (
     "+ADw-script+AD4-", "a/b::c?d#e&f=g", "a\u2028b\u2029c",
 )  # fmt: skip
 PAYLOADS = (*_TAGS, *_HANDLERS, *_LOADS, *_OTHERS)
+JUDGE = " ".join(PAYLOADS)
 
 
 def hostile_rows(outcome: str) -> list[Row]:
@@ -73,23 +76,47 @@ def hostile_record(row: Row, text: str) -> dict[str, Any]:
     )  # fmt: skip
 
 
+def hostile_observation(row: Row, text: str) -> dict[str, Any]:
+    """A line of observations.jsonl, with what a judge says of a single claim."""
+    supports = [{"rel_path": "a.md", "snippets": [text]}, {"rel_path": f"gold {text}"}]
+    line = an_observation(row, f"question {text}", answer=text, key_facts=[text], supports=supports)
+    claim = {"claim": f"claim {text}", "verdict": "contradicted", "passage": 1, "sentence": f"sentence {text}"}
+    return line | {"k": 5, "judgements": {"groundedness": {"extra": {"evidence": [claim]}}}}
+
+
 def hostile_run(reports: Path, run_id: str, outcome: str) -> Path:
     rows = hostile_rows(outcome)
     records = {row.key: hostile_record(row, text) for row, text in zip(rows, PAYLOADS, strict=True)}
     settings = {f"setting {text}": f"{run_id} {text}" for text in PAYLOADS}
-    folder = store(reports, run_id, rows, plan=PLAN, records={row.key: records[row.key] for row in rows},
-                   config={"params": settings, "target": PAYLOADS[0]}, description=" ".join(PAYLOADS))  # fmt: skip
-    lines = [
-        to_line(an_observation(row, f"question {text}", answer=text, key_facts=[text],
-                               supports=[{"rel_path": "a.md"}, {"rel_path": f"gold {text}"}]))
-        for row, text in zip(rows, PAYLOADS, strict=True)
-    ]  # fmt: skip
+    config = {"params": settings, "target": PAYLOADS[0], "judge": {"model": JUDGE}}
+    folder = store(reports, run_id, rows, plan=PLAN, records=records, config=config, description=JUDGE)
+    lines = [to_line(hostile_observation(row, text)) for row, text in zip(rows, PAYLOADS, strict=True)]
     (folder / "observations.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     if run_id == "alone":  # a comparison refuses names that no metric can have
         metrics["metrics"] |= dict.fromkeys(PAYLOADS, metrics["metrics"]["recall_any@5"])
-    metrics["judge"] = {"model": " ".join(PAYLOADS), "heuristic": True, "prompt_versions": {PAYLOADS[0]: PAYLOADS[1]}}
+    metrics["judge"] = {"model": JUDGE, "heuristic": True, "prompt_versions": {PAYLOADS[0]: PAYLOADS[1]}}
     metrics["verdict"] = {"problems": dict(zip(PAYLOADS, PAYLOADS, strict=True))}
     metrics["volatile"]["cost"]["target_usage"] = dict.fromkeys(PAYLOADS, 1.0)
     (folder / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
+    calibration = {"calibrated": JUDGE, "labels": f"labels {JUDGE}", "gate": f"gate {JUDGE}", "answers": 3,
+                   "prompt_versions": PAYLOADS, "verdict": f"verdict {JUDGE}", "agreement": 0.5, "interval": [0.1, 0.9],
+                   "cohens_kappa": None}  # fmt: skip
+    (reports / CALIBRATIONS).parent.mkdir(exist_ok=True)
+    content = {JUDGE: {f"metric {text}": calibration for text in PAYLOADS}}
+    (reports / CALIBRATIONS).write_text(json.dumps(content), encoding="utf-8")
     return folder
+
+
+def hostile_comparison(reports: Path) -> PageRun:
+    """Two such runs compared, with metrics of hostile names on both sides, which no run of ours could have."""
+    for run_id, outcome in (("before", "passed"), ("now", "failed")):
+        hostile_run(reports, run_id, outcome)
+    page = page_between(reports, "before", "now")
+    assert page.comparison is not None
+    assert page.before is not None
+    for side in (page.before, page.side):
+        side.metrics["metrics"].update(dict.fromkeys(PAYLOADS, side.metrics["metrics"]["recall_any@5"]))
+    moved = dict.fromkeys(PAYLOADS, page.comparison["metrics"]["recall_any@5"])
+    content = {**page.comparison, "metrics": {**page.comparison["metrics"], **moved}}
+    return page_of(page.side, page.before, content, page.settings, is_chosen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,13 @@ class Paired:
         return compared
 
 
-def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: bool = False) -> Paired:
-    """Compare two runs. The regression gates are those of the project's settings as they are now."""
+def pair(
+    before: Side, after: Side, current: Settings, *, ignore_invariants: bool = False, is_detailed: bool = True
+) -> Paired:
+    """Compare two runs. The regression gates are those of the project's settings as they are now.
+
+    Unless `is_detailed`, chunks and answers of cases that flipped are left out, for which both records are read.
+    """
     facts = _comparable(before), _comparable(after)
     labels = relabelled(*facts)
     broken = tuple(mismatches(*facts))
@@ -80,7 +85,7 @@ def pair(before: Side, after: Side, current: Settings, *, ignore_invariants: boo
         "notes": [side.note for side in (before, after) if side.note] + [relabelled_note(labels)] * bool(labels),
     }
     if is_compared:
-        moved, failed = _moved(before, after, current)
+        moved, failed = _moved(before, after, current, is_detailed=is_detailed)
         content |= moved
     content["failed_gates"] = list(failed)
     return Paired(content, broken, failed)
@@ -118,7 +123,9 @@ def renamed_metrics(before: Side, after: Side) -> dict[str, str]:
     return paired_cut_offs(before.metrics["metrics"].keys(), after.metrics["metrics"].keys(), k_before, k_after)
 
 
-def _moved(before: Side, after: Side, current: Settings) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _moved(
+    before: Side, after: Side, current: Settings, *, is_detailed: bool
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The compared part of the content, and the gates that fail."""
     before_metrics, after_metrics = before.metrics["metrics"], after.metrics["metrics"]
     if before.scores is None or after.scores is None:
@@ -141,7 +148,7 @@ def _moved(before: Side, after: Side, current: Settings) -> tuple[dict[str, Any]
         "metrics": {name: _metric(described[name], change) for name, change in comparison.content["metrics"].items()},
         "gates": list(comparison.gates),
         "by_category": by_category(was, now),
-        **_cases(comparison, before, after, was, now, described),
+        **_cases(comparison, was, now, described, (before, after) if is_detailed else ()),
     }, tuple(failed) if not is_waived else ()
 
 
@@ -180,9 +187,12 @@ def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
 
 
 def _cases(
-    comparison: Comparison, before: Side, after: Side, was: Scores, now: Scores, described: Mapping[str, Any]
+    comparison: Comparison, was: Scores, now: Scores, described: Mapping[str, Any], detailed: Sequence[Side]
 ) -> dict[str, Any]:
-    """Cases that flipped, worst first; those that came, went, or have no score any more."""
+    """Cases that flipped, worst first; those that came, went, or have no score any more.
+
+    `detailed`: both sides, where chunks and answers are read.
+    """
     content = comparison.content
     gains = {
         key: _gains(was.cases[key].scores, now.cases[key].scores, described)
@@ -193,7 +203,7 @@ def _cases(
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
     lost = [case["case_key"] for case in content["unmeasured"]]
     keys = {*worst[:DETAILED], *best[:DETAILED], *lost[:DETAILED]}
-    records = [_records(side, keys) for side in (before, after)]
+    records = [_records(side, keys) for side in detailed] or [{}, {}]
 
     def case_of(key: str) -> dict[str, Any]:
         case_before, case_after = was.cases[key], now.cases[key]

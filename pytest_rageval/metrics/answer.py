@@ -88,12 +88,17 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
     facts = [fact for fact in obs.gold.key_facts or () if fact.strip()]
     if not facts:
         return NO_KEY_FACTS
-    words = _as_phrase(obs.answer.text)
-    contents = [frozenset(text.content_tokens(sentence)) for sentence in text.sentences(obs.answer.text)]
-    matches = [
+    matches = stated_facts(obs.answer.text, facts)
+    return sum(matches) / len(matches)
+
+
+def stated_facts(answer: str, facts: Sequence[str]) -> list[bool]:
+    """Of each fact, whether the answer quotes it or has all of its content words in one sentence."""
+    words = _as_phrase(answer)
+    contents = [frozenset(text.content_tokens(sentence)) for sentence in text.sentences(answer)]
+    return [
         _as_phrase(fact) in words or any(map(frozenset(text.content_tokens(fact)).issubset, contents)) for fact in facts
     ]
-    return sum(matches) / len(matches)
 
 
 def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:

@@ -10,6 +10,16 @@ from pytest_rageval.numbers import change, score_text
 from pytest_rageval.page.text_diff import word_diff
 
 
+class MovedScore(NamedTuple):
+    """A score on both sides; `bare` is the metric's name without its cut-off."""
+
+    metric: str
+    bare: str
+    before: str
+    after: str
+    delta: str
+
+
 class AlignedChunk(NamedTuple):
     """A chunk with its rank on both sides; None where it is not there."""
 
@@ -54,13 +64,15 @@ def case_comparison(
     }
 
 
-def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping[str, str]) -> list[dict[str, Any]]:
+def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping[str, str]) -> list[MovedScore]:
     """Scores of both sides that differ, the furthest first."""
     earlier = {names.get(name, name): value for name, value in before.items()}
     moved = [(name, earlier[name], value) for name, value in now.items() if earlier.get(name, value) != value]
     return [
-        {"metric": name.partition("@")[0] if name in names.values() else name, "before": score_text(old),
-         "after": score_text(new), "delta": change(new - old)}
+        MovedScore(
+            name.partition("@")[0] if name in names.values() else name, name.partition("@")[0],
+            score_text(old), score_text(new), change(new - old),
+        )
         for name, old, new in sorted(moved, key=lambda row: (-abs(row[2] - row[1]), row[0]))
     ]  # fmt: skip
 

@@ -17,9 +17,9 @@ DECIMALS = 4
 def case_columns(page: PageRun) -> dict[str, Any]:
     """The index block: a list of values by column, names by number where they repeat."""
     cases = page.cases
-    layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
     tags = _Names()
     layers = list(LAYERS)
+    bits = {name: 1 << layers.index(metric["layer"]) for name, metric in page.metrics["metrics"].items()}
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
@@ -33,7 +33,7 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_group("domain", cases),
         "tag": [[tags.code(tag) for tag in _tags(case)] for case in cases],
         "tags": tags.names,
-        "layer": [sum({1 << layers.index(layer_of[name]) for name, _ in case.row.failed if name in layer_of})
+        "layer": [sum({bits[name] for name, _ in case.row.failed if name in bits}) if case.row.failed else 0
                   for case in cases],
         "layers": layers,
         **_coded("fallen", [case.fallen or "" for case in cases]),
@@ -59,15 +59,18 @@ class _Names:
 
 def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
     """A column of numbers, and under its plural the names that they stand for."""
-    names = _Names()
-    return {column: [names.code(value) for value in values], f"{column}s": names.names}
+    codes: dict[str, int] = {}
+    column_values = [codes.setdefault(value, len(codes)) for value in values]
+    return {column: column_values, f"{column}s": [printable(name) for name in codes]}
 
 
 def _group(group: str, cases: Sequence[ListedCase]) -> Mapping[str, Any]:
     return _coded(group, [next(iter(case.row.groups[group]), "") for case in cases])
 
 
-def _tags(case: ListedCase) -> list[str]:
+def _tags(case: ListedCase) -> Sequence[str]:
+    if not case.row.failed:
+        return case.row.groups["tag"]
     return list(dict.fromkeys([*case.row.groups["tag"], *(tag for _, tag in case.row.failed)]))
 
 
@@ -88,8 +91,9 @@ def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
     """A block a metric with the score of each case, null where it has none."""
     names = sorted({name for case in page.cases for name in case.row.scores})
     lines = {}
+    by_case = [case.row.scores for case in page.cases]
     for name in names:
-        scores = [case.row.scores.get(name) for case in page.cases]
+        scores = [scores.get(name) for scores in by_case]
         lines[name] = blocks.add([None if score is None else round(score, DECIMALS) for score in scores])
     return lines
 

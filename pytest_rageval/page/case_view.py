@@ -16,12 +16,15 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.numbers import duration, score_text, short
 from pytest_rageval.page.case_comparison import case_comparison
+from pytest_rageval.page.case_parts.case_texts import TextPart, limited, marked_text
+from pytest_rageval.page.case_parts.checked_claims import checked_claims
+from pytest_rageval.page.case_parts.draft_line import draft_line
+from pytest_rageval.page.case_parts.key_facts import key_facts
+from pytest_rageval.page.case_parts.trial_answers import trial_answers
 from pytest_rageval.page.run_cases import CaseLines, ListedCase
-from pytest_rageval.page.text_diff import word_diff, word_set
+from pytest_rageval.page.text_diff import word_diff
 from pytest_rageval.runs.disk.reader import observation_of, recorded_case
 
-LONGEST_TEXT = 4_000
-"""Characters of a question or an answer; chunks stand as far as results.jsonl keeps them."""
 LONGEST_TRACE = 6_000
 OUTCOMES = {
     "passed": ("✔", "passed"),
@@ -35,7 +38,7 @@ CHANGES = {"worse": "new: passed before", "fixed": "fixed: failed before", "new"
 
 
 class ChunkRow(NamedTuple):
-    """A retrieved chunk, or a gold that was not retrieved (`rank` None)."""
+    """A retrieved chunk, or a gold that was not retrieved (`rank` None); `parts`: its text, where a gold is quoted."""
 
     rank: int | None
     kind: str
@@ -44,14 +47,26 @@ class ChunkRow(NamedTuple):
     score: float | None
     text: str | None
     note: str = ""
+    parts: Sequence[TextPart] = ()
 
 
-class CheckedClaim(NamedTuple):
-    """A statement of the answer: is it supported, and which chunk is nearest to it."""
+class JudgementRow(NamedTuple):
+    """What a judge scored, and why."""
 
-    is_supported: bool
-    text: str
-    chunk: int | None
+    metric: str
+    score: str
+    model: str
+    reasoning: str | None
+    is_heuristic: bool
+
+
+class ScoreRow(NamedTuple):
+    """A score, with the end of its scale where that is not 1, and its arithmetic; `bare`: its metric alone."""
+
+    metric: str
+    bare: str
+    value: str
+    terms: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +84,11 @@ class RunView:
     other: str | None = None
     before_k: int | None = None
 
+    def top(self, name: str) -> str:
+        """` of 5`: the end of a metric's scale; '' where it is 1."""
+        scale = self.metrics.get(name, {}).get("scale", [0, 1])
+        return "" if scale[1] == 1 else f" of {scale[1]:g}"
+
 
 def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run: RunView) -> dict[str, Any]:
     """The content of a case's page: names and values for the template, nothing escaped."""
@@ -80,26 +100,30 @@ def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run:
     chunks = list(_chunks(record, labelled, earlier, run.config.get("k")))
     answer, question = _texts(record, line)
     expected = labelled.gold.answers[0] if labelled and labelled.gold.answers else None
+    facts = (labelled.gold.key_facts or ()) if labelled else ()
     symbol, word = OUTCOMES[case.row.outcome]
     return {
         "key": case.key, "id": case.id, "place": case.texts.place, "symbol": symbol, "word": word,
         "outcome": case.row.outcome, "change": CHANGES[case.change], "facts": _facts(record),
         "why": list(_why(record, observation, chunks, run)), "question": question, "answer": answer,
+        "no_answer": "none: the case ended in an error" if answer is None and record["error"] else "",
         "is_cut": answer is not None and answer.endswith("…") and line is None,
         "abstained": bool(record["abstention"] and record["abstention"]["abstained"]),
         "expected": list(labelled.gold.answers or ()) if labelled else [],
         "answerable": record.get("answerable", True),
-        "key_facts": list(labelled.gold.key_facts or ()) if labelled else [],
+        "key_facts": list(facts), "stated": key_facts(facts, record, _whole_answer(record, line)),
         "diff": word_diff(expected, answer) if expected and answer else [],
-        "k": run.config.get("k"), "chunks": chunks, "top_score": max((c.score or 0 for c in chunks), default=0),
-        "claims": list(_claims(record)), "judgements": list(_judgements(record)),
+        "k": run.config.get("k"), "chunks": chunks, "no_chunks": _no_chunks(record),
+        "top_score": max((c.score or 0 for c in chunks), default=0),
+        "claims": list(checked_claims(record, line)), "judgements": list(_judgements(record)),
         "gates": record["verdict"]["failed_gates"], "gates_held": record["verdict"].get("gates_held", 0),
         "scores": list(_scores(record, observation, run)), "skipped": _skipped(record),
-        "trials": _trials(lines.records), "trace": _trace(record), "latency": _latency(record),
+        "trials": trial_answers(lines.records, lines.observations, record), "trace": _trace(record),
+        "latency": _latency(record),
         "has_observation": line is not None, "rerun": f"pytest {shlex.quote(case.key)}",
         "explain": f"rageval explain {shlex.quote(run.run_id)} {shlex.quote(case.key)}",
         "comparison": _comparison(record, before, answer, run),
-        "other": run.other,
+        "other": run.other, "draft": draft_line(record, line, run.run_id) if answer is not None else None,
     }  # fmt: skip
 
 
@@ -126,7 +150,16 @@ def _texts(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> tuple[s
     """Answer and question: in full where the run keeps observations."""
     answer = (line["answer"] or {}).get("answer") if line else None
     question = line["case"].get("question") if line else None
-    return _limited(answer if answer is not None else record["answer"]), _limited(question or record["question"])
+    return limited(answer if answer is not None else record["answer"]), limited(question or record["question"])
+
+
+def _whole_answer(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> str | None:
+    """The answer as it was scored; None where no file holds all of it."""
+    if line is not None and line["answer"] is not None:
+        answer: str | None = line["answer"].get("answer")
+        return answer
+    answer = record["answer"]
+    return None if answer is None or answer.endswith("…") else answer
 
 
 def _comparison(
@@ -138,10 +171,6 @@ def _comparison(
     earlier = representative_trial(before.records) if before else None
     was = _texts(earlier, before.observations.get(earlier["trial"]))[0] if before and earlier else None
     return case_comparison(record, earlier, answer, was, run.names)
-
-
-def _limited(text: str | None) -> str | None:
-    return text if text is None or len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
 
 
 def _facts(record: Mapping[str, Any]) -> list[str]:
@@ -184,7 +213,7 @@ def _terms(name: str, observation: Observation | None, run: RunView) -> str:
         return ""
 
 
-# ── chunks, claims ────────────────────────────────────────────────────────────────────────────────────────────
+# ── chunks, judgements ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _chunks(
@@ -199,13 +228,34 @@ def _chunks(
         numbers = ", ".join(str(gold + 1) for gold in chunk["matches"])
         kind = "gold" if chunk["matches"] else "other"
         mark, note = (f"gold {numbers}" if numbers else "other"), (f", beyond k = {k}" if is_late else "")
-        yield ChunkRow(chunk["rank"], kind, mark, place_of(chunk), chunk["score_final"], chunk["text"], note)
+        parts = marked_text(chunk["text"] or "", _snippets(case, record, chunk["matches"]))
+        yield ChunkRow(chunk["rank"], kind, mark, place_of(chunk), chunk["score_final"], chunk["text"], note, parts)
     ranks_before = _ranks(earlier)
     for number, name in enumerate(golds):
         if number not in matched:
             rank = ranks_before.get(number)
             note = f"; it stood at rank {rank} before" if rank else ""
             yield ChunkRow(None, "missed", f"gold {number + 1} of {len(golds)}", name, None, None, note)
+
+
+def _no_chunks(record: Mapping[str, Any]) -> str:
+    """What is said in place of the chunks where there are none; '' where there are."""
+    if record["retrieved_chunks"]:
+        return ""
+    if record["error"]:
+        return "no chunks were recorded: the case ended in an error"
+    reported = record.get("reported")
+    return (
+        "the system reports no chunks"
+        if reported is not None and "chunks" not in reported
+        else ("no chunks were retrieved")
+    )
+
+
+def _snippets(case: EvalCase | None, record: Mapping[str, Any], golds: Sequence[int]) -> list[str]:
+    """The quotations of some golds; none where retrieval was measured by ids."""
+    supports = (case.gold.supports or ()) if case and record.get("gold") != "ids" else ()
+    return [snippet for gold in golds if gold < len(supports) for snippet in supports[gold].snippets]
 
 
 def _gold_names(case: EvalCase | None) -> list[str]:
@@ -224,43 +274,22 @@ def _ranks(record: Mapping[str, Any] | None) -> dict[int, int]:
     return ranks
 
 
-def _claims(record: Mapping[str, Any]) -> Iterator[CheckedClaim]:
-    """The statements that the judge of groundedness told apart, each with the chunk that has most of its words."""
-    judgement = record.get("groundedness") or {}
-    words = [word_set(chunk["text"] or "") for chunk in record["retrieved_chunks"]]
-    for name, is_supported in (("unsupported_claims", False), ("supported_claims", True)):
-        for claim in judgement.get(name) or ():
-            if claim is not None:
-                yield CheckedClaim(is_supported, claim, _nearest(word_set(claim), words))
-
-
-def _nearest(claim: frozenset[str], chunks: Sequence[frozenset[str]]) -> int | None:
-    """The rank of the chunk that has most words of a claim, at least half of them."""
-    shared = [len(claim & chunk) for chunk in chunks]
-    most = max(shared, default=0)
-    return shared.index(most) + 1 if most and most * 2 >= len(claim) else None
-
-
-def _judgements(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
     for name in ("groundedness", "correctness"):
         if judgement := record.get(name):
-            yield {
-                "metric": name, "score": short(judgement["score"]), "model": judgement.get("model") or "?",
-                "reasoning": judgement.get("reasoning"), "is_heuristic": bool(judgement.get("heuristic")),
-            }  # fmt: skip
+            yield JudgementRow(
+                name, short(judgement["score"]), judgement.get("model") or "?", judgement.get("reasoning"),
+                is_heuristic=bool(judgement.get("heuristic")),
+            )  # fmt: skip
 
 
 # ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scores(record: Mapping[str, Any], observation: Observation | None, run: RunView) -> Iterator[dict[str, Any]]:
-    failed = {gate["metric"]: gate["threshold"] for gate in record["verdict"]["failed_gates"]}
+def _scores(record: Mapping[str, Any], observation: Observation | None, run: RunView) -> Iterator[ScoreRow]:
     for name, value in record.get("scores", {}).items():
-        scale = run.metrics.get(name, {}).get("scale", [0, 1])
-        yield {
-            "metric": name, "value": score_text(value), "top": "" if scale[1] == 1 else f" of {scale[1]:g}",
-            "threshold": failed.get(name), "terms": _terms(name, observation, run) if observation else "",
-        }  # fmt: skip
+        terms = _terms(name, observation, run) if observation else ""
+        yield ScoreRow(name, name.partition("@")[0], score_text(value) + run.top(name), terms)
 
 
 def _skipped(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
@@ -269,20 +298,6 @@ def _skipped(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     for name, reason in (record.get("skipped_metrics") or {}).items():
         names.setdefault(reason, []).append(name)
     return sorted(names.items())
-
-
-def _trials(records: Mapping[int, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """How many trials held their gates, and each one's answer; None of a single one."""
-    if len(records) < 2:
-        return None
-    each = [
-        {
-            "number": number + 1, "answer": records[number]["answer"],
-            "has_passed": bool(records[number]["verdict"].get("trial_passed")),
-        }
-        for number in sorted(records)
-    ]  # fmt: skip
-    return {"passed": sum(trial["has_passed"] for trial in each), "each": each}
 
 
 def _trace(record: Mapping[str, Any]) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_rageval.page.case_view import RunView, case_view
 from pytest_rageval.page.page_run import PageRun
-from pytest_rageval.page.run_cases import ListedCase, read_case_lines
+from pytest_rageval.page.run_cases import ListedCase, read_answers, read_case_lines
 
 
 def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str, Any] | None]:
@@ -15,7 +15,7 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str,
     keys = {case.key for case in cases}
     lines = read_case_lines(page.side.run, keys) if page.side.run and page.side.has_records else {}
     other = page.before if page.compared else None
-    before = read_case_lines(other.run, keys) if other and other.run and other.has_records else {}
+    before = read_answers(other.run, keys) if other and other.run and other.has_records else {}
     view = RunView(
         page.run_id,
         page.config,

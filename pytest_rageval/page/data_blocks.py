@@ -8,11 +8,12 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
-BODIES = 64
-"""Cases in a block of rendered fragments."""
+BODIES = 48
+"""Cases in a block of rendered fragments: to open a case, its block is inflated."""
 TEXTS = 2048
 """Cases in a block of questions, answers and reasons."""
-LEVEL = 6
+LEVEL = 8
+"""Of zlib: 3 % smaller than at 6, for a hundredth of the time that a page takes."""
 
 
 class DataBlocks:

@@ -81,8 +81,10 @@ def histogram(values: Sequence[float], scale: Sequence[float]) -> list[Bar]:
     """How often values lie in each tenth of the scale; a value on a border counts above it, the last one below."""
     low, high = scale
     counts = [0] * BINS
+    width = high - low
     for value in values:
-        counts[min(max(int((value - low) / (high - low) * BINS), 0), BINS - 1)] += 1
+        place = int((value - low) / width * BINS)
+        counts[place if 0 <= place < BINS else 0 if place < 0 else BINS - 1] += 1
     step = (high - low) / BINS
     edges = [low + step * number for number in range(BINS + 1)]
     return _bars(edges, counts)

@@ -23,6 +23,7 @@ from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.runs.stored_plan import registry_of
+from pytest_rageval.workbench.calibration_record import KeptCalibration, kept_calibrations
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class PageRun:
     trend       finished runs of the same cases in time, this one last
     is_chosen   the other run was named, and is not what the run was compared with when it ended
     exit_status of pytest, where it is known
+    calibrations
+                the newest one of the run's judge in each metric, from the folder of reports that the run lies in
     """
 
     side: Side
@@ -45,6 +48,7 @@ class PageRun:
     trend: Sequence[PastRun]
     is_chosen: bool = False
     exit_status: int = 0
+    calibrations: Sequence[KeptCalibration] = ()
 
     @property
     def run_id(self) -> str:
@@ -149,7 +153,8 @@ def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any)
     """Read all that a page of this run needs; `facts` are those of PageRun that its files do not hold."""
     comparison = None
     if before is not None:
-        comparison = pair(before, side, settings, ignore_invariants=settings.ignore_invariants).content
+        ignores = settings.ignore_invariants
+        comparison = pair(before, side, settings, ignore_invariants=ignores, is_detailed=False).content
     return page_of(side, before, comparison, settings, **facts)
 
 
@@ -162,7 +167,8 @@ def page_of(
     names = renamed_metrics(before, side) if before else {}
     cases = listed_cases(side, flips_of(comparison), scores, names)
     trend = recent_runs(side.run) if side.run else []
-    return PageRun(side, settings, before, comparison, cases, trend, **facts)
+    calibrations = kept_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
+    return PageRun(side, settings, before, comparison, cases, trend, **{"calibrations": calibrations, **facts})
 
 
 def side_of(run: StoredRun) -> Side:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from types import SimpleNamespace
 from typing import Any
 
 from pytest_rageval.cases.notes.gold_places import unwinnable_line
@@ -28,6 +29,7 @@ SECTIONS = (("cases", "Cases"), ("heat", "Layers"), ("metrics", "Metrics"), ("di
 KEYS = (("/", "filter"), ("j k", "next, previous row"), ("Enter", "open"), ("Esc", "back"),
         ("n p", "next, previous case of the filter"), ("c", "compare"), ("d", "difference or plain"),
         ("y", "copy link"), ("r", "copy the command that runs the case again"), ("m", "copy as Markdown"),
+        ("s", "copy as a draft case"), ("← →", "answers of the trials; of a single one, the cases"),
         ("?", "these keys"))  # fmt: skip
 BLOCKS = '<script type="text/plain" id="blocks">'
 ONE_SIDED = (("only_before", "only before"), ("only_after", "only in this run"))
@@ -83,7 +85,8 @@ def _project(page: PageRun) -> str:
 def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
     """The rendered page of each of these cases; '' of one without a record, none where no records are kept."""
     for view in case_views(page, cases):
-        yield rendered("case.html", c=view) if view else ""
+        # As attributes: a template tries those first, and a key that is asked for as one costs an exception.
+        yield rendered("case.html", c=SimpleNamespace(**view)) if view else ""
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────

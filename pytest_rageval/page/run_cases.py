@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from pytest_rageval.compare.case_diff import trials_of
 from pytest_rageval.compare.side import Side
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.aggregate import normalised
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.disk.score_table import Scores
@@ -98,32 +97,46 @@ def on_one_line(text: str | None, most: int) -> str:
 def listed_cases(side: Side, flips: Flips, before: Scores | None, names: Mapping[str, str]) -> list[ListedCase]:
     """The cases of the run, worst first; `names`: metrics of the other run by what they are called in this one."""
     rows, texts = read_rows(side)
-    scales = {name: _Scale(metric["scale"], metric["better"]) for name, metric in side.metrics["metrics"].items()}
+    scales = scales_of(side.metrics["metrics"])
     scores = before.renamed(names).cases if before else {}
     cases = [_listed(row, texts.get(row.key), flips, scores.get(row.key), scales) for row in rows]
     return sorted(cases, key=lambda case: case.severity)
 
 
-class _Scale(NamedTuple):
-    ends: list[float]
-    better: str
+class Scale(NamedTuple):
+    """The scale of a metric, as its low end, its width, and whether less is better."""
+
+    low: float
+    width: float
+    is_lower_better: bool
 
     def share(self, score: float) -> float:
-        return normalised(score, self.ends, self.better)
+        """A score as 0 to 1 with higher better; as `normalised`, for every score of a run."""
+        share = (score - self.low) / self.width
+        return 1 - share if self.is_lower_better else share
 
 
+def scales_of(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Scale]:
+    """The scales of the metrics in metrics.json."""
+    return {
+        name: Scale(metric["scale"][0], metric["scale"][1] - metric["scale"][0], metric["better"] != "higher")
+        for name, metric in metrics.items()
+    }
+
+
+_NO_FALL: tuple[float, str | None] = (0.0, None)
 NO_TEXTS = CaseTexts("", "", "", 1)
 
 
 def _listed(
-    row: Row, texts: CaseTexts | None, flips: Flips, before: CaseScores | None, scales: Mapping[str, _Scale]
+    row: Row, texts: CaseTexts | None, flips: Flips, before: CaseScores | None, scales: Mapping[str, Scale]
 ) -> ListedCase:
     shares = {name: scales[name].share(score) for name, score in row.scores.items() if name in scales}
     falls = []
     if before is not None and before.scores != row.scores:
         earlier = before.scores
         falls = [(share - scales[name].share(earlier[name]), name) for name, share in shares.items() if name in earlier]
-    drop, fallen = min(falls, default=(0.0, None))
+    drop, fallen = min(falls, default=_NO_FALL)
     level = math.fsum(shares.values()) / len(shares) if shares else 1.0
     change = flips.change(row.key)
     return ListedCase(row, texts or NO_TEXTS, change, min(drop, 0.0), fallen if drop < 0 else None, level)
@@ -184,13 +197,26 @@ class CaseLines(NamedTuple):
 
 
 def read_case_lines(run: StoredRun, keys: Set[str]) -> dict[str, CaseLines]:
-    """Records and observations of some cases, each file read once from front to back.
-
-    While a run ends, observations may still be in the files of its workers.
-    """
-    observations: dict[str, dict[int, Mapping[str, Any]]] = {}
-    for path in [run.path / OBSERVATIONS, *journals(run.path, OBSERVATIONS)]:
-        for key, trials in trials_of(path, keys, {"case_key", "trial", "case"}).items():
-            observations.setdefault(key, {}).update(trials)
+    """Records and observations of some cases, each file read once from front to back."""
+    observations = _observations(run, keys)
     records = trials_of(run.path / RESULTS, keys)
     return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}
+
+
+def read_answers(run: StoredRun, keys: Set[str]) -> dict[str, CaseLines]:
+    """The records of some cases, and observations of those whose answer is cut in its record."""
+    records = trials_of(run.path / RESULTS, keys)
+    cut = {
+        key for key, trials in records.items() if any((each["answer"] or "").endswith("…") for each in trials.values())
+    }
+    observations = _observations(run, cut)
+    return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}
+
+
+def _observations(run: StoredRun, keys: Set[str]) -> dict[str, dict[int, Mapping[str, Any]]]:
+    """While a run ends, observations may still be in the files of its workers."""
+    observations: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for path in [run.path / OBSERVATIONS, *journals(run.path, OBSERVATIONS)] if keys else ():
+        for key, trials in trials_of(path, keys, {"case_key", "trial", "case"}).items():
+            observations.setdefault(key, {}).update(trials)
+    return observations

@@ -22,12 +22,12 @@ from pytest_rageval.page.figures import (
 )
 from pytest_rageval.page.first_screen import interval_text
 from pytest_rageval.page.page_run import PageRun
-from pytest_rageval.page.run_cases import ListedCase
-from pytest_rageval.runs.aggregate import normalised
+from pytest_rageval.page.run_cases import ListedCase, scales_of
 from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.stats.mean_of_means import mean_of_means_interval
 from pytest_rageval.text import counted
+from pytest_rageval.workbench.calibration_record import KeptCalibration
 
 SHOWN_CATEGORIES = 30
 SHOWN_CAUSES = 10
@@ -81,13 +81,13 @@ def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell |
 def _normalised_scores(page: PageRun) -> dict[tuple[str, str], list[dict[str, float]]]:
     """By category and layer, the scores of each case that has some, as 0 to 1, higher better."""
     described = page.metrics["metrics"]
+    scales = scales_of(described)
     by_cell: dict[tuple[str, str], list[dict[str, float]]] = {}
     for case in page.cases:
         by_layer: dict[str, dict[str, float]] = {}
         for name, score in case.row.scores.items():
             if metric := described.get(name):
-                share = normalised(score, metric["scale"], metric["better"])
-                by_layer.setdefault(metric["layer"], {})[name] = share
+                by_layer.setdefault(metric["layer"], {})[name] = scales[name].share(score)
         for layer, scores in by_layer.items():
             by_cell.setdefault((case.row.groups["category"][0], layer), []).append(scores)
     return by_cell
@@ -152,8 +152,9 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
 def distributions(page: PageRun) -> Iterator[tuple[str, int, list[Bar]]]:
     """Histograms of the metrics that have more than two values."""
     described = page.metrics["metrics"]
+    scores = [case.row.scores for case in page.cases]
     for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
-        values = [score for case in page.cases if (score := case.row.scores.get(name)) is not None]
+        values = [score for each in scores if (score := each.get(name)) is not None]
         if len(set(values)) > 2:
             yield name, len(values), histogram(values, described[name]["scale"])
 
@@ -220,7 +221,7 @@ def judge_rows(page: PageRun) -> list[tuple[str, str]]:
         ("judge", judge["model"]),
         ("kind", kind),
         ("prompts", prompts or "–"),
-        ("agreement with people", "not measured for this run: rageval calibrate measures it"),
+        *_agreement_rows(page, judge["prompt_versions"]),
         (
             "spot check by a second judge",
             f"disagrees with {score_text(spot['disagreement_rate'])} of {counted(spot['spot_check_n'], 'judgement')}"
@@ -228,6 +229,24 @@ def judge_rows(page: PageRun) -> list[tuple[str, str]]:
         ),
         ("judgements from the cache", "–" if hits is None else f"{hits:.0%}".replace("%", " %")),
     ]  # fmt: skip
+
+
+def _agreement_rows(page: PageRun, prompts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """How far the judge agreed with people when that was last measured."""
+    if not page.calibrations:
+        return [("agreement with people", "not measured: rageval calibrate measures it")]
+    return [
+        (f"agreement with people: {kept.metric}", _agreement_text(kept, prompts.get(kept.metric)))
+        for kept in page.calibrations
+    ]
+
+
+def _agreement_text(kept: KeptCalibration, prompt: str | None) -> str:
+    share = f"{kept.agreement:.2f} ({interval_text((kept.low, kept.high))}) of {counted(kept.answers, 'answer')}"
+    kappa = "" if kept.kappa is None else f", kappa {kept.kappa:.2f}"
+    other = prompt is not None and kept.prompt_versions and prompt not in kept.prompt_versions
+    caution = "; the rubric was worded otherwise then" if other else ""
+    return f"{share} on the same side of {kept.gate}{kappa}: {kept.verdict} ({kept.labels}, {kept.day}){caution}"
 
 
 class HistoryRow(NamedTuple):

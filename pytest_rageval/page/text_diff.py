@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
@@ -13,6 +13,7 @@ MOST_WORDS = 1500
 _SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 # Han and kana are written without spaces: each character is a word. White space belongs to the word before it.
 _WORD = re.compile(rf"(?:[{_SINGLE}]|[^\W{_SINGLE}]+|[^\w\s]|\A)\s*")
+_LETTERS = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
 
 
 class DiffPiece(NamedTuple):
@@ -29,11 +30,11 @@ def word_diff(before: str, after: str) -> list[DiffPiece]:
 
 def word_set(text: str) -> frozenset[str]:
     """The words of a text, small letters, without punctuation."""
-    return frozenset(word for match in _WORD.finditer(text.lower()) if (word := match[0].strip()).isalnum())
+    return frozenset(_LETTERS.findall(text.lower()))
 
 
 def _words(text: str) -> list[str]:
-    words = [match[0] for match in _WORD.finditer(text) if match[0]]
+    words = [word for word in _WORD.findall(text) if word]
     if len(words) <= MOST_WORDS:
         return words
     return [*words[:MOST_WORDS], "".join(words[MOST_WORDS:])]
@@ -41,12 +42,26 @@ def _words(text: str) -> list[str]:
 
 def _pieces(before: list[str], after: list[str]) -> Iterator[DiffPiece]:
     # Words are compared without the space behind them: a line break is no change.
-    matcher = SequenceMatcher(None, [word.strip() for word in before], [word.strip() for word in after], autojunk=False)
+    bare_before, bare_after = [word.strip() for word in before], [word.strip() for word in after]
+    head = _shared(bare_before, bare_after)
+    tail = _shared(bare_before[head:][::-1], bare_after[head:][::-1])
+    end_before, end_after = len(before) - tail, len(after) - tail
+    if head:
+        yield DiffPiece("same", "".join(after[:head]))
+    matcher = SequenceMatcher(None, bare_before[head:end_before], bare_after[head:end_after], autojunk=False)
     for tag, i, j, m, n in matcher.get_opcodes():
         if tag == "equal":
-            yield DiffPiece("same", "".join(after[m:n]))
+            yield DiffPiece("same", "".join(after[head + m : head + n]))
             continue
         if i < j:
-            yield DiffPiece("gone", "".join(before[i:j]))
+            yield DiffPiece("gone", "".join(before[head + i : head + j]))
         if m < n:
-            yield DiffPiece("new", "".join(after[m:n]))
+            yield DiffPiece("new", "".join(after[head + m : head + n]))
+    if tail:
+        yield DiffPiece("same", "".join(after[end_after:]))
+
+
+def _shared(before: Sequence[str], after: Sequence[str]) -> int:
+    """How many words both begin with: what is alike at both ends, the usual case, needs no matching."""
+    return next((at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new),
+                min(len(before), len(after)))  # fmt: skip

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from rich.cells import cell_len
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.workbench.calibration_record import CALIBRATIONS, kept_calibrations
 
 JUDGES = """
 from pytest_rageval.errors import JudgeError
@@ -339,3 +342,48 @@ def test_where_texts_are_redacted_ids_alone_are_shown():
     shown = result.output + Path("page.html").read_text(encoding="utf-8")
     assert "private" not in shown
     assert "so it says" not in shown
+
+
+def judge_rows(project: Project) -> dict[str, str]:
+    """The judge section of the newest run's report, written anew: names and texts."""
+    project.rageval("report", "latest")
+    html = (project.runs[-1] / "report.html").read_text(encoding="utf-8")
+    section = html.partition('<section id="judge"')[2].partition("</section>")[0]
+    return dict(re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', section))
+
+
+def test_the_newest_calibration_of_a_run_s_judge_stands_in_its_report(project: Project):
+    project.cases(SOME)
+    project.run("--rageval-judge", "lexical")
+    assert judge_rows(project)["agreement with people"] == "not measured: rageval calibrate measures it"
+    words = "Water boils at 100 degrees."
+    records = [
+        {"id": str(n), "question": "Q?", "answer": words, "contexts": [words], "human_pass": n < 3} for n in range(4)
+    ]
+    project.write("labels.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+    project.rageval("calibrate", "labels.jsonl", "--judge", "lexical")
+    shown = unescape(judge_rows(project)["agreement with people: groundedness"])
+    assert shown.startswith("0.75 (0.30 to 0.95) of 4 answers on the same side of groundedness >= 3.5, kappa 0.00: ")
+    assert "(labels.jsonl, 20" in shown
+    project.write("labels.jsonl", "".join(json.dumps(record) + "\n" for record in records[:3]))
+    project.rageval("calibrate", "labels.jsonl", "--judge", "lexical")
+    assert "of 3 answers" in judge_rows(project)["agreement with people: groundedness"]
+
+
+def test_the_scores_of_a_run_are_a_calibration_of_its_judge_and_scores_that_labels_bring_are_nobody_s(project: Project):
+    project.cases(SOME)
+    project.run("--rageval-judge", "lexical")
+    key = next(iter(project.records().values()))["case_key"]
+    project.write("brought.jsonl", json.dumps(a_label("a", 4.0, judge_score=4.0)) + "\n")
+    project.rageval("calibrate", "brought.jsonl")
+    assert "agreement with people" in judge_rows(project)
+    project.write("labels.jsonl", json.dumps({"id": "a", "case_key": key, "human_pass": True}) + "\n")
+    assert project.rageval("calibrate", "labels.jsonl", "--run", "latest").ret == 0
+    assert "of 1 answer on" in judge_rows(project)["agreement with people: groundedness"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"lexical/3": {"groundedness": {"interval": 1}}}', '{"lexical/3": 7}'])
+def test_a_damaged_file_of_calibrations_says_nothing(tmp_path: Path, content: str):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / CALIBRATIONS).write_text(content, encoding="utf-8")
+    assert kept_calibrations(tmp_path, {"model": "lexical/3"}) == ()

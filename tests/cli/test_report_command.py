@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -129,3 +130,30 @@ def test_nothing_is_shown_of_a_redacted_run(project: Project):
     project.run("--rageval-redact")
     assert "secretwater" not in page_of(project.runs[-1])
     assert project.rageval("report", "latest", "--full").ret == 0
+
+
+def test_a_bad_answer_becomes_a_draft_once(project: Project):
+    project.cases([a_missed_case("one", question="What is the boiling point of milk?"), a_case("two")])
+    project.run("--rageval-run-id", "now")
+    result = project.rageval("cases", "draft", "now", "one")
+    result.stdout.fnmatch_lines(
+        ["*/evalcases/a.drafts.jsonl: a new draft, draft-*; no run asks it before it is labelled"]
+    )
+    (line,) = (project.path / "evalcases" / "a.drafts.jsonl").read_text(encoding="utf-8").splitlines()
+    draft = json.loads(line)
+    assert draft["question"] == "What is the boiling point of milk?"
+    assert draft["metadata"]["draft"]["case"] == "evalcases/a.jsonl::one"
+    assert draft["metadata"]["draft"]["answer"] == project.records()["one"]["answer"]
+    assert "gold" not in draft
+    again = project.rageval("cases", "draft", "now", "evalcases/a.jsonl::one")
+    again.stdout.fnmatch_lines(["*: nothing new"])
+    assert project.rageval("cases", "validate", "evalcases/a.drafts.jsonl").ret == 0
+
+
+def test_of_a_redacted_run_there_is_no_draft(project: Project):
+    project.cases([a_missed_case("one")])
+    project.run("--rageval-redact")
+    result = project.rageval("cases", "draft", "latest", "one")
+    assert result.ret == 2
+    result.stderr.fnmatch_lines(["*keeps no texts (redact): there is no question to draft a case from"])
+    assert not list(project.path.glob("evalcases/*.drafts.jsonl"))

@@ -56,6 +56,13 @@ def test_the_passage_that_supports_a_claim_best_counts_whatever_the_kind_of_mode
     assert mixed.reasoning.startswith("1 of 2 claims are supported; weakest, at 0.")
 
 
+def test_a_claim_that_is_supported_names_its_passage(tmp_path: Path):
+    mixed = judged(a_judge(tmp_path), "Water boils at 100 degrees [1]. Moon holds green cheese.", *PASSAGES)
+    (evidence,) = mixed.extra["evidence"]
+    assert evidence.pop("chance") > 0.9
+    assert evidence == {"claim": "Water boils at 100 degrees.", "verdict": "supported", "passage": 2}
+
+
 def test_faithfulness_is_a_share_and_claim_support_counts_claims(tmp_path: Path):
     judge = a_judge(tmp_path)
     answer = "Water boils at 100 degrees. Moon holds green cheese. Milk is white."

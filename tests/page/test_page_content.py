@@ -6,11 +6,12 @@ import json
 import zlib
 from base64 import b64decode
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
-from page_states import LONG, PLAN, a_full_record, a_page, page_between, some_cases, store_full
+from page_states import LONG, PLAN, a_full_record, a_page, an_observation, page_between, some_cases, store_full
 from project import SOME, Project
 from stored_pair import a_chunk, store
 from two_runs import a_plan
@@ -18,9 +19,11 @@ from two_runs import a_plan
 from pytest_rageval.numbers import score_text
 from pytest_rageval.page import first_screen, sections
 from pytest_rageval.page.case_comparison import aligned_chunks
+from pytest_rageval.page.case_parts.case_texts import marked_text
 from pytest_rageval.page.data_blocks import BODIES
 from pytest_rageval.page.figures import doubling_histogram, histogram, interval_figure, spark
 from pytest_rageval.page.report_page import report_html
+from pytest_rageval.runs.records import to_line
 
 
 def blocks_of(html: str) -> list[Any]:
@@ -163,3 +166,99 @@ def test_a_line_of_equal_values_lies_in_the_middle():
     line = spark([0.5, None, 0.5])
     assert line is not None
     assert line.points == "0,10 100,10"
+
+
+# ── case page ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def a_case_body(tmp_path: Path, record: dict[str, Any], line: dict[str, Any] | None = None, trials: int = 1) -> str:
+    """The page of one failing case, whose record and line of observations hold these fields as well."""
+    rows = [replace(some_cases(1, cases=1)[0], trial=number) for number in range(trials)]
+    folder = store(tmp_path, "now", rows, plan=PLAN, records={rows[0].key: a_full_record(rows[0], **record)})
+    lines = [an_observation(row) | (line or {}) for row in rows]
+    (folder / "observations.jsonl").write_text("".join(to_line(each) + "\n" for each in lines), encoding="utf-8")
+    return body_of(report_html(page_between(tmp_path, None, "now")))
+
+
+def test_a_claim_says_which_chunk_supports_it_or_speaks_against_it_where_its_judge_said_so(tmp_path: Path):
+    evidence = [
+        {"claim": "It is kept in the northern one.", "verdict": "supported", "passage": 1},
+        {"claim": "Since 2019.", "verdict": "contradicted", "passage": 2, "sentence": "Closed in 2018."},
+        {"claim": 7},
+        "nonsense",
+    ]
+    judged = {"groundedness": {"extra": {"evidence": evidence}}}
+    body = a_case_body(tmp_path, {}, {"judgements": judged, "k": 5})
+    assert "✔ supported by chunk 1</span> <q>It is kept in the northern one.</q></li>" in body
+    assert "≠ contradicted by chunk 2</span> <q>Since 2019.</q>" in body
+    assert "but it says:</span> <q>Closed in 2018.</q>" in body
+    assert "nearest" not in body
+
+
+@pytest.mark.parametrize("passage", [0, 3, True, "1", None])
+def test_what_a_judge_says_of_no_passage_is_not_said(tmp_path: Path, passage: object):
+    evidence = [{"claim": "Since 2019.", "verdict": "unsupported", "passage": passage}]
+    body = a_case_body(tmp_path, {}, {"judgements": {"groundedness": {"extra": {"evidence": evidence}}}, "k": 5})
+    assert '✘ unsupported</span> <q>Since 2019.</q> <span class="faint">← nearest: chunk 2' in body
+
+
+def test_key_facts_are_marked_as_the_metric_found_them(tmp_path: Path):
+    facts = ["the northern one", "since 1990"]
+    line = {"case": an_observation(some_cases(1, cases=1)[0], key_facts=facts)["case"]}
+    scores = {"token_f1": 0.2, "key_fact_recall": 0.5}
+    body = a_case_body(tmp_path / "a", {"scores": scores}, line)
+    assert '<span class="stated">✔ the northern one</span> <span class="unstated">✘ since 1990</span>' in body
+    for number, other in enumerate(({}, {"key_fact_recall": 1.0})):
+        body = a_case_body(tmp_path / str(number), {"scores": {"token_f1": 0.2} | other}, line)
+        assert '<span class="unknown">· the northern one</span> <span class="unknown">· since 1990</span>' in body
+
+
+def test_what_a_gold_quotes_is_marked_in_its_chunk(tmp_path: Path):
+    supports = [{"rel_path": "stock/north.md", "snippets": ["stock  of\nWINTER"]}, {"rel_path": "other.md"}]
+    body = a_case_body(tmp_path, {}, {"case": an_observation(some_cases(1, cases=1)[0], supports=supports)["case"]})
+    assert 'The <mark title="quoted by the gold">stock of winter</mark>.' in body
+
+
+@pytest.mark.parametrize(
+    ("text", "snippets", "parts"),
+    [
+        ("a b c", ["b"], ["a ", "<b>", " c"]),
+        ("a b c", ["a b", "b c"], ["<a b>", "< c>"]),
+        ("a b c", ["x", " "], []),
+        ("a.b", ["a+b", "A.B"], ["<a.b>"]),
+    ],
+)
+def test_quotations_are_found_whatever_their_case_and_spaces(text: str, snippets: list[str], parts: list[str]):
+    marked = [f"<{part.text}>" if part.is_marked else part.text for part in marked_text(text, snippets)]
+    assert marked == parts
+
+
+@pytest.mark.parametrize(
+    ("reported", "sentence"),
+    [(["chunks"], "no chunks were retrieved"), ([], "the system reports no chunks")],
+)
+def test_an_empty_table_of_chunks_is_not_drawn(tmp_path: Path, reported: list[str], sentence: str):
+    line = {"case": an_observation(some_cases(1, cases=1)[0], supports=[])["case"]}
+    body = a_case_body(tmp_path, {"retrieved_chunks": [], "reported": reported}, line)
+    assert sentence in body
+    assert 'table class="chunks"' not in body
+
+
+def test_trials_stand_beside_one_another_with_what_failed_in_each(tmp_path: Path):
+    body = a_case_body(tmp_path, {"scores": {"token_f1": 0.25}}, trials=3)
+    assert "0 of 3 pass" in body
+    assert [f"✘ trial {number}</b> · token_f1 0.25" in body for number in (1, 2, 3)] == [True] * 3
+
+
+def test_a_case_can_be_copied_as_a_draft(tmp_path: Path):
+    question = "Which \u202eone ##[group]?"
+    body = a_case_body(tmp_path, {"question": question, "answer": 'The "northern" one'}, {"case": {"gold": {}}})
+    line = unescape(body.partition("data-draft>")[2].partition("</pre>")[0])
+    draft = json.loads(line)
+    assert draft["question"] == question
+    assert draft["metadata"]["draft"] == {
+        "run": "now", "case": f"evalcases/warehouse.jsonl::{LONG}-0", "answer": 'The "northern" one',
+        "cited": [{"rel_path": "stock/north.md", "heading_path": "# North"}, {"rel_path": "stock/south.md"}],
+    }  # fmt: skip
+    assert "gold" not in line
+    assert f"rageval cases draft now evalcases/warehouse.jsonl::{LONG}-0" in body

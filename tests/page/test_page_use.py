@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,8 @@ def filtered(page: OpenPage, query: str) -> str:
         ("fell:mrr", "12 of 40"),
         ('"winter stock"', "40"),
         ("no such words", "0 of 40"),
+        ("stock-7", "1 of 40"),
+        ("stock-1 -stock-12", "10 of 40"),
     ],
 )
 def test_a_filter_in_the_words_of_gates_finds_its_cases(used_page: OpenPage, query: str, count: str):
@@ -165,6 +168,26 @@ def test_a_case_can_be_copied_as_markdown(chromium: Chromium, report: Path):
     [view] = case_views(run, [case for case in run.cases if case.key == KEY])
     assert view is not None
     assert case_markdown(view) == text, "the command gives another Markdown than the page"
+
+
+def test_arrow_keys_go_through_the_answers_of_a_case_with_trials(chromium: Chromium, tmp_path: Path):
+    row = some_cases(1, cases=1)[0]
+    rows = [replace(row, trial=number, trial_passed=number == 1) for number in range(3)]
+    store_full(tmp_path, "now", [*rows, *some_cases(0, cases=3)[1:]])
+    with chromium.page(permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.open(write_page(tmp_path, page_between(tmp_path, None, "now")), case_address(row.key))
+        assert page.locator(".trials li:visible").count() == 1
+        assert "trial 1" in page.inner_text(".trials li:visible")
+        for key, number in (("ArrowRight", 2), ("ArrowRight", 3), ("ArrowRight", 3), ("ArrowLeft", 2)):
+            page.keyboard.press(key)
+            assert f"trial {number}" in page.inner_text(".trials li:visible")
+        page.keyboard.press("s")
+        page.wait_for_function("() => document.getElementById('said').textContent.startsWith('copied: draft case')")
+        assert page.evaluate("navigator.clipboard.readText()").startswith('{"id": "draft-')
+        page.keyboard.press("n")
+        page.wait_for_function("() => document.querySelector('.case-bar .faint').textContent.startsWith('2 of')")
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_function("() => document.querySelector('.case-bar .faint').textContent.startsWith('1 of')")
 
 
 def test_the_document_stays_small(page: OpenPage):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from pytest_rageval.page.text_diff import MOST_WORDS, word_diff
@@ -41,3 +43,25 @@ def test_the_end_of_a_very_long_text_is_compared_as_one():
     before = "word " * (MOST_WORDS + 50)
     assert [piece.kind for piece in word_diff(before, before)] == ["same"]
     assert marked(before, before + "more").endswith("[+" + "word " * 50 + "more+]")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a b c", "a x c"),
+        ("a b", "a b b"),
+        ("b a", "b b a"),
+        ("a a", "a"),
+        ("", "a"),
+        ("a", ""),
+        ("a b c", "a b c"),
+        ("x y", "p q"),
+    ],
+)
+def test_both_texts_can_be_read_off_the_difference_whatever_they_share_at_their_ends(before: str, after: str):
+    pieces = word_diff(before, after)
+    assert "".join(piece.text for piece in pieces if piece.kind != "gone") == after
+    words = " ".join(piece.text.strip() for piece in pieces if piece.kind != "new")
+    assert words.split() == before.split()
+    kinds = [piece.kind for piece in pieces]
+    assert all(kind != following for kind, following in itertools.pairwise(kinds))

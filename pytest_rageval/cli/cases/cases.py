@@ -13,6 +13,7 @@ from pytest_rageval.cases import CaseFile, case_schema
 from pytest_rageval.cli.cases.audit import audit
 from pytest_rageval.cli.cases.case_paths import PATHS, case_files, path_text
 from pytest_rageval.cli.cases.convert import convert
+from pytest_rageval.cli.cases.draft_answer import draft_answer
 from pytest_rageval.cli.cases.draft_traces import draft_traces
 from pytest_rageval.cli.cases.export_cases import export_cases
 from pytest_rageval.cli.exit_codes import exit_codes
@@ -34,6 +35,7 @@ def cases() -> None:
 cases.add_command(audit)
 cases.add_command(convert)
 cases.add_command(export_cases)
+cases.add_command(draft_answer)
 cases.add_command(draft_traces)
 
 

@@ -23,7 +23,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.project_cache import project_cache
-from pytest_rageval.judges.judge import Judge, several_served
+from pytest_rageval.judges.judge import Judge, identity_of, several_served
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.budget import Budget
@@ -34,8 +34,9 @@ from pytest_rageval.plan import own_rubrics
 from pytest_rageval.report.calibration.calibration_lines import calibration_lines
 from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
-from pytest_rageval.workbench.calibrate import BETTER, Unlabelled, unlabelled_of
+from pytest_rageval.workbench.calibrate import BETTER, Calibration, Unlabelled, unlabelled_of
 from pytest_rageval.workbench.calibrate import calibrate as compare
+from pytest_rageval.workbench.calibration_record import judge_identity, keep_calibration
 from pytest_rageval.workbench.judged_labels import (
     Examination,
     Found,
@@ -88,8 +89,11 @@ def calibrate(
     open_run = partial(open_stored_run, project.reports, baseline=project.baseline_file)
     observations = observations_of(rows, open_run, run)
     more = _unlabelled(open_run, unlabelled, gate, rows, run) if unlabelled is not None else None
-    judged = _judged(_Asked(project, is_named=spec is not None), rows, observations, how)
+    judged, asked = _judged(_Asked(project, is_named=spec is not None), rows, observations, how)
+    identities = _identities(judged, asked, open_run, run)
     result = compare(judged, gate, rubric, more)
+    if identities is not None and len(identities) == 1:
+        _keep(project.reports, min(identities), labels.name, result)
     show_texts = not settings.redact
     if html is not None:
         from pytest_rageval.report.calibration.calibration_page import calibration_page
@@ -101,6 +105,26 @@ def calibrate(
         width = shutil.get_terminal_size().columns
         click.echo("\n".join(calibration_lines(result, width=width, show_texts=show_texts)))
     raise SystemExit(1 if result.errors else 0)
+
+
+def _identities(
+    judged: Sequence[JudgedLabel], asked: Mapping[str, str], open_run: Callable[[str], StoredRun], run: str | None
+) -> set[str] | None:
+    """Whom the scores are of, servers included; None where a label brought one along, and nobody knows whose."""
+    scored = [label for label in judged if label.score is not None]
+    if not all(label.model for label in scored):
+        return None
+    names = {label.label.run or run for label in scored if label.label.id not in asked}
+    recorded = {judge_identity(open_run(name).config.get("judge")) if name else None for name in names}
+    identities = recorded | {asked[label.label.id] for label in scored if label.label.id in asked}
+    return None if None in identities else {identity for identity in identities if identity is not None}
+
+
+def _keep(reports: Path, identity: str, labels: str, result: Calibration) -> None:
+    try:
+        keep_calibration(reports, identity, labels, result)
+    except OSError as error:
+        click.echo(f"{reports}: the calibration cannot be kept: {error.strerror or error}", err=True)
 
 
 def _write(path: Path, text: str) -> None:
@@ -195,20 +219,25 @@ class _Asked:
 
 def _judged(
     asked: _Asked, labels: Sequence[Label], observations: Mapping[str, Found], how: Examination
-) -> list[JudgedLabel]:
-    """All labels with the judge's scores, in their order; only those are judged whose score is not recorded."""
+) -> tuple[list[JudgedLabel], Mapping[str, str]]:
+    """All labels with the judge's scores, in their order; by id of those that were judged now, the judge's identity.
+
+    Only those are judged whose score is not recorded.
+    """
     recorded = observations if not asked.is_named else {}
     judged = as_recorded(labels, recorded, how)
     rest = [label for label in labels if label.id not in judged]
+    identities: dict[str, str] = {}
     if rest:
         judge = asked.judge()
         if how.rubric.name not in judge.rubrics:
             raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
         with asked.cached(judge) as cached:
             judged |= asyncio.run(_asking(asked, judge, cached, rest, observations, how))
+        identities = {label.id: identity_of(judge) for label in rest}
         if (note := several_served(cached.identity, cached.served)) is not None:
             click.echo(note, err=True)
-    return [judged[label.id] for label in labels]
+    return [judged[label.id] for label in labels], identities
 
 
 async def _asking(

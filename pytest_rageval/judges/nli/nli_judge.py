@@ -70,7 +70,8 @@ class NliJudge:
         claims = _claims(judged_text(variables))
         passages = [context["text"][:LONGEST_TEXT] for context in variables.get("contexts") or ()]
         looked_at = claims[:MOST_CLAIMS]
-        chances = await self._chances(looked_at, passages)
+        best = await self._best(looked_at, passages)
+        chances = [chance for chance, _ in best]
         share = _share(request.rubric, chances, has_passages=bool(passages))
         low, high = scale = rubric_of(request).scale
         return Judgement(
@@ -91,21 +92,22 @@ class NliJudge:
             cost_usd=0.0,
             latency_ms=round((time.perf_counter() - started) * 1000, 3),
             flags=tuple(_flags(claims, variables)),
+            extra={"evidence": evidence} if (evidence := _evidence(looked_at, best)) else {},
         )
 
     async def aclose(self) -> None:
         """Nothing to give back."""
 
-    async def _chances(self, claims: Sequence[str], passages: Sequence[str]) -> list[float]:
-        """Of each claim, the chance that the passage which supports it best does; 0 without passages."""
+    async def _best(self, claims: Sequence[str], passages: Sequence[str]) -> list[tuple[float, int]]:
+        """Of each claim, the chance that the passage which supports it best does, and its number; 0 without any."""
         if not claims or not passages:
-            return [0.0] * len(claims)
+            return [(0.0, 0)] * len(claims)
         try:
             # In a thread: a pass takes tenths of a second, which other cases need not wait for.
             rows = await asyncio.to_thread(self._encoder.support, claims, passages)
         except JudgeError as error:
             raise JudgeError(error.kind, f"judge {self.model!r}: {error}") from None
-        return [max(row) for row in rows]
+        return [(max(row), row.index(max(row)) + 1) for row in rows]
 
 
 def _claims(text: str) -> list[str]:
@@ -115,6 +117,15 @@ def _claims(text: str) -> list[str]:
         _BEFORE_STOP.sub("", " ".join(claim.text.split()))
         for claim in claims
         if not (claim.is_small or only_declines(claim.text))
+    ]
+
+
+def _evidence(claims: Sequence[str], best: Sequence[tuple[float, int]]) -> list[dict[str, Any]]:
+    """Of each claim that is supported, by which passage, counted from 1, and how surely."""
+    return [
+        {"claim": claim, "verdict": "supported", "passage": number, "chance": round(chance, 4)}
+        for claim, (chance, number) in zip(claims, best, strict=True)
+        if chance >= SUPPORTED
     ]
 
 

@@ -52,14 +52,29 @@
   const metricNamed = (written) =>
     written in index.scores ? written : Object.keys(index.scores).find((metric) => metric.split("@")[0] === written);
   const column = async (metric) => (NUMBERS.includes(metric) ? index[metric] : load(index.scores[metric]));
+  // All words to find, a long text for each block: one search through it takes a tenth of one through each of its cases.
   const allTexts = async () => {
-    if (haystack) return;
-    const words = [];
-    for (const line of index.texts) {
-      for (const texts of await load(line)) words.push(`${index.id[words.length]}\n${texts.join("\n")}`.toLowerCase());
-      if (line !== index.texts[0]) inflated.delete(line); // rows in sight inflate theirs again
+    haystack ||= Promise.all(index.texts.map(async (line, block) => {
+      const texts = await load(line), from = block * index.perTexts;
+      if (block) inflated.delete(line); // rows in sight inflate theirs again
+      const parts = texts.map((each, place) => `${index.id[from + place]}\n${each.join("\n")}`.toLowerCase());
+      const ends = new Uint32Array(parts.length);
+      parts.reduce((end, part, place) => (ends[place] = end + part.length) + 1, 0);
+      return { from, ends, text: parts.join("\0") };
+    }));
+    return haystack;
+  };
+  const holding = async (word) => {
+    const numbers = new Uint8Array(index.id.length);
+    if (!word || word.includes("\0")) return numbers.fill(word ? 0 : 1);
+    for (const { from, ends, text } of await allTexts()) {
+      let place = 0;
+      for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, ends[place])) {
+        while (ends[place] <= at) place++;
+        numbers[from + place] = 1;
+      }
     }
-    haystack = words;
+    return numbers;
   };
 
   // ── filter: the words of gates and of -k ────────────────────────────────────────────────────────────────────
@@ -74,9 +89,8 @@
   });
   const condition = async (field, sign, value) => {
     if (!field) {
-      await allTexts();
-      const word = value.toLowerCase();
-      return (number) => haystack[number].includes(word);
+      const numbers = await holding(value.toLowerCase());
+      return (number) => numbers[number] === 1;
     }
     if (sign === ":" && field in COLUMNS) {
       const codes = new Set(choices(field, index[COLUMNS[field] + "s"], value)), values = index[COLUMNS[field]];
@@ -232,7 +246,7 @@
     home.href = back;
     if (place >= 0) made.append(element("span", "faint", `${place + 1} of ${order.length}`), button("next", "n", "next"), button("previous", "p", "previous"));
     if (index.both) made.append(button("compare", "c", isCompared ? "case" : "compare"));
-    made.append(button("diff", "d", isCompared ? "differences only" : "difference / plain"), button("link", "y", "copy link"), button("rerun", "r", "copy command"), button("markdown", "m", "copy as Markdown"));
+    made.append(button("diff", "d", isCompared ? "differences only" : "difference / plain"), button("link", "y", "copy link"), button("rerun", "r", "copy command"), button("markdown", "m", "copy as Markdown"), button("draft", "s", "copy as draft case"));
     return made;
   };
   const open = async (key, isCompared) => {
@@ -251,6 +265,8 @@
     } else {
       page.innerHTML = body; // escaped by the template; the policy forbids handlers and scripts
       page.prepend(bar(number, isCompared));
+      for (const hidden of page.querySelectorAll(".scripted")) hidden.hidden = false;
+      if (page.querySelector("[data-trial]")) pick(picked());
     }
     page.classList.toggle("comparing", isCompared && index.both);
     page.classList.toggle("differing", isDiff);
@@ -270,6 +286,17 @@
     scrollTo(0, scrolled);
   };
   const title = document.title;
+  const pick = (number) => {
+    const answers = [...page.querySelectorAll(".trials > ol > li")];
+    answers.forEach((answer, place) => (answer.hidden = place !== number));
+    for (const choice of page.querySelectorAll("[data-trial]")) choice.setAttribute("aria-pressed", Number(choice.dataset.trial) === number);
+  };
+  const picked = () => [...page.querySelectorAll("[data-trial]")].findIndex((choice) => choice.getAttribute("aria-pressed") === "true");
+  const stepTrial = (by) => {
+    const trials = page.querySelectorAll("[data-trial]").length;
+    if (trials && !page.classList.contains("comparing")) return pick(Math.min(Math.max(picked() + by, 0), trials - 1)), true;
+    return false;
+  };
   const step = (by) => {
     const place = order.indexOf(current) + by;
     if (place >= 0 && place < order.length) location.hash = address(order[place]) + (page.classList.contains("comparing") ? "/compare" : "");
@@ -346,8 +373,15 @@
     link: () => copy(location.href, "link"),
     rerun: () => copy(page.querySelector("[data-md=rerun]")?.textContent || `pytest '${keyOf(current)}'`, "command"),
     markdown: () => copy(markdown(), "Markdown"),
+    draft: () => {
+      const line = page.querySelector("[data-draft]");
+      if (line) copy(line.textContent + "\n", "draft case; the command under the case stores it");
+      else say("this file holds no text of the case to draft from");
+    },
+    left: () => stepTrial(-1) || step(-1),
+    right: () => stepTrial(1) || step(1),
   };
-  const CASE_KEYS = { n: "next", p: "previous", c: "compare", d: "diff", y: "link", r: "rerun", m: "markdown", ArrowRight: "next", ArrowLeft: "previous" };
+  const CASE_KEYS = { n: "next", p: "previous", c: "compare", d: "diff", y: "link", r: "rerun", m: "markdown", s: "draft", ArrowRight: "right", ArrowLeft: "left" };
   const listKey = (key) => {
     if (key === "j" || key === "ArrowDown") return move(1), true;
     if (key === "k" || key === "ArrowUp") return move(-1), true;
@@ -376,6 +410,7 @@
     const pressed = event.target.closest("button");
     if (!pressed) return;
     if (pressed.dataset.do in ACTIONS) ACTIONS[pressed.dataset.do]();
+    else if (pressed.dataset.trial !== undefined) pick(Number(pressed.dataset.trial));
     else if (pressed.dataset.q !== undefined) (filter.value = pressed.dataset.q), filtered();
   });
 
@@ -423,6 +458,7 @@
     foldTables();
     makeList();
     let typing;
+    filter.addEventListener("focus", () => setTimeout(allTexts), { once: true }); // words will be looked for
     filter.addEventListener("input", () => (clearTimeout(typing), (typing = setTimeout(filtered, 80))));
     $("sort").addEventListener("change", filtered);
     addEventListener("hashchange", route);

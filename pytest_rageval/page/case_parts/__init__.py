@@ -1,0 +1,1 @@
+"""Parts of a case's page, each worked out of what the run recorded."""
