@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from chromium import Chromium, chromium_path
 from effort import rounds
 from hypothesis import HealthCheck, settings
 
@@ -87,3 +88,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     from project import Project  # here, because it loads the whole package
 
     return Project(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    """One browser a session; where there is none, its tests are skipped and say what they need."""
+    path = chromium_path()
+    if path is None:
+        pytest.skip("no Chromium is installed (chromium, chromium-browser or google-chrome on the PATH)")
+    pytest.importorskip("playwright", reason="playwright is not installed (pip install -e '.[dev]')")
+    browser = Chromium(path)
+    yield browser
+    browser.close()

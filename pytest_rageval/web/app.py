@@ -1,0 +1,34 @@
+"""The app: pages behind the guard, made from its settings; nothing happens at import."""
+
+from __future__ import annotations
+
+from fastapi import Depends, FastAPI
+
+from pytest_rageval.web import asset_files
+from pytest_rageval.web.error_pages import add_error_pages, refused
+from pytest_rageval.web.forms.submitted import submitted
+from pytest_rageval.web.pages import login
+from pytest_rageval.web.security.guard import Guard
+from pytest_rageval.web.security.seal import open_seal
+from pytest_rageval.web.settings import WebSettings, check_reach
+from pytest_rageval.web.site import Site
+
+ROUTERS = (asset_files.router, login.router)
+"""A page module adds its router here; its link stands in the navigation from then on."""
+
+
+def create_web_app(settings: WebSettings) -> FastAPI:
+    """The app over these folders; SettingsError where it must not be started so."""
+    check_reach(settings)
+    seal = open_seal(settings.data)
+    app = FastAPI(
+        title="rageval", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False,
+        dependencies=[Depends(submitted)],
+    )  # fmt: skip
+    app.state.site = Site(settings, seal)
+    app.state.login_failures = login.LoginFailures()
+    for router in ROUTERS:
+        app.include_router(router)
+    add_error_pages(app)
+    app.add_middleware(Guard, settings=settings, seal=seal, refused=refused)
+    return app

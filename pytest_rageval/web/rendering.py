@@ -1,0 +1,99 @@
+"""A page as a response: the templates of reports and of this app, one layout, every value escaped."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from pytest_rageval.page.environment import environment
+from pytest_rageval.text import counted, printable
+from pytest_rageval.web.asset_files import asset_addresses
+from pytest_rageval.web.security.headers import HEADERS, KEPT_BY_NOBODY
+from pytest_rageval.web.security.session import BrowserSession
+
+FORM_TOKEN = "form_token"  # noqa: S105 because it is the name of a field
+NAVIGATION = (("Runs", "/runs"), ("Compare", "/compare"), ("History", "/history"), ("Agents", "/agents"),
+              ("Datasets", "/datasets"), ("Label", "/label"), ("Health", "/health"))  # fmt: skip
+"""What stands in the head of each page, as far as there is such a page."""
+NEW_RUN = "/new-run"
+
+
+class Link(NamedTuple):
+    """A link of the navigation; `is_here`: the page shown is this one, or below it."""
+
+    title: str
+    address: str
+    is_here: bool
+
+
+def page(request: Request, template: str, *, status: int = 200, **content: Any) -> HTMLResponse:
+    """A template as a response. Besides `content` it knows what `layout.html` needs, and `form_token`, a hidden field
+    for each form that writes."""
+    return HTMLResponse(rendered_page(request, template, **content), status, headers=HEADERS | _UNKEPT)
+
+
+def rendered_page(request: Request, template: str, **content: Any) -> str:
+    """The same as text. Control characters, and marks that turn the direction of writing, are shown."""
+    html = web_environment().get_template(template).render(_shared(request) | content)
+    return printable(html)
+
+
+def see(address: str) -> RedirectResponse:
+    """What answers a form that was taken: the page to look at now."""
+    return RedirectResponse(address, 303)
+
+
+def is_fragment_wanted(request: Request) -> bool:
+    """Does a script ask for a part of the page? Then the layout is left out: `{% extends base %}`."""
+    return request.headers.get("hx-request") == "true" and request.headers.get("hx-request-type") != "full"
+
+
+def path_to(*steps: str, **query: object) -> str:
+    """An address of this app: `path_to("runs", run_id, "cases", key, q="x")`; what is None or blank is left out."""
+    asked = {name: value for name, value in query.items() if value not in (None, "")}
+    return "/" + "/".join(quote(step, safe="") for step in steps) + (f"?{urlencode(asked)}" if asked else "")
+
+
+@cache
+def web_environment() -> Environment:
+    """The environment of reports, with the templates of this app in front, and links that lead to its pages."""
+    reports = environment()
+    assert reports.loader is not None
+    pages = reports.overlay(loader=ChoiceLoader([PackageLoader("pytest_rageval.web"), reports.loader]))
+    pages.filters = reports.filters | {"field_value": field_value, "counted": counted}
+    pages.globals = reports.globals | {"path_to": path_to, "asset": asset_addresses().__getitem__}
+    return pages
+
+
+def field_value(value: object) -> Markup:
+    """A value inside a form's field: what comes back is what was there, whatever characters it holds."""
+    return Markup(_NOT_PLAIN.sub(lambda match: f"&#{ord(match[0])};", escape(value)))  # noqa: S704 because it is escaped
+
+
+# A line break at the start of a text area is dropped by browsers; `printable` would rewrite the others.
+_NOT_PLAIN = re.compile("^\n|[\x01-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069:[]")
+_UNKEPT = {"Cache-Control": KEPT_BY_NOBODY}
+
+
+def _shared(request: Request) -> dict[str, Any]:
+    session: BrowserSession = request.state.session
+    addresses = {getattr(route, "path", "") for route in request.app.routes}
+    here = request.url.path
+    links = [Link(title, to, here == to or here.startswith(f"{to}/")) for title, to in NAVIGATION if to in addresses]
+    token = escape(session.form_token)
+    return {
+        "links": links,
+        "new_run": NEW_RUN if NEW_RUN in addresses else None,
+        "home": "/",
+        "reports": request.app.state.site.settings.reports.name,
+        "must_log_in": request.app.state.site.settings.token is not None,
+        "form_token": Markup(f'<input type="hidden" name="{FORM_TOKEN}" value="{token}">'),  # noqa: S704 hexadecimal
+        "base": "bare.html" if is_fragment_wanted(request) else "layout.html",
+    }
