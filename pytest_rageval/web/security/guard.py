@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pytest_rageval.web.security.body_limit import bounded_receive
+from pytest_rageval.web.security.body_limit import CLOSE, bounded_receive
 from pytest_rageval.web.security.headers import with_headers
 from pytest_rageval.web.security.host import is_own_host
 from pytest_rageval.web.security.origin import SAFE_METHODS, is_own_origin
@@ -65,6 +65,8 @@ class Guard:
         names = (settings.host, *settings.host_names)
         if len(headers.getlist("host")) != 1 or not is_own_host(host, names, is_loopback=settings.is_loopback):
             return HTTPException(421, "This app is not called so; --host-name NAME allows a name.")
+        if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may take the other one for true
+            return HTTPException(400, "A body has one length.", CLOSE)
         method = scope["method"]
         if method not in METHODS:
             return HTTPException(405, "Only GET and POST are understood here.", {"Allow": ", ".join(sorted(METHODS))})
