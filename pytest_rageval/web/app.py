@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fastapi import Depends, FastAPI
 
 from pytest_rageval.web import asset_files
 from pytest_rageval.web.error_pages import add_error_pages, refused
 from pytest_rageval.web.forms.submitted import submitted
-from pytest_rageval.web.pages import login
+from pytest_rageval.web.opened_runs import OpenedRuns
+from pytest_rageval.web.pages import case, login, run
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.seal import open_seal
 from pytest_rageval.web.settings import WebSettings, check_reach
 from pytest_rageval.web.site import Site
 
-ROUTERS = (asset_files.router, login.router)
+ROUTERS = (asset_files.router, login.router, run.router, case.router)
 """A page module adds its router here; its link stands in the navigation from then on."""
+
+
+_OFF = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
+NO_TELEMETRY: Mapping[str, Any] = {"telemetry": _OFF}
+"""Newer FastAPI would follow an environment that asks for spans; older ones take no notice of this."""
 
 
 def create_web_app(settings: WebSettings) -> FastAPI:
@@ -23,10 +32,12 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     seal = open_seal(settings.data)
     app = FastAPI(
         title="rageval", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False,
-        dependencies=[Depends(submitted)],
+        dependencies=[Depends(submitted)], **NO_TELEMETRY,
     )  # fmt: skip
-    app.state.site = Site(settings, seal)
+    app.state.site = site = Site(settings, seal)
+    app.state.opened_runs = OpenedRuns(site)
     app.state.login_failures = login.LoginFailures()
+    app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:
         app.include_router(router)
     add_error_pages(app)

@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader
+from jinja2 import ChoiceLoader, Environment, PackageLoader, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
@@ -23,6 +24,15 @@ NAVIGATION = (("Runs", "/runs"), ("Compare", "/compare"), ("History", "/history"
               ("Datasets", "/datasets"), ("Label", "/label"), ("Health", "/health"))  # fmt: skip
 """What stands in the head of each page, as far as there is such a page."""
 NEW_RUN = "/new-run"
+
+
+class Frame(NamedTuple):
+    """What `layout.html` shows around a page: links, where a new run is begun (None: nowhere), whether one logs out."""
+
+    links: list[Link]
+    new_run: str | None
+    reports: str
+    must_log_in: bool
 
 
 class Link(NamedTuple):
@@ -41,8 +51,10 @@ def page(request: Request, template: str, *, status: int = 200, **content: Any) 
 
 def rendered_page(request: Request, template: str, **content: Any) -> str:
     """The same as text. Control characters, and marks that turn the direction of writing, are shown."""
-    html = web_environment().get_template(template).render(_shared(request) | content)
-    return printable(html)
+    shared = _shared(request)
+    if taken := shared.keys() & content.keys():
+        raise ValueError(f"{template}: {', '.join(taken)} is what the layout knows; call it otherwise")
+    return printable(web_environment().get_template(template).render(shared | content))
 
 
 def see(address: str) -> RedirectResponse:
@@ -67,7 +79,9 @@ def web_environment() -> Environment:
     reports = environment()
     assert reports.loader is not None
     pages = reports.overlay(loader=ChoiceLoader([PackageLoader("pytest_rageval.web"), reports.loader]))
-    pages.filters = reports.filters | {"field_value": field_value, "counted": counted}
+    pages.filters = reports.filters | {
+        "field_value": field_value, "counted": counted, "key": _case_link, "cases": _list_link,
+    }  # fmt: skip
     pages.globals = reports.globals | {"path_to": path_to, "asset": asset_addresses().__getitem__}
     return pages
 
@@ -77,6 +91,19 @@ def field_value(value: object) -> Markup:
     return Markup(_NOT_PLAIN.sub(lambda match: f"&#{ord(match[0])};", escape(value)))  # noqa: S704 because it is escaped
 
 
+@pass_context
+def _case_link(context: Context, key: str, is_compared: bool = False, **query: str) -> str:
+    """Where the templates of a report link to a case: its page, in the list that it was found in."""
+    view = "compare" if is_compared else None
+    return path_to("runs", context["page"].run_id, "cases", printable(key), **query, view=view)
+
+
+@pass_context
+def _list_link(context: Context, query: str) -> str:
+    """Where they link to the cases of a filter."""
+    return f"{path_to('runs', context['page'].run_id, q=printable(query))}#cases"
+
+
 # A line break at the start of a text area is dropped by browsers; `printable` would rewrite the others.
 _NOT_PLAIN = re.compile("^\n|[\x01-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069:[]")
 _UNKEPT = {"Cache-Control": KEPT_BY_NOBODY}
@@ -84,16 +111,13 @@ _UNKEPT = {"Cache-Control": KEPT_BY_NOBODY}
 
 def _shared(request: Request) -> dict[str, Any]:
     session: BrowserSession = request.state.session
-    addresses = {getattr(route, "path", "") for route in request.app.routes}
+    settings = request.app.state.site.settings
+    addresses: set[str] = request.app.state.addresses
     here = request.url.path
     links = [Link(title, to, here == to or here.startswith(f"{to}/")) for title, to in NAVIGATION if to in addresses]
     token = escape(session.form_token)
     return {
-        "links": links,
-        "new_run": NEW_RUN if NEW_RUN in addresses else None,
-        "home": "/",
-        "reports": request.app.state.site.settings.reports.name,
-        "must_log_in": request.app.state.site.settings.token is not None,
+        "frame": Frame(links, NEW_RUN if NEW_RUN in addresses else None, settings.reports.name, bool(settings.token)),
         "form_token": Markup(f'<input type="hidden" name="{FORM_TOKEN}" value="{token}">'),  # noqa: S704 hexadecimal
         "base": "bare.html" if is_fragment_wanted(request) else "layout.html",
     }

@@ -53,7 +53,8 @@ def test_the_app_answers_to_its_own_names(app: WebApp, host: str):
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "evil.example:8765", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.0.1",
-     "0x7f.1", "2130706433", "user@localhost", "localhost/", "localhost:8765:1", "", "::1", "ⅼocalhost".encode().decode("latin-1")],
+     "0x7f.1", "2130706433", "user@localhost", "localhost/", "localhost:8765:1", "", "::1",
+     "ⅼocalhost".encode().decode("latin-1")],
 )  # fmt: skip
 def test_a_page_that_was_rebound_to_this_address_is_refused(app: WebApp, host: str):
     response = app.raw(f"GET /login HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode("latin-1"))

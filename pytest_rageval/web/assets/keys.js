@@ -1,0 +1,71 @@
+/* Keys, copying and folded definitions of pages that are read without scripts, too: a key presses what stands there. */
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const say = (text) => {
+    $("said").textContent = text;
+    setTimeout(() => ($("said").textContent = ""), 2500);
+  };
+  const copy = async (text, what) => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = document.body.appendChild(document.createElement("textarea"));
+      area.value = text;
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    say(`copied: ${what}`);
+  };
+  const markdown = () => {
+    const parts = [...document.querySelectorAll("#case [data-md]")].map((part) => {
+      const rows = part.matches("table") ? [...part.rows].map((row) => [...row.cells].map((each) => each.textContent.trim().replace(/\s+/g, " ")).join(" | ")) : null;
+      const text = rows ? rows.join("\n") : part.textContent.trim(), fence = "`".repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map((run) => run[0].length + 1)));
+      return `**${part.dataset.md}**\n\n${fence}text\n${text}\n${fence}`;
+    });
+    return parts.join("\n\n") + "\n";
+  };
+  const ACTIONS = {
+    keys: () => $("keys").showModal(),
+    link: () => copy(location.href, "link"),
+    rerun: () => copy(document.querySelector("[data-md=rerun]").textContent, "command"),
+    markdown: () => copy(markdown(), "Markdown"),
+  };
+  const move = (step) => {
+    const links = [...document.querySelectorAll("[data-row] a")], at = links.indexOf(document.activeElement);
+    const link = links[at < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + step, 0), links.length - 1)];
+    if (link) link.focus();
+    return Boolean(link);
+  };
+  const press = (key) => {
+    const target = [...document.querySelectorAll("[data-key]")].find((each) => each.dataset.key === key && !each.hidden);
+    if (!target) return false;
+    if (target.matches("input")) target.focus();
+    else target.click();
+    return true;
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.target.matches("input, select, textarea")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    const isInList = Boolean(event.target.closest("[data-row]")), isArrow = event.key === "ArrowDown" || event.key === "ArrowUp";
+    const isMove = event.key === "j" || event.key === "k" || (isArrow && isInList);
+    if (event.key === "?") $("keys").showModal();
+    else if (isMove ? move(event.key === "j" || event.key === "ArrowDown" ? 1 : -1) : press(event.key)) event.preventDefault();
+  });
+  document.addEventListener("click", (event) => {
+    const pressed = event.target.closest("[data-do]");
+    if (pressed && pressed.dataset.do in ACTIONS) ACTIONS[pressed.dataset.do]();
+  });
+  const unfold = () => {
+    const target = location.hash.length > 1 && $(decodeURIComponent(location.hash.slice(1)));
+    const folded = target && target.closest("details");
+    if (folded && !folded.open) (folded.open = true), target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
+  unfold();
+})();

@@ -1,0 +1,121 @@
+"""Runs that are being looked at, read once and kept until their files change."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from pytest_rageval.compare.side import open_side
+from pytest_rageval.io.collector import no_collection
+from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
+from pytest_rageval.page.report_page import page_content
+from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.score_table import SCORES
+from pytest_rageval.text import printable
+from pytest_rageval.web.site import Site
+
+CONFIG_FILES = ("rageval.toml", "pyproject.toml")
+BASELINE = "baseline"
+MOST_KEPT = 4
+"""Runs in memory: one of 100,000 cases takes some hundred megabytes."""
+
+
+@dataclass(frozen=True)
+class OpenedRun:
+    """A run as its pages show it; what costs time is done when it is first asked for."""
+
+    page: PageRun
+
+    @cached_property
+    def content(self) -> Mapping[str, Any]:
+        """What the templates of the first screen and of the sections show."""
+        return page_content(self.page)
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The place of each case in the list, worst first, by its key as addresses hold it."""
+        return {printable(case.key): number for number, case in enumerate(self.page.cases)}
+
+
+@dataclass
+class OpenedRuns:
+    """The last runs that were looked at, by id and what each is compared with."""
+
+    site: Site
+    _kept: OrderedDict[tuple[str, str | None], tuple[object, OpenedRun]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _reading: dict[tuple[str, str | None], threading.Lock] = field(default_factory=dict)
+
+    def open(self, run_id: str, other: str | None = None) -> OpenedRun:
+        """A finished run, compared with another one (or `baseline`), or with what it was compared with when it ended.
+
+        SettingsError of a run that has not ended or cannot be read.
+        """
+        for name in (run_id, other):
+            if name is not None and name != BASELINE:
+                self.site.stored_run(name)  # a name from an address is one of the folder's, or nothing
+        key = (run_id, other)
+        with self._lock:
+            reading = self._reading.setdefault(key, threading.Lock())
+        with reading:  # who asks for the same run meanwhile waits, and need not read it again
+            stamp = self._stamp(run_id, other)
+            with self._lock:
+                kept = self._kept.get(key)
+                if kept is not None and kept[0] == stamp:
+                    self._kept.move_to_end(key)
+                    return kept[1]
+            opened = OpenedRun(self._read(run_id, other))
+            with self._lock:
+                self._kept[key] = (stamp, opened)
+                while len(self._kept) > MOST_KEPT:
+                    self._kept.popitem(last=False)
+            return opened
+
+    def _read(self, run_id: str, other: str | None) -> PageRun:
+        run, project = self.site.stored_run(run_id), self.site.project()
+        with no_collection():
+            side = side_of(run)
+            if other is None:
+                before = compared_side(run, project.reports, project.baseline_file)
+            else:
+                before = open_side(project.reports, project.baseline_file, other)
+            return read_page(side, before, project.settings, is_chosen=other is not None)
+
+    def _stamp(self, run_id: str, other: str | None) -> object:
+        """What changes when anything that is read does."""
+        settings = self.site.settings
+        folders = [self.site.stored_run(run_id).path, *([self.site.runs / other] if other else [])]
+        files = [folder / name for folder in folders for name in (CONFIG, METRICS, RESULTS, OBSERVATIONS, SCORES)]
+        files += [settings.root / name for name in CONFIG_FILES]
+        return [_state_of(path) for path in (*files, settings.reports / "baseline.json")]
+
+
+def run_of(opened: OpenedRun) -> StoredRun:
+    """The folder of a run that is open."""
+    run = opened.page.side.run
+    assert run is not None  # because it was opened by its id
+    return run
+
+
+def _state_of(path: Path) -> tuple[int, int] | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
+def opened_runs_of(request: Request) -> OpenedRuns:
+    runs: OpenedRuns = request.app.state.opened_runs
+    return runs
+
+
+TheRuns = Annotated[OpenedRuns, Depends(opened_runs_of)]
+"""A parameter of a route: the runs that are open."""

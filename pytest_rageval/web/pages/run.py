@@ -1,0 +1,83 @@
+"""The page of a run: first screen, cases, sections; and the run as a file for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.export.csv_and_json import csv_lines, json_lines
+from pytest_rageval.export.export_source import look_through
+from pytest_rageval.page.report_page import KEYS
+from pytest_rageval.text import printable
+from pytest_rageval.web.case_list import CaseQuery, case_page, sort_names
+from pytest_rageval.web.opened_runs import OpenedRun, TheRuns
+from pytest_rageval.web.rendering import page
+from pytest_rageval.web.run_head import head_of
+from pytest_rageval.web.run_log import last_lines
+from pytest_rageval.web.site import Site, TheSite, UnknownPageError
+from pytest_rageval.web.unfinished_run import unfinished_run
+
+FORMATS = {
+    "csv": (csv_lines, "text/csv; charset=utf-8"),
+    "json": (json_lines, "application/json; charset=utf-8"),
+}
+LONGEST_QUERY = 2_000
+
+router = APIRouter()
+
+Filter = Annotated[str, Query(max_length=LONGEST_QUERY)]
+Order = Annotated[str, Query(max_length=200)]
+PageNumber = Annotated[int, Query(ge=1, le=1_000_000)]
+
+
+@router.get("/runs/{run_id}")
+def run_page(
+    request: Request, run_id: str, site: TheSite, runs: TheRuns, q: Filter = "", sort: Order = "",
+    number: Annotated[PageNumber, Query(alias="page")] = 1,
+) -> Response:  # fmt: skip
+    """A finished run as its report shows it; of any other what there is of it."""
+    stored = site.stored_run(run_id)
+    try:
+        opened = runs.open(run_id)
+    except UnknownPageError:
+        raise
+    except SettingsError as error:
+        return page(
+            request, "unfinished_run.html", run=unfinished_run(stored, str(error), number), log=_log(site, run_id)
+        )
+    listed = case_page(opened, CaseQuery(q, sort, number))
+    return page(
+        request, "run.html", **run_content(opened), listed=listed, sorts=sort_names(opened), log=_log(site, run_id)
+    )  # fmt: skip
+
+
+def run_content(opened: OpenedRun) -> dict[str, Any]:
+    """What the templates of a run show, whoever includes them."""
+    return {**opened.content, "page": opened.page, "head": head_of(opened.page.config), "keys": KEYS}
+
+
+@router.get("/runs/{run_id}/export.{form}")
+def export_run(run_id: str, form: str, site: TheSite) -> Response:
+    """The run as CSV or JSON, each case and trial with texts, scores and explanations, in full where it keeps them."""
+    if form not in FORMATS:
+        raise UnknownPageError(f"there is no export as {form!r}; there are {' and '.join(FORMATS)}")
+    stored = site.stored_run(run_id)
+    has_observations = any(stored.path.glob("observations*.jsonl"))
+    source = look_through(stored, full_text=has_observations)
+    lines, kind = FORMATS[form]
+    name = f"{''.join(c if c.isascii() and (c.isalnum() or c in '-_') else '_' for c in run_id)}.{form}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(_encoded(lines(source)), media_type=kind, headers=headers)
+
+
+def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
+    for line in lines:
+        yield f"{line}\n".encode("utf-8", "replace")
+
+
+def _log(site: Site, run_id: str) -> list[str]:
+    return [printable(line) for line in last_lines(site, run_id)]
