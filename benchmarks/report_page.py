@@ -116,17 +116,20 @@ def a_record(number: int, names: list[str], luck: random.Random, outcome: str) -
     failed = [{"metric": "token_f1", "value": 0.2, "threshold": ">= 0.5", "tag": "L5_wrong_answer"}]
     gates = failed if outcome == "failed" else []
     return {
-        "schema": 1, "case_key": f"evalcases/some.jsonl::case-{number}", "test_case_id": f"case-{number}", "trial": 0,
+        "schema": 2, "case_key": f"evalcases/some.jsonl::case-{number}", "test_case_id": f"case-{number}", "trial": 0,
         "content_hash": "h", "outcome": outcome, "reason": "token_f1 is 0.2, gate >= 0.5" if gates else None,
         "category": ("factual", "multi_hop", "negative")[number % 3], "difficulty": "hard", "domain": None, "tags": [],
         "answerable": True, "question": words(luck, 12), "answer": words(luck, 35), "retrieved_chunks": chunks,
         "groundedness": {"score": 4.0, "reasoning": words(luck, 10), "model": "m", "heuristic": False,
                          "supported_claims": [words(luck, 8)], "unsupported_claims": [words(luck, 8)]},
         "abstention": {"abstained": False}, "scores": scores, "skipped_metrics": {}, "judge": None, "error": None,
-        "latency": {"total_ms": 100 * luck.random()}, "source": {"file": "evalcases/some.jsonl", "line": number + 1},
+        "latency": {"total_ms": 100 * luck.random(), "queue_ms": None, "judge_ms": None},
+        "source": {"file": "evalcases/some.jsonl", "line": number + 1},
         "cost": {"judge_tokens": None, "judge_cost_usd": None, "target_usage": None, "judgements": 0,
                  "judgements_cached": 0},
         "verdict": {"passed": not gates, "trial_passed": not gates, "gates_held": 3, "failed_gates": gates},
+        "attempts": 1, "correctness": None, "gold": "anchors", "indexing_coverage": None, "judge_input": None,
+        "references": [], "requires_kg": False, "score_details": {}, "versions": None,
     }  # fmt: skip
 
 
@@ -145,7 +148,8 @@ def an_observation(record: dict[str, Any]) -> dict[str, Any]:
     gold = {"answer": record["answer"][:120], "supports": [{"rel_path": "notes/a.md"}, {"rel_path": "notes/b.md"}]}
     case = {"id": record["test_case_id"], "question": record["question"], "gold": gold}
     source = [record["source"]["file"], record["source"]["line"]]
-    return {"schema": 1, "case_key": record["case_key"], "trial": 0, "case": case | {"source": source}, "answer": None}
+    asked: dict[str, Any] = {"answer": None, "judgements": {}, "asked_k": 5, "k": 5, "timings": {}, "error": None}
+    return {"schema": 2, "case_key": record["case_key"], "trial": 0, "case": case | {"source": source}, **asked}
 
 
 # ── page ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.compare.case_filter import case_file, group_of, latency_of, layers_of, rounded, tags_of
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.page.data_blocks import TEXTS, DataBlocks
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase
 from pytest_rageval.text import printable
-
-DECIMALS = 4
 
 
 def case_columns(page: PageRun) -> dict[str, Any]:
@@ -25,21 +24,20 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         "compared": page.compared is not None,
         "both": page.has_both_sides,
         "id": [printable(case.id) for case in cases],
-        **_coded("file", [case.key.partition("::")[0] if "::" in case.key else "" for case in cases]),
+        **_coded("file", [case_file(case.key) for case in cases]),
         **_coded("outcome", [case.row.outcome for case in cases]),
         **_coded("change", [case.change for case in cases]),
         **_group("category", cases),
         **_group("difficulty", cases),
         **_group("domain", cases),
-        "tag": [[tags.code(tag) for tag in _tags(case)] for case in cases],
+        "tag": [[tags.code(tag) for tag in tags_of(case.row)] for case in cases],
         "tags": tags.names,
-        "layer": [sum({1 << layers.index(layer_of[name]) for name, _ in case.row.failed if name in layer_of})
-                  for case in cases],
+        "layer": [sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) for case in cases],
         "layers": layers,
         **_coded("fallen", [case.fallen or "" for case in cases]),
-        "drop": [round(case.drop, DECIMALS) for case in cases],
-        "level": [round(case.level, DECIMALS) for case in cases],
-        "latency": [_rounded(case.row.latency.get("total_ms")) for case in cases],
+        "drop": [rounded(case.drop) for case in cases],
+        "level": [rounded(case.level) for case in cases],
+        "latency": [latency_of(case.row) for case in cases],
     }  # fmt: skip
 
 
@@ -64,15 +62,7 @@ def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
 
 
 def _group(group: str, cases: Sequence[ListedCase]) -> Mapping[str, Any]:
-    return _coded(group, [next(iter(case.row.groups[group]), "") for case in cases])
-
-
-def _tags(case: ListedCase) -> list[str]:
-    return list(dict.fromkeys([*case.row.groups["tag"], *(tag for _, tag in case.row.failed)]))
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value)
+    return _coded(group, [group_of(case.row, group) for case in cases])
 
 
 def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
@@ -89,8 +79,7 @@ def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
     names = sorted({name for case in page.cases for name in case.row.scores})
     lines = {}
     for name in names:
-        scores = [case.row.scores.get(name) for case in page.cases]
-        lines[name] = blocks.add([None if score is None else round(score, DECIMALS) for score in scores])
+        lines[name] = blocks.add([rounded(case.row.scores.get(name)) for case in page.cases])
     return lines
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_rageval.compare.case_diff import trials_of
+from pytest_rageval.compare.case_filter import place_text, why_text
+from pytest_rageval.compare.comparison_words import case_id
 from pytest_rageval.compare.side import Side
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.aggregate import normalised
@@ -55,7 +57,7 @@ class ListedCase:
 
     @property
     def id(self) -> str:
-        return self.row.key.partition("::")[2] or self.row.key
+        return case_id(self.row.key)
 
     @property
     def is_failing(self) -> bool:
@@ -64,10 +66,7 @@ class ListedCase:
     @property
     def why(self) -> str:
         """Failed gates or the error, cut to a line; '' of a case that passed."""
-        if self.row.outcome == "passed":
-            return ""
-        kind = f"{self.row.error_kind}: " if self.row.error_kind else ""
-        return on_one_line(kind + (self.row.message or self.row.outcome), WHY)
+        return on_one_line(why_text(self.row), WHY)
 
     @property
     def severity(self) -> tuple[int, float, float, str]:
@@ -158,9 +157,8 @@ def _row(record: Mapping[str, Any], run: StoredRun) -> Row:
 
 
 def _texts(record: Mapping[str, Any], trials: int) -> CaseTexts:
-    source = record.get("source") or {}
-    place = f"{source['file']}:{source['line']}" if source.get("file") else ""
-    return CaseTexts(on_one_line(record["question"], LINE), on_one_line(record["answer"], LINE), place, trials)
+    question, answer = (on_one_line(record[name], LINE) for name in ("question", "answer"))
+    return CaseTexts(question, answer, place_text(record), trials)
 
 
 def _bare_row(key: str, case: CaseScores, scores: Scores) -> Row:
