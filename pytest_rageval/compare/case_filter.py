@@ -157,7 +157,7 @@ def _vocabulary(run: StoredRun, cases: list[FilteredCase]) -> FilterVocabulary:
         run.run_id,
         {word: {value for case in cases for value in case.values(word)} for word in words},
         {name for case in cases for name in case.row.scores},
-        is_compared=run.finished_metrics["comparison"] is not None,
+        is_compared=run.finished_metrics.get("comparison") is not None,
     )
 
 

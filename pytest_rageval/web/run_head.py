@@ -16,7 +16,7 @@ class RunHead(NamedTuple):
     dataset: tuple[str, int] | None
 
 
-def head_of(config: Mapping[str, Any]) -> RunHead:
+def head_of_run(config: Mapping[str, Any]) -> RunHead:
     """The head of a run with this config.json."""
     origin = config.get("origin")
     origin = origin if isinstance(origin, Mapping) else {}

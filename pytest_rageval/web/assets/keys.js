@@ -28,6 +28,7 @@
   };
   const ACTIONS = {
     keys: () => $("keys").showModal(),
+    diff: () => press("d"),
     link: () => copy(location.href, "link"),
     rerun: () => copy(document.querySelector("[data-md=rerun]").textContent, "command"),
     markdown: () => copy(markdown(), "Markdown"),
@@ -66,6 +67,7 @@
     if (folded && !folded.open) (folded.open = true), target.scrollIntoView();
   };
   addEventListener("hashchange", unfold);
+  document.documentElement.classList.add("has-script");
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
   unfold();
 })();

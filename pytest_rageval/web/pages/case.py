@@ -17,7 +17,7 @@ from pytest_rageval.web.case_list import CaseQuery, case_order
 from pytest_rageval.web.opened_runs import OpenedRun, TheRuns
 from pytest_rageval.web.pages.run import Filter, Order
 from pytest_rageval.web.rendering import page, path_to
-from pytest_rageval.web.run_head import head_of
+from pytest_rageval.web.run_head import head_of_run
 from pytest_rageval.web.site import UnknownPageError
 
 View = Literal["case", "compare"]
@@ -38,7 +38,7 @@ class CaseLinks(NamedTuple):
 
 
 @router.get("/runs/{run_id}/cases/{key:path}")
-def case_page(
+def show_case(
     request: Request, run_id: str, key: str, runs: TheRuns, q: Filter = "", sort: Order = "", view: View = "case",
     diff: Literal["on", "off"] = "on",
 ) -> Response:  # fmt: skip
@@ -52,7 +52,7 @@ def case_page(
     content = next(case_views(opened.page, [case]), None)
     return page(
         request, "case_page.html", page=opened.page, case=case, c=content, view=view, diff=diff,
-        links=_links(opened, number, CaseQuery(q, sort), view, diff), head=head_of(opened.page.config),
+        links=_links(opened, number, CaseQuery(q, sort), view, diff), head=head_of_run(opened.page.config),
         definitions=_definitions(opened, content), keys=KEYS,
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CaseQuery, case_page, sort_names
 from pytest_rageval.web.opened_runs import OpenedRun, TheRuns
 from pytest_rageval.web.rendering import page
-from pytest_rageval.web.run_head import head_of
+from pytest_rageval.web.run_head import head_of_run
 from pytest_rageval.web.run_log import last_lines
 from pytest_rageval.web.site import Site, TheSite, UnknownPageError
 from pytest_rageval.web.unfinished_run import unfinished_run
@@ -35,7 +35,7 @@ PageNumber = Annotated[int, Query(ge=1, le=1_000_000)]
 
 
 @router.get("/runs/{run_id}")
-def run_page(
+def show_run(
     request: Request, run_id: str, site: TheSite, runs: TheRuns, q: Filter = "", sort: Order = "",
     number: Annotated[PageNumber, Query(alias="page")] = 1,
 ) -> Response:  # fmt: skip
@@ -57,7 +57,7 @@ def run_page(
 
 def run_content(opened: OpenedRun) -> dict[str, Any]:
     """What the templates of a run show, whoever includes them."""
-    return {**opened.content, "page": opened.page, "head": head_of(opened.page.config), "keys": KEYS}
+    return {**opened.content, "page": opened.page, "head": head_of_run(opened.page.config), "keys": KEYS}
 
 
 @router.get("/runs/{run_id}/export.{form}")
