@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -94,34 +94,38 @@ def on_one_line(text: str | None, most: int) -> str:
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
-def listed_cases(side: Side, flips: Flips, before: Scores | None, names: Mapping[str, str]) -> list[ListedCase]:
-    """The cases of the run, worst first; `names`: metrics of the other run by what they are called in this one."""
-    rows, texts = read_rows(side)
-    scales = {name: _Scale(metric["scale"], metric["better"]) for name, metric in side.metrics["metrics"].items()}
+FullTexts = dict[str, tuple[str | None, str | None]]
+"""Question and answer of a case by its key, uncut."""
+
+
+def listed_cases(
+    side: Side, flips: Flips, before: Scores | None, names: Mapping[str, str], full_texts: FullTexts | None = None
+) -> list[ListedCase]:
+    """The cases of the run, worst first; `names`: metrics of the other run by what they are called in this one.
+
+    `full_texts` takes what rows hold only the beginning of.
+    """
+    rows, texts = read_rows(side, full_texts)
+    scales = {name: (metric["scale"], metric["better"]) for name, metric in side.metrics["metrics"].items()}
     scores = before.renamed(names).cases if before else {}
     cases = [_listed(row, texts.get(row.key), flips, scores.get(row.key), scales) for row in rows]
     return sorted(cases, key=lambda case: case.severity)
 
 
-class _Scale(NamedTuple):
-    ends: list[float]
-    better: str
-
-    def share(self, score: float) -> float:
-        return normalised(score, self.ends, self.better)
-
-
+Scale = tuple[Sequence[float], str]
+"""The ends of a metric's scale, and which is better: `higher` or `lower`."""
 NO_TEXTS = CaseTexts("", "", "", 1)
 
 
 def _listed(
-    row: Row, texts: CaseTexts | None, flips: Flips, before: CaseScores | None, scales: Mapping[str, _Scale]
+    row: Row, texts: CaseTexts | None, flips: Flips, before: CaseScores | None, scales: Mapping[str, Scale]
 ) -> ListedCase:
-    shares = {name: scales[name].share(score) for name, score in row.scores.items() if name in scales}
+    shares = {name: normalised(score, *scales[name]) for name, score in row.scores.items() if name in scales}
     falls = []
     if before is not None and before.scores != row.scores:
         earlier = before.scores
-        falls = [(share - scales[name].share(earlier[name]), name) for name, share in shares.items() if name in earlier]
+        was = {name: normalised(earlier[name], *scales[name]) for name in shares if name in earlier}
+        falls = [(shares[name] - share, name) for name, share in was.items()]
     drop, fallen = min(falls, default=(0.0, None))
     level = math.fsum(shares.values()) / len(shares) if shares else 1.0
     change = flips.change(row.key)
@@ -131,7 +135,7 @@ def _listed(
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_rows(side: Side) -> tuple[list[Row], dict[str, CaseTexts]]:
+def read_rows(side: Side, full_texts: FullTexts | None = None) -> tuple[list[Row], dict[str, CaseTexts]]:
     """A row a case, and the texts of those with a record; without records what the table of scores knows."""
     texts: dict[str, CaseTexts] = {}
 
@@ -140,6 +144,8 @@ def read_rows(side: Side) -> tuple[list[Row], dict[str, CaseTexts]]:
             key = record["case_key"]
             trials = max(record["trial"] + 1, texts[key].trials if key in texts else 1)
             texts[key] = _texts(record, trials)
+            if full_texts is not None:
+                full_texts[key] = record["question"], record["answer"]
             yield _row(record, run)
 
     if side.run is not None and side.has_records:
