@@ -5,52 +5,22 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 from attacks import PAYLOADS
-from kept_runs import a_result, a_run, an_error, at, rewrite
+from kept_runs import a_result, a_run
+from listed_runs import indexed, origin, store_project
 from page_states import some_cases, store_full
 from web_app import WebApp, served
 
+from pytest_rageval.compare.verdict_sentence import with_verdict
 from pytest_rageval.io.lock import take_lock
 from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.web.index import run_rows
 
 MOST_BYTES = 150_000
-
-
-def updated(**changed: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda content: content.update(changed)
-
-
-def origin(agent: str, version: int, dataset: str = "products", source: str = "connector") -> Mapping[str, Any]:
-    return {"agent": agent, "agent_version": version, "dataset": dataset, "dataset_version": 2, "source": source}
-
-
-def store_project(root: Path) -> Path:
-    """Runs of two agents and of pytest, in every state; the folder of reports."""
-    reports = root / "reports"
-    for number in range(3):
-        folder = store_full(reports, f"shop-{number}", some_cases(2 * number), description=f"try {number}")
-        rewrite(folder / "config.json", updated(begun=at(number), origin=origin("shop-bot", number + 1), k=5 - number))
-        rewrite(folder / "metrics.json", lambda metrics, n=number: metrics["volatile"].update(timestamp=at(n)))
-    a_run(
-        reports,
-        "faq-0",
-        a_result("a"),
-        changed={"begun": at(4), "origin": origin("faq-bot", 1, "faq", "uploaded answers")},
-        ended=at(5),
-    )
-    a_run(reports, "plain", a_result("a"), an_error("b", "no answer"), changed={"begun": at(6)}, ended=at(7))
-    a_run(reports, "stopped", a_result("a"), is_finished=False, changed={"begun": at(8)})
-    broken = a_run(reports, "broken", changed={"begun": at(9)})
-    (broken / "metrics.json").write_text("{")
-    return reports
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +30,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     with served(root) as app:
         indexed(app)
         yield app
-
-
-def indexed(app: WebApp) -> None:
-    """Wait until all run folders are read."""
-    while "Reading run folders" in app.page("/runs"):
-        time.sleep(0.1)
 
 
 def text_of(html: str) -> str:
@@ -86,7 +50,7 @@ def test_the_dashboard_shows_the_last_run_of_each_agent_and_data_set(app: WebApp
     assert "faq-bot v1 × faq v2" in shown
     assert "unversioned (pytest) · bot:answer" in shown
     sentence = StoredRun(app.settings.reports / "runs/shop-2").finished_metrics
-    assert run_rows.with_verdict(sentence)["verdict"]["sentence"] in shown
+    assert with_verdict(sentence)["verdict"]["sentence"] in shown
     assert "90.0 % pass" in shown
     assert rows_of(html)[-3:] == ["shop-2", "shop-1", "shop-0"]
     assert len(html.encode()) < MOST_BYTES
@@ -100,9 +64,12 @@ def test_what_runs_now_is_a_card_that_asks_for_itself_until_nothing_runs(app: We
         os.close(writing)
     card = re.search(r'<section id="running".*?</section>', running, re.DOTALL)
     assert card
-    assert 'hx-trigger="every 1s"' in card[0]
+    assert 'hx-get="/running" hx-trigger="every 1s"' in card[0]
     assert "/runs/stopped" in card[0]
-    assert 'hx-trigger="every 1s"' not in app.page("/")
+    part = app.page("/running")
+    assert "Nothing runs." in part
+    assert "hx-trigger" not in part
+    assert 'id="running"' not in app.page("/")
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,13 @@ def dashboard(request: Request, index: TheIndex) -> Response:
     )  # fmt: skip
 
 
+@router.get("/running")
+def running(request: Request, index: TheIndex) -> Response:
+    """What runs now, for a script that asks again until nothing does."""
+    index.refresh()
+    return page(request, "running.html", running=running_cards(request))
+
+
 @router.get("/indexing")
 def indexing(request: Request, index: TheIndex) -> Response:
     """How far the index is; once it is done, a script loads the page that asked anew."""
