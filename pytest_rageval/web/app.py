@@ -11,13 +11,16 @@ from pytest_rageval.web import asset_files
 from pytest_rageval.web.error_pages import add_error_pages, refused
 from pytest_rageval.web.forms.submitted import submitted
 from pytest_rageval.web.opened_runs import OpenedRuns
-from pytest_rageval.web.pages import case, health, login, run
+from pytest_rageval.web.pages import agents, case, dataset_cases, dataset_import, datasets, health, login, run
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.seal import open_seal
 from pytest_rageval.web.settings import WebSettings, check_reach
 from pytest_rageval.web.site import Site
 
-ROUTERS = (asset_files.router, login.router, run.router, case.router, health.router)
+ROUTERS = (
+    asset_files.router, login.router, run.router, case.router, agents.router, dataset_import.router, datasets.router,
+    dataset_cases.router, health.router,
+)  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 
 

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 DEFAULT_THRESHOLD = 0.70
 """Of a judged metric, on the scale from 0 to 1, whatever the metric's own scale is."""
+LONGEST_NOTE, LONGEST_PROMPT = 500, 100_000
+"""Characters."""
 ANSWERS_ONLY = "answers"
 """The kind of target of an agent that is never asked: its answers are uploaded."""
 

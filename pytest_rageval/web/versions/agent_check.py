@@ -61,7 +61,7 @@ def _unjudged(agent: Agent, registry: Registry) -> Iterator[str]:
     if agent.judge != "lexical":
         return
     for name in agent.thresholds:
-        rubrics = registry[name.partition("@")[0]].rubrics
+        rubrics = registry[name].rubrics
         if rubrics and LexicalJudge.rubrics.isdisjoint(rubrics):
             yield (
                 f"{name} is not scored by the heuristic judge, so that its threshold would look at nothing, which "
@@ -105,7 +105,7 @@ def _of_judge(agent: Agent) -> Iterator[FieldProblem]:
 
 def _of_thresholds(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
     for name, threshold in agent.thresholds.items():
-        if name.partition("@")[0] not in registry:
+        if name not in registry:
             yield FieldProblem("metrics", f"{shown_value(name)} is not a metric")
         elif not 0 <= threshold <= 1:
             yield FieldProblem(f"threshold.{name}", f"is {threshold:g}, expected a number from 0 to 1")

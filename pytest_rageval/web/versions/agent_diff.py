@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_rageval.web.versions.agent import Agent
+from pytest_rageval.text import cut
+from pytest_rageval.web.versions.agent import LONGEST_NOTE, Agent
 from pytest_rageval.web.versions.judge_prompts import default_prompt, editable_rubrics
 from pytest_rageval.web.versions.value_changes import ValueChange, value_changes
 
@@ -18,7 +19,7 @@ def agent_changes(before: Agent, after: Agent) -> list[ValueChange]:
 
 def changed_in_words(changes: list[ValueChange]) -> str:
     """`threshold of reference_match 0.7 → 0.8, judge prompt of reference_match`: what a note may say."""
-    return ", ".join(map(_in_words, changes)) or "nothing"
+    return cut(", ".join(map(_in_words, changes)) or "nothing", LONGEST_NOTE)
 
 
 def _values(agent: Agent, own: set[str]) -> dict[str, Any]:

@@ -45,15 +45,12 @@ def agent_table(agent: Agent, registry: Registry) -> dict[str, Any]:
 
 def threshold_gates(thresholds: Mapping[str, float], registry: Registry) -> list[str]:
     """The gates of thresholds: a share of the metric's scale, at least, or at most where lower is better."""
-    return [
-        threshold_gate(registry[metric.partition("@")[0]], threshold, metric)
-        for metric, threshold in thresholds.items()
-    ]
+    return [threshold_gate(registry[name], threshold) for name, threshold in thresholds.items()]
 
 
-def threshold_gate(metric: Metric, threshold: float, written: str) -> str:
+def threshold_gate(metric: Metric, threshold: float) -> str:
     """`groundedness` with 0.7 → `groundedness >= 70%`, which is 3.5 of 5."""
-    return f"{written} {'>=' if metric.better == 'higher' else '<='} {round(threshold * 100, 10):g}%"
+    return f"{metric.name} {'>=' if metric.better == 'higher' else '<='} {round(threshold * 100, 10):g}%"
 
 
 def agent_text(version: AgentVersion, registry: Registry) -> str:
@@ -115,7 +112,9 @@ def _taken(table: dict[str, Any], name: str, key: str, field: str) -> dict[str, 
 
 
 def _known_thresholds(thresholds: Any, registry: Registry) -> dict[str, Any]:
-    return {name: value for name, value in dict(thresholds).items() if name.partition("@")[0] in registry}
+    """Thresholds of metrics by their own names; what a person wrote for others stands among the gates all the same."""
+    names = {metric.name for metric in registry}
+    return {name: value for name, value in dict(thresholds).items() if name in names}
 
 
 def _other_gates(gates: Any, thresholds: Mapping[str, float], registry: Registry) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_rageval.cases import CaseFile, case_to_mapping, load_file
+from pytest_rageval.cases import case_to_mapping
+from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.strict_json import StrictJsonError, parse

@@ -13,8 +13,6 @@ from pytest_rageval.llm.fencing import MARKER
 
 MAIN_RUBRIC = "reference_match"
 """The rubric that compares an answer with its reference: the one whose prompt is edited first."""
-LONGEST_PROMPT = 100_000
-"""Characters."""
 
 
 def editable_rubrics() -> tuple[str, ...]:
