@@ -114,8 +114,9 @@ def _record(case: EvalCase) -> dict[str, Json]:
 
 def _typed_record(form: CaseForm, rest: Mapping[str, Any], begun: EvalCase | None) -> dict[str, Json]:
     """The case as a line of a file would hold it: blank fields are left out, those of the JSON stand beside them."""
-    record: dict[str, Json] = {"id": begun.id if begun else form.id, "question": form.question, **rest}
-    record["answerable"] = form.answerable == "yes"
+    record: dict[str, Json] = {
+        **rest, "id": begun.id if begun else form.id, "question": form.question, "answerable": form.answerable == "yes",
+    }  # fmt: skip
     for name in ("category", "difficulty"):
         if text := getattr(form, name).strip():
             record[name] = text

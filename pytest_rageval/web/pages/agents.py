@@ -30,6 +30,7 @@ from pytest_rageval.web.versions.agent import Agent, AgentVersion
 from pytest_rageval.web.versions.agent_check import agent_warnings
 from pytest_rageval.web.versions.agent_diff import agent_changes, changed_in_words
 from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.agent_toml import threshold_gate
 from pytest_rageval.web.versions.judge_prompts import MAIN_RUBRIC, editable_rubrics
 from pytest_rageval.web.versions.slugs import slug_of
 from pytest_rageval.web.versions.version_folder import NewerVersion
@@ -149,11 +150,13 @@ def _version_page(request: Request, store: AgentStore, version: AgentVersion) ->
     versions, problems = store.versions(version.slug)
     agent = version.agent
     on = shown_metrics(agent, store.registry)
-    metrics = [(name, agent.thresholds.get(name), _own_gate(store.registry, name)) for name in on]
+    thresholds = [(store.registry[name], threshold) for name, threshold in agent.thresholds.items()]
+    held = [(metric, threshold, threshold_gate(metric, threshold)) for metric, threshold in thresholds]
+    others = [(name, _own_gate(store.registry, name)) for name in on if name not in agent.thresholds]
     return page(
-        request, "agent.html", version=version, agent=agent, versions=versions, problems=problems, metrics=metrics,
-        warnings=agent_warnings(agent, store.registry), newest=store.files.newest(version.slug),
-        place=store.files.path(version.slug, version.number),
+        request, "agent.html", version=version, agent=agent, versions=versions, problems=problems, held=held,
+        others=others, main_rubric=MAIN_RUBRIC, warnings=agent_warnings(agent, store.registry),
+        newest=store.files.newest(version.slug), place=store.files.path(version.slug, version.number),
     )  # fmt: skip
 
 
@@ -185,6 +188,7 @@ def _conflict_page(
     """The form with what was typed, over the version that was saved meanwhile, and what differs."""
     theirs = store.read(newer.slug, newer.newest)
     conflict = {
+        "base": begun.number,
         "number": newer.newest,
         "theirs": agent_changes(begun.agent, theirs.agent),
         "mine": agent_changes(theirs.agent, typed),
