@@ -56,6 +56,7 @@ def write_new(path: Path, content: bytes, mode: int = 0o444) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+            path.chmod(mode)
         _sync_folder(path.parent)
     finally:
         Path(temporary).unlink(missing_ok=True)

@@ -56,8 +56,7 @@ def dataset_version_page(
 @router.get("/datasets/{slug}/versions/{number}/jsonl")
 def dataset_jsonl(store: Datasets, slug: str, number: int) -> Response:
     """The case file as it is."""
-    store.files.content(slug, number)
-    path = store.files.path(slug, number)
+    path = store.files.checked_path(slug, number)
     return FileResponse(path, media_type="application/jsonl", filename=f"{slug}-v{number}.jsonl")
 
 

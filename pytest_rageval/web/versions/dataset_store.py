@@ -45,8 +45,7 @@ class DatasetStore:
 
     def version(self, slug: str, number: int) -> DatasetVersion:
         """What a version says of itself; with its `problem` where a file is not as it was written."""
-        content = self.files.content(slug, number)
-        place = self.files.path(slug, number)
+        place = self.files.checked_path(slug, number)
         bare = DatasetVersion(slug=slug, number=number, about=DatasetAbout(name=slug))
         try:
             written = self.files.beside(slug, number, ABOUT).read_bytes()
@@ -58,14 +57,14 @@ class DatasetStore:
             version = DatasetVersion.model_validate({**record, "slug": slug, "number": number})
         except (StrictJsonError, ValidationError, KeyError, AttributeError, TypeError):
             return bare.model_copy(update={"problem": f"{self.files.beside(slug, number, ABOUT)} {CHANGED}"})
-        if seal != _seal(record, content):
+        status = place.stat()
+        if seal != _seal(record, _content_hash(place, status.st_mtime_ns, status.st_size)):
             return version.model_copy(update={"problem": f"{place} {CHANGED}"})
         return version
 
     def cases(self, slug: str, number: int) -> tuple[EvalCase, ...]:
         """The cases of a version; UnknownVersion where there is none, CaseError where the file cannot be read whole."""
-        self.files.content(slug, number)
-        path = self.files.path(slug, number)
+        path = self.files.checked_path(slug, number)
         status = path.stat()
         loaded = _loaded(path, status.st_mtime_ns, status.st_size)
         if loaded.problems:
@@ -83,12 +82,13 @@ class DatasetStore:
         record: dict[str, Any] = {
             "about": about.model_dump(mode="json"), "note": note, "created": saved_now(), "cases": len(lines),
         }  # fmt: skip
-        sealed = json_text({**record, "sha256": _seal(record, content)}, 1) + "\n"
+        sealed = json_text({**record, "sha256": _seal(record, text_hash(content))}, 1) + "\n"
         number = self.files.save(slug, based_on, lambda _: {".jsonl": content, ABOUT: sealed.encode()})
         return DatasetVersion(slug=slug, number=number, **record)
 
     def checked_path(self, slug: str, number: int) -> Path:
         """The case file of a version, for a run; SettingsError where it was changed after it was saved."""
+        _content_hash.cache_clear()
         version = self.version(slug, number)
         if version.problem is not None and version.problem.endswith(CHANGED):
             raise SettingsError(version.problem)
@@ -102,11 +102,18 @@ def case_line(case: EvalCase) -> str:
     return json.dumps(mapping, ensure_ascii=False)
 
 
-def _seal(record: dict[str, Any], content: bytes) -> str:
-    return text_hash(json.dumps(record, sort_keys=True).encode(), b"\n", content)
+def _seal(record: dict[str, Any], content_hash: str) -> str:
+    """The hash of what a version says of itself and of its cases."""
+    return text_hash(json.dumps(record, sort_keys=True).encode() + content_hash.encode())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1_000)
+def _content_hash(path: Path, _mtime_ns: int, _size: int) -> str:
+    """The hash of a case file; it is kept for the lists that follow."""
+    return text_hash(path.read_bytes())
+
+
+@lru_cache(maxsize=3)
 def _loaded(path: Path, _mtime_ns: int, _size: int) -> CaseFile:
     """A case file read whole; it is kept for the pages that follow."""
     return load_file(path, path.parent)

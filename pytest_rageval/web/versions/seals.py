@@ -23,12 +23,9 @@ def seal_problem(content: bytes) -> str | None:
     return None if text_hash(content[seal.end() :]) == seal[1].decode() else CHANGED
 
 
-def text_hash(*contents: bytes) -> str:
+def text_hash(content: bytes) -> str:
     """SHA-256 in hex digits. A line end is LF however git checked the file out."""
-    sha = hashlib.sha256()
-    for content in contents:
-        sha.update(content.replace(b"\r\n", b"\n"))
-    return sha.hexdigest()
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
 
 
 NO_SEAL = "was not saved by rageval web: it has no seal, so nobody can tell whether it was changed"

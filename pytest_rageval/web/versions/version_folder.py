@@ -74,11 +74,15 @@ class VersionFolder:
         """A file that belongs to a version."""
         return self.folder / checked_slug(slug) / f"v{number:d}{suffix}"
 
-    def content(self, slug: str, number: int) -> bytes:
-        """The bytes of a version; UnknownVersion where there is none."""
+    def checked_path(self, slug: str, number: int) -> Path:
+        """Where a version is; UnknownVersion where there is none."""
         if not is_slug(slug) or number not in self.numbers(slug):
             raise UnknownVersion(f"there is no version {number} of this {self.folder.name.removesuffix('s')}")
-        path = self.path(slug, number)
+        return self.path(slug, number)
+
+    def content(self, slug: str, number: int) -> bytes:
+        """The bytes of a version; UnknownVersion where there is none."""
+        path = self.checked_path(slug, number)
         try:
             return path.read_bytes()
         except OSError as error:
