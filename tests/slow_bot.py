@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs, Order
@@ -34,19 +35,24 @@ def jobs_of(root: Path) -> Jobs:
     return Jobs(root / "data", root / "reports", root, root / ".env")
 
 
-def an_order(cases: int = 3, **changes: object) -> Order:
+def an_order(cases: int = 3, *, configuration: str = CONFIGURATION, **changes: Any) -> Order:
     """Questions that the bot answers right."""
     lines = [
         json.dumps({"id": f"q{number}", "question": f"At which heat does water boil ({number})?",
                     "gold": {"answer": "Water boils at 100 degrees."}})
         for number in range(cases)
     ]  # fmt: skip
-    content: dict[str, object] = {
+
+    def lay_out(folder: Path) -> None:
+        (folder / "rageval.toml").write_text(configuration)
+        (folder / "evalcases").mkdir()
+        (folder / "evalcases/water.jsonl").write_text("\n".join(lines) + "\n")
+
+    content: dict[str, Any] = {
         "agent": "slow-bot", "agent_version": 2, "dataset": "water", "dataset_version": 1, "source": "connector",
-        "configuration": CONFIGURATION, "files": {"evalcases/water.jsonl": "\n".join(lines).encode() + b"\n"},
-        "cases": cases,
+        "lay_out": lay_out, "cases": cases,
     }  # fmt: skip
-    return Order(**{**content, **changes})  # type: ignore[arg-type]
+    return Order(**content | changes)
 
 
 def until(jobs: Jobs, job_id: str, claim: Callable[[JobStatus], bool]) -> JobStatus:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from slow_bot import an_order, ended, jobs_of, project_with_bot, under_way, until
+from slow_bot import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.reader import StoredRun
@@ -72,7 +72,7 @@ def test_a_cancelled_run_ends_soon_keeps_what_ended_and_can_be_finished(tmp_path
 SERVER = """
 import sys, time
 from pathlib import Path
-from slow_bot import an_order, project_with_bot
+from slow_bot import CONFIGURATION, an_order, project_with_bot
 print(project_with_bot(Path(sys.argv[1])).start(an_order(200)).id, flush=True)
 time.sleep(600)
 """
@@ -129,7 +129,7 @@ def test_a_process_that_got_the_pid_of_another_is_not_that_one():
 
 def test_a_run_that_cannot_begin_says_why(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
-    broken = an_order().configuration.replace("slow_bot_app", "no_such_module")
+    broken = CONFIGURATION.replace("slow_bot_app", "no_such_module")
     job = jobs.start(an_order(configuration=broken))
     status = until(jobs, job.id, ended)
     assert status.state == "failed"

@@ -38,6 +38,7 @@ class Job(_Stored):
     description: str = ""
     created: str
     cases: int
+    warnings: tuple[str, ...] = ()
     arguments: tuple[str, ...]
 
     @property

@@ -8,16 +8,17 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGINT, SIGTERM
 
 from pytest_rageval.config.settings import load_settings
-from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import write_bytes, write_json
+from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.io.atomic import write_json, write_text
 from pytest_rageval.runs.disk.folder import check_reports
 from pytest_rageval.text import counted
 from pytest_rageval.web.jobs.job_files import (
@@ -47,9 +48,11 @@ SUPERVISED = "pytest_rageval.web.jobs.supervisor"
 class Order:
     """What a person wants to be run, complete: nothing else is looked up when it is started.
 
-    configuration  text of a rageval.toml
-    files          what lies beside it, by path within the folder: cases, rubrics, uploaded answers
-    baseline       run that it is compared with, if any
+    lay_out   writes the configuration, the cases, and what else these need into the job's folder
+    cases     how many there are
+    answers   path of the uploaded answers in that folder; None where a connector is asked
+    baseline  run that it is compared with, if any
+    warnings  what a person should know of this run, a line each
     """
 
     agent: str
@@ -57,13 +60,12 @@ class Order:
     dataset: str
     dataset_version: int
     source: Source
-    configuration: str
-    files: Mapping[str, bytes] = field(repr=False)
+    lay_out: Callable[[Path], object]
     cases: int
     answers: str | None = None
-    """Path of the uploaded answers among the files; None where a connector is asked."""
     description: str = ""
     baseline: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Jobs:
@@ -131,22 +133,25 @@ class Jobs:
             if len(self.going_names()) >= MOST_AT_ONCE:
                 raise SettingsError(f"{counted(MOST_AT_ONCE, 'run')} are going on; wait for one to end, or cancel one")
             folder = self._new_folder()
-        for name, content in order.files.items():
-            write_bytes(folder / name, content)
-        write_bytes(folder / CONFIGURATION, _with_origin(order).encode())
-        created = datetime.now(UTC).isoformat(timespec="seconds")
-        job = Job(
-            id=folder.name, agent=order.agent, agent_version=order.agent_version, dataset=order.dataset,
-            dataset_version=order.dataset_version, source=order.source, description=order.description,
-            created=created, cases=order.cases, arguments=self._arguments(folder.name, order),
-        )  # fmt: skip
-        write_json(folder / JOB, job.model_dump())
         try:
+            order.lay_out(folder)
+            file = folder / CONFIGURATION
+            write_text(file, _with_origin(file.read_text(encoding="utf-8"), order))
+            job = self._job(folder.name, order)
+            write_json(folder / JOB, job.model_dump())
             self._supervise(folder, environment)
-        except (SettingsError, OSError):
+        except (RagevalError, OSError):
             shutil.rmtree(folder)
             raise
         return job
+
+    def _job(self, job_id: str, order: Order) -> Job:
+        return Job(
+            id=job_id, agent=order.agent, agent_version=order.agent_version, dataset=order.dataset,
+            dataset_version=order.dataset_version, source=order.source, description=order.description,
+            created=datetime.now(UTC).isoformat(timespec="seconds"), cases=order.cases, warnings=order.warnings,
+            arguments=self._arguments(job_id, order),
+        )  # fmt: skip
 
     def going_names(self) -> list[str]:
         """Names of the jobs whose processes live."""
@@ -226,18 +231,12 @@ class Jobs:
         threading.Thread(target=process.wait, name=f"job {folder.name}", daemon=True).start()
 
 
-def _with_origin(order: Order) -> str:
+def _with_origin(configuration: str, order: Order) -> str:
     """The configuration with the table that says which versions it is made of."""
-    import tomllib
-
-    prefix = "tool.rageval." if "tool" in tomllib.loads(order.configuration) else ""
-    lines = [
-        f"[{prefix}origin]", f"agent = {_toml_text(order.agent)}", f"agent_version = {order.agent_version}",
-        f"dataset = {_toml_text(order.dataset)}", f"dataset_version = {order.dataset_version}",
-        f"source = {_toml_text(order.source)}",
-    ]  # fmt: skip
-    return f"{order.configuration.rstrip()}\n\n" + "\n".join(lines) + "\n"
-
-
-def _toml_text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    prefix = "tool.rageval." if "tool" in tomllib.loads(configuration) else ""
+    values = {
+        "agent": order.agent, "agent_version": order.agent_version, "dataset": order.dataset,
+        "dataset_version": order.dataset_version, "source": order.source,
+    }  # fmt: skip
+    lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
+    return f"{configuration.rstrip()}\n\n[{prefix}origin]\n" + "\n".join(lines) + "\n"
