@@ -12,7 +12,7 @@ from pytest_rageval.web.error_pages import add_error_pages, refused
 from pytest_rageval.web.forms.submitted import submitted
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.opened_runs import OpenedRuns
-from pytest_rageval.web.pages import agents, case, dataset_cases, dataset_import, datasets, health, jobs, login, run
+from pytest_rageval.web.pages import agents, case, dataset_cases, dataset_import, datasets, health, jobs, login, new_run, run
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.seal import open_seal
 from pytest_rageval.web.settings import WebSettings, check_reach
@@ -20,7 +20,7 @@ from pytest_rageval.web.site import Site
 
 ROUTERS = (
     asset_files.router, login.router, run.router, case.router, agents.router, dataset_import.router,
-    datasets.router, dataset_cases.router, health.router, jobs.router,
+    datasets.router, dataset_cases.router, health.router, jobs.router, new_run.router,
 )  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 

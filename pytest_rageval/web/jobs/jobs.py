@@ -20,6 +20,7 @@ from pytest_rageval.config.settings import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_json, write_text
 from pytest_rageval.runs.disk.folder import check_reports
+from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import counted
 from pytest_rageval.web.jobs.job_files import (
     CANCELLED,
@@ -94,6 +95,19 @@ class Jobs:
                 yield self.status(name)
             except SettingsError:
                 continue
+
+    def last_complete(self, agent: str, dataset: str) -> str | None:
+        """The last run of any versions of these two that came to its end: what the next one is compared with."""
+        for name in sorted(self._names(), reverse=True):
+            try:
+                job = read_job(self._folder / name)
+                if (job.agent, job.dataset) == (agent, dataset) and StoredRun(
+                    self._run_folder(name)
+                ).state == "complete":
+                    return name
+            except SettingsError:
+                continue
+        return None
 
     def _names(self) -> list[str]:
         try:
