@@ -11,16 +11,17 @@ from pytest_rageval.web import asset_files
 from pytest_rageval.web.error_pages import add_error_pages, refused
 from pytest_rageval.web.forms.submitted import submitted
 from pytest_rageval.web.jobs.jobs import Jobs
+from pytest_rageval.web.labelling.label_desk import LabelDesk
 from pytest_rageval.web.opened_runs import OpenedRuns
-from pytest_rageval.web.pages import agents, case, dataset_cases, dataset_import, datasets, health, jobs, login, new_run, run
+from pytest_rageval.web.pages import agents, case, dataset_cases, dataset_import, datasets, health, jobs, label, login, new_run, run
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.seal import open_seal
 from pytest_rageval.web.settings import WebSettings, check_reach
 from pytest_rageval.web.site import Site
 
 ROUTERS = (
-    asset_files.router, login.router, run.router, case.router, agents.router, dataset_import.router,
-    datasets.router, dataset_cases.router, health.router, jobs.router, new_run.router,
+    asset_files.router, login.router, run.router, case.router, agents.router, dataset_import.router, datasets.router,
+    dataset_cases.router, health.router, jobs.router, new_run.router, label.router,
 )  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 
@@ -41,6 +42,7 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.state.site = site = Site(settings, seal)
     app.state.opened_runs = OpenedRuns(site)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
+    app.state.label_desk = LabelDesk()
     app.state.login_failures = login.LoginFailures()
     app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:
