@@ -13,7 +13,19 @@ from pytest_rageval.web.forms.submitted import submitted
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.labelling.label_desk import LabelDesk
 from pytest_rageval.web.opened_runs import OpenedRuns
-from pytest_rageval.web.pages import agents, case, dataset_cases, dataset_import, datasets, health, jobs, label, login, new_run, run
+from pytest_rageval.web.pages import (
+    agents,
+    case,
+    dataset_cases,
+    dataset_import,
+    datasets,
+    health,
+    jobs,
+    label,
+    login,
+    new_run,
+    run,
+)
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.seal import open_seal
 from pytest_rageval.web.settings import WebSettings, check_reach

@@ -10,7 +10,7 @@ import pytest
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.web.jobs.env_file import read_env_file
-from pytest_rageval.web.jobs.job_log import LONGEST_LINE, JobLog, last_lines
+from pytest_rageval.web.jobs.job_log import LONGEST_LINE, JobLog, log_tail
 from pytest_rageval.web.jobs.progress import ProgressReader
 from pytest_rageval.web.jobs.run_environment import run_environment
 
@@ -64,7 +64,7 @@ def test_a_log_stays_below_its_limit_and_shows_no_credential(tmp_path: Path):
             log.add(f"line {number} with sk-secret-word\n".encode())
         log.add(b"\x1b[31m<script>\xff" + b"x" * 10_000)
     assert file.stat().st_size <= 10_000 + LONGEST_LINE
-    lines = last_lines(file)
+    lines = log_tail(file)
     assert len(lines) == 200
     assert lines[-2] == "line 1999 with ***"
     assert lines[-1].startswith("\\x1b[31m<script>")

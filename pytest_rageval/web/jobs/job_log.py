@@ -54,7 +54,7 @@ class JobLog:
         self._file.close()
 
 
-def last_lines(path: Path, number: int = SHOWN_LINES) -> list[str]:
+def log_tail(path: Path, number: int = SHOWN_LINES) -> list[str]:
     """The last lines of a log; none where there is no file."""
     try:
         data = _tail(path, number * LONGEST_LINE)

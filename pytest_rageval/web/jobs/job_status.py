@@ -19,7 +19,7 @@ from pytest_rageval.web.jobs.job_files import (
     read_end,
     read_process,
 )
-from pytest_rageval.web.jobs.job_log import LOG, last_lines
+from pytest_rageval.web.jobs.job_log import LOG, log_tail
 from pytest_rageval.web.jobs.progress import Progress
 
 State = Literal["starting", "running", "stopping", "finished", "stopped", "killed", "failed"]
@@ -90,7 +90,7 @@ def _ended(folder: Path, job: Job, end: JobEnd, progress: Progress, *, is_finish
         return "stopped", f"cancelled: {_kept(progress)}"
     if code is not None and code < 0:
         return "killed", f"the run was killed by {_signal_name(-code)}: {_kept(progress)}"
-    reason = next((line for line in reversed(last_lines(folder / LOG)) if line.startswith("ERROR: ")), None)
+    reason = next((line for line in reversed(log_tail(folder / LOG)) if line.startswith("ERROR: ")), None)
     what = f"exit code {code}" if reason is None else reason.removeprefix("ERROR: ")
     return "failed", f"the run did not come to its end: {what}"
 

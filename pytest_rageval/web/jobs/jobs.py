@@ -34,7 +34,7 @@ from pytest_rageval.web.jobs.job_files import (
     read_job,
     read_process,
 )
-from pytest_rageval.web.jobs.job_log import LOG, last_lines
+from pytest_rageval.web.jobs.job_log import LOG, log_tail
 from pytest_rageval.web.jobs.job_status import JobStatus, status
 from pytest_rageval.web.jobs.process_identity import identify
 from pytest_rageval.web.jobs.progress import ProgressReader
@@ -126,7 +126,7 @@ class Jobs:
 
     def log(self, job_id: str) -> list[str]:
         """The last lines that the run of a job printed; none where there is no such job."""
-        return last_lines(self._place(job_id) / LOG) if job_id in self._names() else []
+        return log_tail(self._place(job_id) / LOG) if job_id in self._names() else []
 
     def _place(self, job_id: str) -> Path:
         """The folder of a job. The id is looked for among the names that are there: it is never a path."""

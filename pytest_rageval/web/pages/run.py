@@ -17,7 +17,7 @@ from pytest_rageval.web.case_list import CaseQuery, case_page, sort_names
 from pytest_rageval.web.opened_runs import OpenedRun, TheRuns
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.run_head import head_of_run
-from pytest_rageval.web.run_log import last_lines
+from pytest_rageval.web.run_log import log_of_run
 from pytest_rageval.web.site import Site, TheSite, UnknownPageError
 from pytest_rageval.web.unfinished_run import unfinished_run
 
@@ -80,4 +80,4 @@ def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
 
 
 def _log(site: Site, run_id: str) -> list[str]:
-    return [printable(line) for line in last_lines(site, run_id)]
+    return [printable(line) for line in log_of_run(site, run_id)]
