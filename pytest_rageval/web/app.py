@@ -19,6 +19,7 @@ from pytest_rageval.web.pages import (
     dataset_cases,
     dataset_import,
     datasets,
+    draft_case,
     health,
     jobs,
     label,
@@ -33,7 +34,7 @@ from pytest_rageval.web.site import Site
 
 ROUTERS = (
     asset_files.router, login.router, run.router, case.router, agents.router, dataset_import.router, datasets.router,
-    dataset_cases.router, health.router, jobs.router, new_run.router, label.router,
+    dataset_cases.router, health.router, jobs.router, new_run.router, label.router, draft_case.router,
 )  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 
