@@ -63,6 +63,7 @@ def test_what_a_run_takes_is_said_before_it_is_started(app: WebApp):
     assert "2 cases; nothing is asked" in page
     assert re.search(r"judge openai:qwen2.5-14b@http://127.0.0.1:9: up to \d+ judgements", page)
     assert "2 questions to calculator_app:answer" in app.page("/new-run?agent=calculator/1")
+    assert "Own judge v1 × Sums v1" in app.page("/new-run?agent=own-judge&dataset=sums")
     assert "names no system to ask" in app.page("/new-run?agent=own-judge/1&source=connector")
     assert "there is no version 9" in app.page("/new-run?agent=calculator/9")
     assert "choose an agent" in app.page("/new-run?agent=../../etc&dataset=sums/1")

@@ -84,10 +84,17 @@ def new_run_page(
     """The form, with what the chosen run takes; the choice stands in the address."""
     agents, datasets = stores.agent_options(), stores.dataset_options()
     values = {
-        "agent": agent or (agents[0][0] if agents else ""), "dataset": dataset or (datasets[0][0] if datasets else ""),
+        "agent": _chosen(agent, agents), "dataset": _chosen(dataset, datasets),
         "source": source if source in get_args(Source) else "connector",
     }  # fmt: skip
     return _form_page(request, stores, FormState[NewRunForm](values))
+
+
+def _chosen(written: str, options: Sequence[tuple[str, str]]) -> str:
+    """The version that an address names; of a name alone the newest, and of nothing the first."""
+    if "/" in written:
+        return written
+    return next((value for value, _ in options if value.startswith(f"{written}/") or not written), written)
 
 
 @router.post(NEW_RUN)
