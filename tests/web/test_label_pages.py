@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from chromium import Chromium
+from label_project import FILE, label_project
 from web_app import WebApp, served
 
 from pytest_rageval.config.project import Project
@@ -19,38 +20,6 @@ from pytest_rageval.config.settings import load_settings
 from pytest_rageval.web.labelling.label_desk import OpenLabelling
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.opening import Labelling
-
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> [x] \u202e"
-NOTES = {
-    "price.md": f"# Price\n\n## Cream\n\nThe cream costs 32,000 won.\nIt was dearer before.\n{HOSTILE}\n",
-    "old.md": "# Old\n\n## Cream in 2023\n\nThe cream was 28,000 won.\n",
-    "brand.md": "# Brand\n\n## Cream and Jeju\n\nThe cream is made on Jeju.\n",
-}
-FILE = "evalcases/shop.jsonl"
-
-
-def case(case_id: str, question: str, **fields: Any) -> dict[str, Any]:
-    return {"id": case_id, "question": question, **fields}
-
-
-CASES = [
-    case("price", "What does the cream cost?"),
-    case("place", "Where is the cream made?", category="factual"),
-    case("hair", "Is there a cream for hair?"),
-]
-
-
-def project(root: Path) -> Path:
-    (root / "notes").mkdir()
-    for name, text in NOTES.items():
-        (root / "notes" / name).write_text(text, encoding="utf-8")
-    (root / "evalcases").mkdir()
-    (root / "rageval.toml").write_text('notes = "notes"\n')
-    file = root / FILE
-    file.write_text("".join(json.dumps(written, ensure_ascii=False) + "\n" for written in CASES))
-    drafts = [case("draft-1", "Is the cream vegan?", tags=["draft"]), case("draft-2", "Who makes it?", tags=["draft"])]
-    (root / "evalcases/shop.drafts.jsonl").write_text("".join(json.dumps(draft) + "\n" for draft in drafts))
-    return file
 
 
 class Labeller:
@@ -103,7 +72,7 @@ class Labeller:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return project(tmp_path)
+    return label_project(tmp_path)
 
 
 @pytest.fixture

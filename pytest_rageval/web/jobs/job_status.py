@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pytest_rageval.runs.disk.reader import CONFIG, METRICS
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.disk.reader import CONFIG, StoredRun
 from pytest_rageval.text import counted
 from pytest_rageval.web.jobs.job_files import (
     CANCELLED,
@@ -23,6 +25,10 @@ from pytest_rageval.web.jobs.job_log import LOG, log_tail
 from pytest_rageval.web.jobs.progress import Progress
 
 State = Literal["starting", "running", "stopping", "finished", "stopped", "killed", "failed"]
+TONES: Mapping[State, str] = {
+    "starting": "grey", "running": "grey", "stopping": "amber", "finished": "grey", "stopped": "amber", "killed": "red",
+    "failed": "red",
+}  # fmt: skip
 FOR_STARTING_S = 20.0
 """Seconds after its creation in which a job without a process may still be starting."""
 ENDED_WITH_A_VERDICT = (0, 1)
@@ -31,14 +37,18 @@ ENDED_WITH_A_VERDICT = (0, 1)
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """One job as it is now. `has_run`: is there a folder of its run to look at?"""
+    """One job as it is now.
+
+    has_run  is there a folder of its run to look at?
+    tone     of the sentence: that of the run's verdict once there is one
+    """
 
     job: Job
     state: State
     sentence: str
     progress: Progress
     has_run: bool
-    end: JobEnd | None = None
+    tone: str
 
     @property
     def is_going(self) -> bool:
@@ -55,16 +65,26 @@ def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobS
     is_alive = any((process := read_process(folder / name)) is not None and process.is_alive
                    for name in (SUPERVISOR, RUN_PROCESS))  # fmt: skip
     end = read_end(folder)
-    has_run = (run_folder / CONFIG).is_file()
+    has_run, verdict = (run_folder / CONFIG).is_file(), _verdict(run_folder)
     if end is not None:
-        state, sentence = _ended(folder, job, end, progress, is_finished=(run_folder / METRICS).is_file())
+        state, sentence = _ended(folder, end, progress, verdict)
     elif is_alive or _may_be_starting(folder, job):
         state, sentence = _going(folder, progress, has_run=has_run)
-    elif (run_folder / METRICS).is_file():
-        state, sentence = "finished", "finished while nobody looked after it"
+    elif verdict is not None:
+        state, sentence = "finished", verdict["sentence"]
     else:
         state, sentence = "killed", f"its processes are gone without an end: {_kept(progress)}"
-    return JobStatus(job, state, sentence, progress, has_run, end)
+    tone = verdict["tone"] if verdict is not None and state == "finished" else TONES[state]
+    return JobStatus(job, state, sentence, progress, has_run, tone)
+
+
+def _verdict(run_folder: Path) -> Mapping[str, Any] | None:
+    """What the run came to; None where it has not ended, or its file cannot be read."""
+    try:
+        metrics = StoredRun(run_folder).metrics
+    except SettingsError:
+        return None
+    return None if metrics is None else metrics.get("verdict")
 
 
 def _may_be_starting(folder: Path, job: Job) -> bool:
@@ -82,10 +102,10 @@ def _going(folder: Path, progress: Progress, *, has_run: bool) -> tuple[State, s
     return "running", f"{progress.done} of {counted(progress.total, 'case')}"
 
 
-def _ended(folder: Path, job: Job, end: JobEnd, progress: Progress, *, is_finished: bool) -> tuple[State, str]:
+def _ended(folder: Path, end: JobEnd, progress: Progress, verdict: Mapping[str, Any] | None) -> tuple[State, str]:
     code = end.exit_code
-    if code in ENDED_WITH_A_VERDICT and is_finished:
-        return "finished", f"finished: {progress.done} of {counted(job.cases, 'case')}"
+    if code in ENDED_WITH_A_VERDICT and verdict is not None:
+        return "finished", verdict["sentence"]
     if end.is_cancelled:
         return "stopped", f"cancelled: {_kept(progress)}"
     if code is not None and code < 0:
