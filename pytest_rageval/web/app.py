@@ -55,7 +55,7 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.state.site = site = Site(settings, seal)
     app.state.opened_runs = OpenedRuns(site)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
-    app.state.label_desk = LabelDesk()
+    app.state.label_desk = LabelDesk(settings.env_file)
     app.state.login_failures = login.LoginFailures()
     app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:

@@ -75,7 +75,7 @@ def test_the_page_follows_a_run_to_its_end_and_then_asks_no_more(tmp_path: Path,
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert jobs.status(job.id).is_going
-        page.page.wait_for_selector("#progress.green", timeout=60_000)
+        page.page.wait_for_selector("#progress:not([hx-trigger])", timeout=60_000)
         assert page.page.evaluate("document.querySelectorAll('[hx-trigger]').length") == 0
         asked = len(page.requests)
         time.sleep(2.5)

@@ -221,6 +221,16 @@ def test_drafts_are_edited_accepted_and_dropped(app: WebApp, file: Path):
     assert drafts.read_text().strip() == ""
 
 
+def test_a_key_for_the_system_that_is_asked_may_stand_in_the_env_file(file: Path, tmp_path: Path):
+    (tmp_path / "rageval.toml").write_text('target = "demo"\n[headers]\nX-Shop-Key = "env:SHOP_KEY_OF_THE_TEST"\n')
+    with served(tmp_path, env_file=tmp_path / ".env") as app:
+        response = app.get(f"/label/cases?file={FILE}&case=price")
+        assert response.status_code == 409
+        assert "the environment variable SHOP_KEY_OF_THE_TEST is not set" in response.text
+        (tmp_path / ".env").write_text("SHOP_KEY_OF_THE_TEST=sk-1234567890\n")
+        assert "What does the cream cost?" in app.page(f"/label/cases?file={FILE}&case=price")
+
+
 @pytest.mark.browser
 def test_the_keys_of_the_terminal_press_the_buttons(app: WebApp, file: Path, chromium: Chromium):
     with chromium.page() as browser:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from pytest_rageval.cases.discovery import case_files_of
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError
+from pytest_rageval.web.jobs.env_file import read_env_file
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.opening import Labelling, cases_to_label, label_store, pool_source
@@ -66,14 +68,14 @@ def label_files(project: Project) -> dict[str, Path]:
 class OpenLabelling:
     """One session with its lock: requests come from several threads."""
 
-    def __init__(self, labelling: Labelling, project: Project) -> None:
+    def __init__(self, labelling: Labelling, project: Project, environment: Mapping[str, str] | None = None) -> None:
         self.lock = threading.RLock()
         self._path = labelling.path
         if labelling.is_of_drafts and not labelling.path.read_bytes().strip():
             raise CaseError(f"{labelling.path.name}: every draft is decided")
         cases = cases_to_label(labelling.path, project)
         store = label_store(labelling, project)
-        self._source = pool_source(labelling, project, cases)
+        self._source = pool_source(labelling, project, cases, environment)
         try:
             self.session = LabelSession(cases, store, self._source, is_blind=labelling.blind is not None)
         except CaseError:
@@ -134,7 +136,9 @@ class OpenLabelling:
 class LabelDesk:
     """The open sessions of a server."""
 
-    def __init__(self) -> None:
+    def __init__(self, env_file: Path | None = None) -> None:
+        """`env_file`: holds keys for the systems that are asked, beside the environment."""
+        self._env_file = env_file
         self._lock = threading.Lock()
         self._open: dict[tuple[str, str], OpenLabelling] = {}
 
@@ -148,11 +152,14 @@ class LabelDesk:
                 labelling.close()
                 labelling = None
             if labelling is None:
-                labelling = OpenLabelling(_labelling(project, where), project)
+                labelling = OpenLabelling(_labelling(project, where), project, self._environment())
             self._open[key] = labelling
             while len(self._open) > MOST_OPEN:
                 self._open.pop(next(iter(self._open))).close()
             return labelling
+
+    def _environment(self) -> Mapping[str, str]:
+        return {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
 
     def begin_anew(self, where: Where) -> None:
         """Forget a session, with its undo: the file is read again."""

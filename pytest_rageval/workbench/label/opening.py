@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,14 +72,16 @@ def notes_folder(labelling: Labelling, project: Project) -> Path | None:
     return None
 
 
-def pool_source(labelling: Labelling, project: Project, cases: Sequence[EvalCase]) -> PoolSource:
-    """Who is asked for chunks, to be closed; SettingsError where nobody can be."""
+def pool_source(
+    labelling: Labelling, project: Project, cases: Sequence[EvalCase], environment: Mapping[str, str] | None = None
+) -> PoolSource:
+    """Who is asked for chunks, to be closed; SettingsError where nobody can be. `environment`: as of `target_in`."""
     settings = project.settings
     specs = labelling.targets or tuple(filter(None, (settings.target,)))
     notes = notes_folder(labelling, project)
     if not specs and notes is None:
         raise SettingsError("no system to ask: name one with --target, e.g. --target demo, or a folder with --notes")
-    targets = [target_in(project, spec) for spec in specs]
+    targets = [target_in(project, spec, environment) for spec in specs]
     problems = [
         problem
         for spec, target in zip(specs, targets, strict=True)
@@ -87,7 +89,7 @@ def pool_source(labelling: Labelling, project: Project, cases: Sequence[EvalCase
     ]
     if problems:
         raise SettingsError(*problems)
-    asking = PoolAsking(settings.longest_call, settings.ask_params, Mask(settings.secrets()))
+    asking = PoolAsking(settings.longest_call, settings.ask_params, Mask(settings.secrets(environment)))
     anchors = (anchor for case in cases for anchor in (case.gold.supports or ()))
     search = NotesSearch(notes) if notes is not None else None
     return PoolSource(targets, search, asking, (anchor.rel_path for anchor in anchors))
