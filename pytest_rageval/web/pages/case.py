@@ -50,8 +50,7 @@ class Shown(NamedTuple):
 @router.get("/runs/{run_id}/cases/{key:path}")
 def show_case(
     request: Request, run_id: str, key: str, site: TheSite, runs: TheRuns, index: TheIndex, q: Filter = "",
-    sort: Order = "", view: View = "case",
-    diff: Literal["on", "off"] = "on",
+    sort: Order = "", view: View = "case", diff: Literal["on", "off"] = "on",
 ) -> Response:  # fmt: skip
     """A case of a finished run, or the same before and after."""
     opened, stored = runs.open(run_id), site.stored_run(run_id)
