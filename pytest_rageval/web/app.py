@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 from pytest_rageval.web import asset_files
 from pytest_rageval.web.error_pages import add_error_pages, refused
 from pytest_rageval.web.forms.submitted import submitted
+from pytest_rageval.web.index_of_site import open_run_index
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.labelling.label_desk import LabelDesk
 from pytest_rageval.web.opened_runs import OpenedRuns
@@ -56,6 +57,7 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.state.opened_runs = OpenedRuns(site)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.env_file)
+    app.state.run_index = open_run_index(site)
     app.state.login_failures = login.LoginFailures()
     app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:

@@ -80,7 +80,7 @@ def web_environment() -> Environment:
     assert reports.loader is not None
     pages = reports.overlay(loader=ChoiceLoader([PackageLoader("pytest_rageval.web"), reports.loader]))
     pages.filters = reports.filters | {
-        "field_value": field_value, "counted": counted, "key": _case_link, "cases": _list_link,
+        "field_value": field_value, "counted": counted, "printable": printable, "key": _case_link, "cases": _list_link,
     }  # fmt: skip
     pages.globals = reports.globals | {"path_to": path_to, "asset": asset_addresses().__getitem__}
     return pages
