@@ -17,16 +17,20 @@ from pytest_rageval.web.opened_runs import OpenedRuns
 from pytest_rageval.web.pages import (
     agents,
     case,
+    compare,
+    dashboard,
     dataset_cases,
     dataset_import,
     datasets,
     draft_case,
     health,
+    history,
     jobs,
     label,
     login,
     new_run,
     run,
+    runs,
 )
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.seal import open_seal
@@ -34,8 +38,9 @@ from pytest_rageval.web.settings import WebSettings, check_reach
 from pytest_rageval.web.site import Site
 
 ROUTERS = (
-    asset_files.router, login.router, run.router, case.router, agents.router, dataset_import.router, datasets.router,
-    dataset_cases.router, health.router, jobs.router, new_run.router, label.router, draft_case.router,
+    asset_files.router, login.router, dashboard.router, runs.router, run.router, case.router, compare.router,
+    history.router, agents.router, dataset_import.router, datasets.router, dataset_cases.router, health.router,
+    jobs.router, new_run.router, label.router, draft_case.router,
 )  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from pytest_rageval.compare.filter_language import FilterError
 from pytest_rageval.config.project import Project
+from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.web.index.case_query import CaseRow, Neighbours, case_rows_page, neighbours
-from pytest_rageval.web.index.case_tables import IndexedCases, open_cases
+from pytest_rageval.web.index.case_tables import IndexedCases, open_cases, open_compared_cases
 from pytest_rageval.web.index.run_index import RunIndex
 
 ROWS = 50
@@ -47,11 +48,18 @@ class CasePage:
 
 
 class CaseList:
-    """The cases of one run, finished or not; SettingsError where a file of the run is damaged."""
+    """The cases of one run, finished or not; SettingsError where a file of the run is damaged.
 
-    def __init__(self, index: RunIndex, run: StoredRun, project: Project) -> None:
+    against  the page on which it is compared with a run that was chosen
+    """
+
+    def __init__(self, index: RunIndex, run: StoredRun, project: Project, against: PageRun | None = None) -> None:
         self._index = index
-        self._table: IndexedCases = open_cases(index, run, project.baseline_file)
+        self._table: IndexedCases
+        if against is None or against.before is None:
+            self._table = open_cases(index, run, project.baseline_file)
+        else:
+            self._table = open_compared_cases(index, against, against.before.name)
 
     def page(self, query: CaseQuery) -> CasePage:
         """The cases that an address asks for; of a page beyond the last one, the last."""

@@ -11,7 +11,7 @@ from pytest_rageval.compare.case_filter import decided_changes
 from pytest_rageval.compare.pairing import renamed_metrics
 from pytest_rageval.compare.side import Side
 from pytest_rageval.page.falls import falls_by_metric
-from pytest_rageval.page.page_run import compared_side
+from pytest_rageval.page.page_run import PageRun, compared_side
 from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.row import CaseScores
@@ -39,6 +39,13 @@ class CaseListing:
 def read_listing(run: StoredRun, baseline: Path) -> CaseListing:
     """Read the cases of a run; SettingsError where a file of it is damaged."""
     return _of_unfinished(run) if run.metrics is None else _of_finished(run, baseline)
+
+
+def listing_of(page: PageRun) -> CaseListing:
+    """The cases of a page that was read already; words are looked for in as much of their texts as rows show."""
+    layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
+    compared_with = page.before.run_id if page.before else None
+    return CaseListing(page.cases, {}, _falls(page.falls), layer_of, page.compared is not None, compared_with)
 
 
 def _of_finished(run: StoredRun, baseline: Path) -> CaseListing:

@@ -49,8 +49,8 @@ class RowMaker:
         """What words are looked for in, a text a case."""
         full_texts = self._listing.full_texts
         for case in self._listing.cases:
-            texts = (case.id, *full_texts.get(case.key, ()), why_text(case.row), case.texts.place)
-            yield searched_text(texts)
+            question, answer = full_texts.get(case.key) or (case.texts.question, case.texts.answer)
+            yield searched_text((case.id, question, answer, why_text(case.row), case.texts.place))
 
     def _row(self, number: int, case: ListedCase) -> tuple[Any, ...]:
         row, texts, score = case.row, case.texts, case.row.scores.get

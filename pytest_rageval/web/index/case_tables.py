@@ -6,16 +6,17 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.compare.filter_language import DROP, LATENCY, LEVEL, FilterVocabulary
 from pytest_rageval.io.collector import no_collection
+from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.runs.disk.reader import METRICS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.score_table import SCORES
-from pytest_rageval.web.index.case_listing import CaseListing, read_listing
+from pytest_rageval.web.index.case_listing import CaseListing, listing_of, read_listing
 from pytest_rageval.web.index.case_rows import CASE_COLUMNS, RowMaker
 from pytest_rageval.web.index.run_index import RunIndex, drop_cases
 
@@ -56,7 +57,20 @@ class IndexedCases:
         return f"s{self.metrics.index(metric)}"
 
 
-_loading: dict[str, threading.Lock] = {}
+class _Source(NamedTuple):
+    """What cases are read from: a run and what it is compared with, the state of the files, and how they are read.
+
+    is_growing  the run has not ended
+    """
+
+    run_id: str
+    against: str
+    stamp: str
+    is_growing: bool
+    read: Callable[[], CaseListing]
+
+
+_loading: dict[tuple[Path, str, str], threading.Lock] = {}
 _LOADING = threading.Lock()
 
 
@@ -65,24 +79,36 @@ def open_cases(index: RunIndex, run: StoredRun, baseline: Path) -> IndexedCases:
 
     SettingsError where a file of the run is damaged. `baseline` is the project's baseline file.
     """
+    other = ((run.metrics or {}).get("comparison") or {}).get("baseline_run_id")
+    paths = (run.path / METRICS, run.path / RESULTS, baseline, run.path.parent / Path(str(other)).name / SCORES)
+    source = _Source(run.run_id, "", _stamp(paths), run.metrics is None, lambda: read_listing(run, baseline))
+    return _opened(index, source)
+
+
+def open_compared_cases(index: RunIndex, page: PageRun, against: str) -> IndexedCases:
+    """The cases of a run beside those of the run that it is compared with on this page; `against` names that one."""
+    folders = [side.run.path for side in (page.side, page.before) if side is not None and side.run is not None]
+    stamp = _stamp([folder / name for folder in folders for name in (METRICS, RESULTS, SCORES)])
+    return _opened(index, _Source(page.run_id, against, stamp, False, lambda: listing_of(page)))
+
+
+def _opened(index: RunIndex, source: _Source) -> IndexedCases:
     with _LOADING:  # two requests for one run: the second waits for the first
-        lock = _loading.setdefault(str(run.path), threading.Lock())
+        lock = _loading.setdefault((index.file.path, source.run_id, source.against), threading.Lock())
     with lock:
-        stamp = _stamp(run, baseline)
-        return index.read(
-            lambda connection: _present(connection, run, stamp) or _load(connection, run, baseline, stamp)
-        )
+        return index.read(lambda connection: _present(connection, source) or _load(connection, source))
 
 
-def _present(connection: sqlite3.Connection, run: StoredRun, stamp: str) -> IndexedCases | None:
+def _present(connection: sqlite3.Connection, source: _Source) -> IndexedCases | None:
     row = connection.execute(
-        "SELECT number, stamp, loaded, seconds, cases, facts FROM case_tables WHERE run_id = ?", (run.run_id,)
+        "SELECT number, stamp, loaded, seconds, cases, facts FROM case_tables WHERE run_id = ? AND against = ?",
+        (source.run_id, source.against),
     ).fetchone()
     if row is None:
         return None
-    number, its_stamp, loaded, seconds, cases, facts = row
-    is_recent = run.metrics is None and 0 <= time.time() - loaded < WAIT * seconds
-    return _table(number, run.run_id, cases, json.loads(facts)) if its_stamp == stamp or is_recent else None
+    number, stamp, loaded, seconds, cases, facts = row
+    is_recent = source.is_growing and 0 <= time.time() - loaded < WAIT * seconds
+    return _table(number, source.run_id, cases, json.loads(facts)) if stamp == source.stamp or is_recent else None
 
 
 def _table(number: int, run_id: str, cases: int, facts: Mapping[str, Any]) -> IndexedCases:
@@ -93,11 +119,8 @@ def _table(number: int, run_id: str, cases: int, facts: Mapping[str, Any]) -> In
     return IndexedCases(number, run_id, cases, tuple(facts["metrics"]), vocabulary, facts["compared_with"])
 
 
-def _stamp(run: StoredRun, baseline: Path) -> str:
+def _stamp(paths: Iterable[Path]) -> str:
     """Times and sizes of what the cases are made from."""
-    compared = (run.metrics or {}).get("comparison") or {}
-    other = run.path.parent / Path(str(compared.get("baseline_run_id"))).name / SCORES
-    paths = (run.path / METRICS, run.path / RESULTS, baseline, other)
     return " ".join(map(_time_and_size, paths))
 
 
@@ -109,10 +132,10 @@ def _time_and_size(path: Path) -> str:
     return f"{status.st_mtime_ns}:{status.st_size}"
 
 
-def _load(connection: sqlite3.Connection, run: StoredRun, baseline: Path, stamp: str) -> IndexedCases:
+def _load(connection: sqlite3.Connection, source: _Source) -> IndexedCases:
     started = time.monotonic()
     with no_collection():
-        listing = read_listing(run, baseline)
+        listing = source.read()
         metrics = sorted({name for case in listing.cases for name in case.row.scores})
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -124,17 +147,17 @@ def _load(connection: sqlite3.Connection, run: StoredRun, baseline: Path, stamp:
                 "is_compared": listing.is_compared,
                 "compared_with": listing.compared_with,
             }
-            _forget(connection, "run_id = ?", run.run_id)
+            _forget(connection, "run_id = ? AND against = ?", source.run_id, source.against)
             seconds = time.monotonic() - started
-            row = (number, run.run_id, stamp, time.time(), seconds, len(listing.cases), json.dumps(facts))
-            connection.execute("INSERT INTO case_tables VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            row = (number, source.run_id, source.against, source.stamp, time.time(), seconds, len(listing.cases))
+            connection.execute("INSERT INTO case_tables VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, json.dumps(facts)))
             newest = "SELECT number FROM case_tables ORDER BY loaded DESC LIMIT ?"
             _forget(connection, f"number NOT IN ({newest})", KEPT_TABLES)
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
             raise
-    return _table(number, run.run_id, len(listing.cases), facts)
+    return _table(number, source.run_id, len(listing.cases), facts)
 
 
 def _put_tables(
@@ -155,7 +178,7 @@ def _put_tables(
     return int(number), {word: sorted(values) for word, values in maker.values.items()}
 
 
-def _forget(connection: sqlite3.Connection, condition: str, value: object) -> None:
-    older = connection.execute(f"SELECT number FROM case_tables WHERE {condition}", (value,)).fetchall()  # noqa: S608
+def _forget(connection: sqlite3.Connection, condition: str, *values: object) -> None:
+    older = connection.execute(f"SELECT number FROM case_tables WHERE {condition}", values).fetchall()  # noqa: S608
     for (number,) in older:
         drop_cases(connection, number)

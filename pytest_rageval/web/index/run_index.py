@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -23,6 +23,8 @@ BATCH = 20
 """Runs that are put in within one transaction: so often others see how far the scan is."""
 PATIENCE_S = 0.15
 """Seconds that a page waits for the scan before it shows what is there."""
+FIRST_PATIENCE_S = 2.0
+"""The same while nothing is there yet."""
 _PLACES = ", ".join("?" * len(RUN_COLUMNS))
 _PUT_RUN = f"INSERT OR REPLACE INTO runs ({', '.join(RUN_COLUMNS)}) VALUES ({_PLACES})"  # noqa: S608  names of ours
 
@@ -69,11 +71,13 @@ class RunIndex:
         with self.file.connection() as connection:
             return question(connection)
 
-    def refresh(self, patience_s: float = PATIENCE_S) -> ScanProgress:
+    def refresh(self, patience_s: float | None = None) -> ScanProgress:
         """Bring the index up to date; how far that is once it is done, or after so many seconds.
 
         What takes longer goes on beside: whoever asks meanwhile joins it.
         """
+        if patience_s is None:
+            patience_s = PATIENCE_S if self._scan is not None else FIRST_PATIENCE_S
         deadline = time.monotonic() + patience_s
         with self._lock:
             joined = self._scan is not None and not self._scan.progress.is_done
@@ -83,7 +87,7 @@ class RunIndex:
             with self._lock:
                 scan = self._begun_scan()
             scan.done.wait(max(deadline - time.monotonic(), 0.05))
-        return scan.progress
+        return replace(scan.progress)  # as it is now: what is read afterwards holds at least that
 
     def _begun_scan(self) -> _Scan:
         self._scan = _Scan(self.file, self.runs)

@@ -159,9 +159,8 @@ def _why_broken(run: StoredRun) -> str:
 def _unreadable(run: StoredRun, stamp: str, problem: str) -> IndexedRun:
     run_id = printable(run.run_id)
     begun = _time(run.path.stat().st_mtime) if run.path.is_dir() else _time(0)
-    return IndexedRun(
-        RunRow(run_id, stamp, "unreadable", begun, problem=printable(problem), searched=run_id.lower())
-    )  # fmt: skip
+    told = printable(problem.replace(f"{run.path}/", ""))
+    return IndexedRun(RunRow(run_id, stamp, "unreadable", begun, problem=told, searched=run_id.lower()))
 
 
 def _unfinished(run: StoredRun, stamp: str, state: RunState) -> IndexedRun:

@@ -46,17 +46,19 @@ CREATE TABLE run_metrics (
 ) WITHOUT ROWID;
 CREATE TABLE run_settings (run_id TEXT PRIMARY KEY NOT NULL, settings TEXT NOT NULL);
 """
-# The cases of a run are in two tables of their own, cases_N and texts_N, whose columns depend on the run's metrics.
+# The cases of a run are in two tables of their own, cases_N and texts_N, whose columns depend on the run's
+# metrics. `against` is the run that was chosen to compare it with; '' stands for what it was compared with at its end.
 _CASES = """
 CREATE TABLE case_tables (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id TEXT NOT NULL,
+    against TEXT NOT NULL,
     stamp TEXT NOT NULL,
     loaded REAL NOT NULL,
     seconds REAL NOT NULL,
     cases INTEGER NOT NULL,
     facts TEXT NOT NULL
 );
-CREATE UNIQUE INDEX case_tables_by_run ON case_tables (run_id);
+CREATE UNIQUE INDEX case_tables_by_run ON case_tables (run_id, against);
 """
 MIGRATIONS = (_RUNS, _CASES)

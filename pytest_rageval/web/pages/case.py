@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from pytest_rageval.page import sections
@@ -34,32 +34,41 @@ class Shown(NamedTuple):
     sort: str
     view: View
     diff: str
+    against: str = ""
 
     def case(self, key: str | None = None, **changed: str) -> str:
         """The address of a case in the same list and the same view, as far as nothing is `changed`."""
         chosen = {"view": self.view, "diff": self.diff} | changed
         unusual = {name: value for name, value in chosen.items() if value not in ("case", "on")}
-        return path_to("runs", self.run_id, "cases", printable(key or self.key), q=self.q, sort=self.sort, **unusual)
+        return path_to("runs", self.run_id, "cases", printable(key or self.key), **self._list, **unusual)
 
     @property
     def cases(self) -> str:
         """The address of the list."""
+        if self.against:
+            return path_to("compare", a=self.against, b=self.run_id, q=self.q, sort=self.sort) + "#cases"
         return path_to("runs", self.run_id, q=self.q, sort=self.sort) + "#cases"
+
+    @property
+    def _list(self) -> dict[str, str]:
+        return {"q": self.q, "sort": self.sort, "against": self.against}
 
 
 @router.get("/runs/{run_id}/cases/{key:path}")
 def show_case(
     request: Request, run_id: str, key: str, site: TheSite, runs: TheRuns, index: TheIndex, q: Filter = "",
-    sort: Order = "", view: View = "case", diff: Literal["on", "off"] = "on",
+    sort: Order = "", view: View = "case",
+    diff: Literal["on", "off"] = "on", against: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:  # fmt: skip
-    """A case of a finished run, or the same before and after."""
-    opened, stored = runs.open(run_id), site.stored_run(run_id)
+    """A case of a finished run, or the same before and after; `against`: the run chosen to compare with."""
+    opened, stored = runs.open(run_id, against or None), site.stored_run(run_id)
     number = opened.numbers.get(key)
     if number is None:
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
     case = opened.page.cases[number]
-    beside = CaseList(index, stored, site.project()).neighbours(case.key, CaseQuery(q, sort))
-    shown = Shown(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff)
+    chosen = opened.page if against else None
+    beside = CaseList(index, stored, site.project(), chosen).neighbours(case.key, CaseQuery(q, sort))
+    shown = Shown(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff, against)
     content = next(case_views(opened.page, [case]), None)
     return page(
         request, "case_page.html", page=opened.page, case=case, c=content, shown=shown, beside=beside,
