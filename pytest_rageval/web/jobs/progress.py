@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from pytest_rageval.runs.disk.reader import RESULTS
 
 BLOCK = 8 * 2**20
+MANY_A_SECOND = 100
 RATE_OVER_S = 30.0
 """Seconds over which the rate is taken."""
 _OUTCOME = re.compile(rb'"outcome":"(\w+)"')
@@ -34,6 +36,29 @@ class Progress:
     @property
     def seconds_left(self) -> float | None:
         return (self.total - self.done) / self.rate if self.rate and self.done < self.total else None
+
+    @property
+    def rate_in_words(self) -> str:
+        """`9.8 cases/s`; blank while it is not known."""
+        if not self.rate:
+            return ""
+        return f"{self.rate:.1f} cases/s" if self.rate < MANY_A_SECOND else f"{self.rate:,.0f} cases/s"
+
+    @property
+    def time_left_in_words(self) -> str:
+        """`about 40 s left`; blank while it is not known."""
+        seconds = self.seconds_left
+        if seconds is None:
+            return ""
+        for unit, length, most in (("s", 1, 100), ("min", 60, 6000)):
+            if seconds < most:
+                return f"about {math.ceil(seconds / length)} {unit} left"
+        return f"about {seconds / 3600:.1f} h left"
+
+    @property
+    def cost_in_words(self) -> str:
+        """`$0.12` of judging; blank where nothing was paid, or nobody knows."""
+        return f"${self.cost_usd:.2f}" if self.cost_usd else ""
 
     @property
     def percent(self) -> int:

@@ -32,12 +32,6 @@ def list_jobs(request: Request, jobs: TheJobs) -> Response:
     return page(request, "jobs.html", jobs=jobs.all())
 
 
-@router.get("/jobs/going")
-def going_jobs(request: Request, jobs: TheJobs) -> Response:
-    """Cards of the runs that go on, for a page that shows them."""
-    return page(request, "job_cards.html", going=jobs.going())
-
-
 @router.get("/jobs/{job_id}")
 def show_job(request: Request, jobs: TheJobs, job_id: str) -> Response:
     """One job: what it runs, how far it is, its log."""
