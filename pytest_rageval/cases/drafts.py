@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,6 +22,11 @@ def check_is_drafts(path: Path) -> None:
     """SettingsError where a name is not one of a file of drafts."""
     if not path.name.endswith(ENDING) or path.name == ENDING:
         raise SettingsError(f"{path}: drafts stand in a file whose name ends with {ENDING}, which no run asks")
+
+
+def draft_id(question: str) -> str:
+    """The id of the draft that asks this: the same whoever drafts it, and however it is spaced."""
+    return f"draft-{hashlib.sha256(fold(question).encode()).hexdigest()[:12]}"
 
 
 def drafts_in(path: Path) -> tuple[EvalCase, ...]:

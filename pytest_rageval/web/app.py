@@ -11,8 +11,27 @@ from pytest_rageval.web import asset_files
 from pytest_rageval.web.error_pages import add_error_pages, refused
 from pytest_rageval.web.forms.submitted import submitted
 from pytest_rageval.web.index_of_site import open_run_index
+from pytest_rageval.web.jobs.jobs import Jobs
+from pytest_rageval.web.labelling.label_desk import LabelDesk
 from pytest_rageval.web.opened_runs import OpenedRuns
-from pytest_rageval.web.pages import case, compare, dashboard, health, history, login, run, runs
+from pytest_rageval.web.pages import (
+    agents,
+    case,
+    compare,
+    dashboard,
+    dataset_cases,
+    dataset_import,
+    datasets,
+    draft_case,
+    health,
+    history,
+    jobs,
+    label,
+    login,
+    new_run,
+    run,
+    runs,
+)
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.seal import open_seal
 from pytest_rageval.web.settings import WebSettings, check_reach
@@ -20,7 +39,8 @@ from pytest_rageval.web.site import Site
 
 ROUTERS = (
     asset_files.router, login.router, dashboard.router, runs.router, run.router, case.router, compare.router,
-    history.router, health.router,
+    history.router, agents.router, dataset_import.router, datasets.router, dataset_cases.router, health.router,
+    jobs.router, new_run.router, label.router, draft_case.router,
 )  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 
@@ -40,6 +60,8 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     )  # fmt: skip
     app.state.site = site = Site(settings, seal)
     app.state.opened_runs = OpenedRuns(site)
+    app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
+    app.state.label_desk = LabelDesk(settings.env_file)
     app.state.run_index = open_run_index(site)
     app.state.login_failures = login.LoginFailures()
     app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}

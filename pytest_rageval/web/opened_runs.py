@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from pytest_rageval.compare.side import open_side
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.page.report_page import page_content
@@ -71,12 +72,24 @@ class OpenedRuns:
                 if kept is not None and kept[0] == stamp:
                     self._kept.move_to_end(key)
                     return kept[1]
-            opened = OpenedRun(self._read(run_id, other))
+            opened = self._opened(run_id, other)
             with self._lock:
                 self._kept[key] = (stamp, opened)
                 while len(self._kept) > MOST_KEPT:
                     self._kept.popitem(last=False)
             return opened
+
+    def _opened(self, run_id: str, other: str | None) -> OpenedRun:
+        try:
+            opened = OpenedRun(self._read(run_id, other))
+            _ = opened.content
+        except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
+            # What readers do not check is relied on: a file that somebody edited must be a page, not a bug.
+            what = f"{type(error).__name__}: {error}"
+            raise SettingsError(
+                f"run {run_id}: its files are not what a run writes: {what}; were they edited?"
+            ) from error
+        return opened
 
     def _read(self, run_id: str, other: str | None) -> PageRun:
         run, project = self.site.stored_run(run_id), self.site.project()

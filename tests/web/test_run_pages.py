@@ -18,7 +18,7 @@ from project import SOME, Project, a_case
 from web_app import WebApp, served
 
 from pytest_rageval.text import printable
-from pytest_rageval.web.run_log import SHOWN_LINES
+from pytest_rageval.web.jobs.job_log import SHOWN_LINES
 
 MANY = 60
 

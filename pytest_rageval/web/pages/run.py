@@ -21,7 +21,7 @@ from pytest_rageval.web.index_of_site import TheIndex
 from pytest_rageval.web.opened_runs import OpenedRun, TheRuns
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.run_head import head_of_run
-from pytest_rageval.web.run_log import last_lines
+from pytest_rageval.web.run_log import log_of_run
 from pytest_rageval.web.site import Site, TheSite, UnknownPageError
 from pytest_rageval.web.unfinished_run import unfinished_run
 
@@ -45,7 +45,7 @@ def show_run(
 ) -> Response:  # fmt: skip
     """A finished run as its report shows it; of any other what there is of it."""
     stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
-    log = [printable(line) for line in last_lines(site, run_id)]
+    log = [printable(line) for line in log_of_run(site, run_id)]
     try:
         opened = runs.open(run_id)
         listed = CaseList(index, stored, site.project()).page(query)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
 
-from pytest_rageval.cases.drafts import ENDING
+from pytest_rageval.cases.drafts import ENDING, draft_id
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.text import fold
 
 
 def drafts_beside(case_file: Path) -> Path:
@@ -19,12 +17,12 @@ def drafts_beside(case_file: Path) -> Path:
 
 def save_draft(path: Path, question: str) -> str:
     """Append a question as a draft; returns its id. SettingsError where it is there already, or cannot be written."""
-    draft_id = f"draft-{hashlib.sha256(fold(question).encode()).hexdigest()[:12]}"
-    record = {"id": draft_id, "question": question, "tags": ["draft"]}
+    new_id = draft_id(question)
+    record = {"id": new_id, "question": question, "tags": ["draft"]}
     try:
         before = path.read_bytes() if path.exists() else b""
-        if json.dumps(draft_id).encode() in before:
-            raise SettingsError(f"{path}: this question is there already, as {draft_id}")
+        if json.dumps(new_id).encode() in before:
+            raise SettingsError(f"{path}: this question is there already, as {new_id}")
         path.parent.mkdir(parents=True, exist_ok=True)
         line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -34,4 +32,4 @@ def save_draft(path: Path, question: str) -> str:
             os.close(descriptor)
     except OSError as error:
         raise SettingsError(f"{path} cannot be written: {error.strerror}") from None
-    return draft_id
+    return new_id

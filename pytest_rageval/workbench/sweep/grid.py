@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from pytest_rageval.config.settings import RESERVED_PARAMS
+from pytest_rageval.config.toml_text import toml_value
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import Json
 
@@ -66,9 +67,11 @@ class Point:
     def toml(self) -> str:
         """Lines for pyproject.toml that make this point the default."""
         fields = [f"{name} = {json.dumps(self.params[name])}" for name in FIELDS if name in self.params]
-        others = [f"{name} = {_toml(value)}" for name, value in self.params.items() if name not in FIELDS]
+        # TOML has no null, which takes a default back: a parameter that is left out has its default.
+        others = [(name, value) for name, value in self.params.items() if name not in FIELDS and value is not None]
         parts = [["[tool.rageval]", *fields]] if fields else []
-        parts += [["[tool.rageval.params]", *others]] if others else []
+        lines = [f"{name} = {toml_value(value)}" for name, value in others]
+        parts += [["[tool.rageval.params]", *lines]] if lines else []
         return "\n\n".join("\n".join(part) for part in parts)
 
 
@@ -205,12 +208,3 @@ def _number(point: Point, name: str, otherwise: float) -> float:
 
 def _is_number(value: Json) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _toml(value: Json) -> str:
-    """JSON is TOML for text, numbers and lists of them; a table is written inline."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(name)} = {_toml(item)}" for name, item in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
