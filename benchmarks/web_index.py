@@ -82,7 +82,7 @@ def scanned(folder: Path, count: int) -> dict[str, float]:
 
     from pytest_rageval.web.index.run_index import RunIndex
     from pytest_rageval.web.index.run_queries import RunFilter, latest_of_series, run_list
-    from pytest_rageval.web.run_lines import run_cards, run_lines
+    from pytest_rageval.web.run_lines import lines_of_runs, run_cards
 
     index = RunIndex(folder / "data" / "rageval.sqlite", store_folders(folder, count))
     first, progress = timed(lambda: index.refresh(600))
@@ -90,7 +90,7 @@ def scanned(folder: Path, count: int) -> dict[str, float]:
 
     def dashboard(connection: sqlite3.Connection) -> int:
         run_cards(connection, latest_of_series(connection, 6))
-        return len(run_lines(connection, run_list(connection, RunFilter(), size=50).runs))
+        return len(lines_of_runs(connection, run_list(connection, RunFilter(), size=50).runs))
 
     again, _ = timed(lambda: index.refresh(600))
     shown, _ = timed(lambda: (index.refresh(600), index.read(dashboard)))
