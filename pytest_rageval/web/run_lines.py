@@ -45,7 +45,7 @@ class RunCard(NamedTuple):
     p95: str
 
 
-def run_lines(connection: sqlite3.Connection, runs: Sequence[RunRow]) -> list[RunLine]:
+def lines_of_runs(connection: sqlite3.Connection, runs: Sequence[RunRow]) -> list[RunLine]:
     """A line a run, in the same order."""
     compared = runs_by_id(connection, {run.compared_with for run in runs if run.compared_with})
     return [_line(connection, run, compared.get(run.compared_with or "")) for run in runs]
@@ -55,7 +55,7 @@ def run_cards(connection: sqlite3.Connection, runs: Sequence[RunRow]) -> list[Ru
     """A card a run, in the same order."""
     return [
         RunCard(line, chosen_metrics(metric_means(connection, line.run.run_id).items(), CARD_METRICS), _p95(line.run))
-        for line in run_lines(connection, runs)
+        for line in lines_of_runs(connection, runs)
     ]
 
 

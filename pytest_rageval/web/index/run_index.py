@@ -21,7 +21,7 @@ from pytest_rageval.web.index.run_rows import RUN_COLUMNS, IndexedRun, read_run,
 T = TypeVar("T")
 BATCH = 20
 """Runs that are put in within one transaction: so often others see how far the scan is."""
-PATIENCE_S = 0.15
+PATIENCE_S = 0.5
 """Seconds that a page waits for the scan before it shows what is there."""
 FIRST_PATIENCE_S = 2.0
 """The same while nothing is there yet."""
@@ -37,6 +37,11 @@ class ScanProgress:
     changed: int = 0
     is_done: bool = False
     problem: str | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Are there run folders that are known to have changed and are not read yet?"""
+        return not self.is_done and self.read < self.changed
 
 
 class _Changes(NamedTuple):

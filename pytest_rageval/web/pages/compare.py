@@ -14,7 +14,7 @@ from pytest_rageval.web.index_of_site import TheIndex
 from pytest_rageval.web.opened_runs import BASELINE, TheRuns
 from pytest_rageval.web.pages.run import Filter, Order, PageNumber, run_content
 from pytest_rageval.web.rendering import page, path_to, see
-from pytest_rageval.web.run_lines import run_lines
+from pytest_rageval.web.run_lines import lines_of_runs
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
 CHOICES = 200
@@ -58,7 +58,7 @@ def _of_list(request: Request, index: TheIndex, run_ids: list[str]) -> Response:
 def _choice(request: Request, index: TheIndex, a: str = "", b: str = "", problem: str = "") -> Response:
     """The form in which two runs are chosen."""
     listed = index.read(
-        lambda connection: run_lines(connection, run_list(connection, RunFilter(), size=CHOICES).runs)
+        lambda connection: lines_of_runs(connection, run_list(connection, RunFilter(), size=CHOICES).runs)
     )  # fmt: skip
     finished = [line for line in listed if line.run.is_finished]
     newest = [line.run.run_id for line in finished[:2]]

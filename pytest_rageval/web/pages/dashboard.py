@@ -11,7 +11,7 @@ from starlette.responses import Response
 from pytest_rageval.web.index.run_queries import RunFilter, latest_of_series, run_choices, run_list
 from pytest_rageval.web.index_of_site import TheIndex
 from pytest_rageval.web.rendering import page
-from pytest_rageval.web.run_lines import run_cards, run_lines
+from pytest_rageval.web.run_lines import lines_of_runs, run_cards
 from pytest_rageval.web.running_cards import running_cards
 
 CARDS = 6
@@ -51,7 +51,7 @@ def _content(connection: sqlite3.Connection) -> dict[str, Any]:
     newest = run_list(connection, RunFilter(), size=NEWEST)
     return {
         "cards": run_cards(connection, latest_of_series(connection, CARDS)),
-        "lines": run_lines(connection, newest.runs),
+        "lines": lines_of_runs(connection, newest.runs),
         "total": newest.total,
         "choices": run_choices(connection),
     }

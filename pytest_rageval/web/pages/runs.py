@@ -12,7 +12,7 @@ from pytest_rageval.web.index.run_queries import RunFilter, run_choices, run_lis
 from pytest_rageval.web.index.run_rows import RUN_STATES
 from pytest_rageval.web.index_of_site import TheIndex
 from pytest_rageval.web.rendering import page
-from pytest_rageval.web.run_lines import run_lines
+from pytest_rageval.web.run_lines import lines_of_runs
 
 ROWS = 50
 
@@ -41,7 +41,7 @@ def _content(connection: sqlite3.Connection, narrowed: RunFilter, number: int) -
     if number > pages:  # of a page beyond the last one, the last
         number, listed = pages, run_list(connection, narrowed, pages, ROWS)
     return {
-        "lines": run_lines(connection, listed.runs),
+        "lines": lines_of_runs(connection, listed.runs),
         "left": listed.left,
         "total": listed.total,
         "number": number,
