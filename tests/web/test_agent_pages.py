@@ -173,8 +173,10 @@ def test_a_wrong_prompt_is_said_beside_it(app: WebApp):
 
 def test_two_windows_that_save_one_agent_lose_nothing(app: WebApp):
     slug = begin(app, "Two windows")
-    first, second = edited(app, slug, k="7", note="first window"), edited(app, slug, k="9", tags="second")
-    assert app.post(f"/agents/{slug}", first).status_code == 303
+    other = WebApp(app.settings, app.port)  # another browser, with a session of its own
+    first, second = edited(other, slug, k="7", note="first window"), edited(app, slug, k="9", tags="second")
+    assert other.post(f"/agents/{slug}", first).status_code == 303
+    other.client.close()
     conflict = app.post(f"/agents/{slug}", second)
     assert conflict.status_code == 409
     assert "Version 2 was saved meanwhile by another window." in conflict.text
