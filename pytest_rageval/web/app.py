@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 from pytest_rageval.web import asset_files
 from pytest_rageval.web.error_pages import add_error_pages, refused
 from pytest_rageval.web.forms.submitted import submitted
+from pytest_rageval.web.index_of_site import open_run_index
 from pytest_rageval.web.opened_runs import OpenedRuns
 from pytest_rageval.web.pages import agents, case, dataset_cases, dataset_import, datasets, health, login, run
 from pytest_rageval.web.security.guard import Guard
@@ -38,7 +39,8 @@ def create_web_app(settings: WebSettings) -> FastAPI:
         dependencies=[Depends(submitted)], **NO_TELEMETRY,
     )  # fmt: skip
     app.state.site = site = Site(settings, seal)
-    app.state.opened_runs = OpenedRuns(site)
+    app.state.run_index = index = open_run_index(site)
+    app.state.opened_runs = OpenedRuns(site, index)
     app.state.login_failures = login.LoginFailures()
     app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:

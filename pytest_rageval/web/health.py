@@ -71,11 +71,8 @@ def health_lines_with_target(site: Site) -> list[HealthLine]:
     return [_line(found["check"], Diagnosis(found["mark"], found["what"], found["fix"])) for found in findings]
 
 
-def key_states(
-    settings: WebSettings, environment: dict[str, str] | None = None
-) -> tuple[list[KeyState], Sequence[str]]:
+def key_states(settings: WebSettings) -> tuple[list[KeyState], Sequence[str]]:
     """Which keys are set, and what is wrong with the `.env`."""
-    variables = dict(os.environ) if environment is None else environment
     problems: Sequence[str] = ()
     from_file: dict[str, str] = {}
     if settings.env_file is not None:

@@ -80,7 +80,7 @@ def web_environment() -> Environment:
     assert reports.loader is not None
     pages = reports.overlay(loader=ChoiceLoader([PackageLoader("pytest_rageval.web"), reports.loader]))
     pages.filters = reports.filters | {
-        "field_value": field_value, "counted": counted, "key": _case_link, "cases": _list_link,
+        "field_value": field_value, "counted": counted, "printable": printable, "key": _case_link, "cases": _list_link,
     }  # fmt: skip
     pages.globals = reports.globals | {"path_to": path_to, "asset": asset_addresses().__getitem__}
     return pages
@@ -95,13 +95,13 @@ def field_value(value: object) -> Markup:
 def _case_link(context: Context, key: str, is_compared: bool = False, **query: str) -> str:
     """Where the templates of a report link to a case: its page, in the list that it was found in."""
     view = "compare" if is_compared else None
-    return path_to("runs", context["page"].run_id, "cases", printable(key), **query, view=view)
+    return path_to("runs", context["run_id"], "cases", printable(key), **query, view=view)
 
 
 @pass_context
 def _list_link(context: Context, query: str) -> str:
     """Where they link to the cases of a filter."""
-    return f"{path_to('runs', context['page'].run_id, q=printable(query))}#cases"
+    return f"{path_to('runs', context['run_id'], q=printable(query))}#cases"
 
 
 # A line break at the start of a text area is dropped by browsers; `printable` would rewrite the others.

@@ -2,93 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from pytest_rageval.errors import SettingsError
 from pytest_rageval.page import sections
 from pytest_rageval.page.case_views import case_views
 from pytest_rageval.page.report_page import KEYS
+from pytest_rageval.page.run_cases import ListedCase
 from pytest_rageval.text import printable
-from pytest_rageval.web.case_list import CaseQuery, case_order
+from pytest_rageval.web.case_list import CaseList, CaseQuery
+from pytest_rageval.web.index_of_site import TheIndex
 from pytest_rageval.web.opened_runs import OpenedRun, TheRuns
 from pytest_rageval.web.pages.run import Filter, Order
 from pytest_rageval.web.rendering import page, path_to
 from pytest_rageval.web.run_head import head_of_run
-from pytest_rageval.web.site import UnknownPageError
+from pytest_rageval.web.site import TheSite, UnknownPageError
 
 View = Literal["case", "compare"]
 
 router = APIRouter()
 
 
-class CaseLinks(NamedTuple):
-    """Where a case page leads: the list, its neighbours in it, its other view, the difference of texts on or off."""
+class Shown(NamedTuple):
+    """What an address shows, and where it leads from there."""
 
-    cases: str
-    previous: str | None
-    next: str | None
-    other_view: str | None
-    difference: str
-    place: int | None
-    of: int
+    run_id: str
+    key: str
+    q: str
+    sort: str
+    view: View
+    diff: str
+
+    def case(self, key: str | None = None, **changed: str) -> str:
+        """The address of a case in the same list and the same view, as far as nothing is `changed`."""
+        chosen = {"view": self.view, "diff": self.diff} | changed
+        unusual = {name: value for name, value in chosen.items() if value not in ("case", "on")}
+        return path_to("runs", self.run_id, "cases", printable(key or self.key), q=self.q, sort=self.sort, **unusual)
+
+    @property
+    def cases(self) -> str:
+        """The address of the list."""
+        return path_to("runs", self.run_id, q=self.q, sort=self.sort) + "#cases"
 
 
 @router.get("/runs/{run_id}/cases/{key:path}")
 def show_case(
-    request: Request, run_id: str, key: str, runs: TheRuns, q: Filter = "", sort: Order = "", view: View = "case",
-    diff: Literal["on", "off"] = "on",
+    request: Request, run_id: str, key: str, site: TheSite, runs: TheRuns, index: TheIndex, q: Filter = "",
+    sort: Order = "", view: View = "case", diff: Literal["on", "off"] = "on",
 ) -> Response:  # fmt: skip
     """A case of a finished run, or the same before and after."""
-    opened = runs.open(run_id)
+    opened, stored = runs.open(run_id), site.stored_run(run_id)
     number = opened.numbers.get(key)
     if number is None:
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
     case = opened.page.cases[number]
-    view = view if opened.page.has_both_sides else "case"
+    beside = CaseList(index, stored, site.project()).neighbours(case.key, CaseQuery(q, sort))
+    shown = Shown(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff)
     content = next(case_views(opened.page, [case]), None)
     return page(
-        request, "case_page.html", page=opened.page, case=case, c=content, view=view, diff=diff,
-        links=_links(opened, number, CaseQuery(q, sort), view, diff), head=head_of_run(opened.page.config),
-        definitions=_definitions(opened, content), keys=KEYS,
+        request, "case_page.html", page=opened.page, case=case, c=content, shown=shown, beside=beside,
+        has_both_sides=opened.page.has_both_sides, head=head_of_run(opened.page.config),
+        definitions=_definitions(opened, case), keys=KEYS,
     )  # fmt: skip
 
 
-def _links(opened: OpenedRun, number: int, query: CaseQuery, view: View, diff: str) -> CaseLinks:
-    run_id = opened.page.run_id
-    try:
-        order: Sequence[int] = case_order(opened, query)
-    except SettingsError:  # a filter that means nothing any more: the list says what is wrong with it
-        order = ()
-    place = next((place for place, each in enumerate(order) if each == number), None)
-    asked = {"q": query.q, "sort": query.sort}
-
-    def to(other: int | None, shown: str = view, difference: str = diff) -> str | None:
-        if other is None:
-            return None
-        key = printable(opened.page.cases[other].key)
-        chosen = {"view": shown if shown != "case" else None, "diff": difference if difference != "on" else None}
-        return path_to("runs", run_id, "cases", key, **asked, **chosen)
-
-    before = order[place - 1] if place else None
-    after = order[place + 1] if place is not None and place + 1 < len(order) else None
-    return CaseLinks(
-        cases=path_to("runs", run_id, **asked) + "#cases",
-        previous=to(before),
-        next=to(after),
-        other_view=to(number, "case" if view == "compare" else "compare") if opened.page.has_both_sides else None,
-        difference=to(number, difference="off" if diff == "on" else "on") or "",
-        place=None if place is None else place + 1,
-        of=len(order),
-    )
-
-
-def _definitions(opened: OpenedRun, content: Mapping[str, Any] | None) -> list[sections.DefinitionText]:
-    """Of the metrics that the case names: their names lead there."""
-    if content is None:
-        return []
-    names = {row["metric"].partition("@")[0] for row in content["scores"]}
+def _definitions(opened: OpenedRun, case: ListedCase) -> list[sections.DefinitionText]:
+    """Of the metrics that the case has scores of: their names lead there."""
+    names = {name.partition("@")[0] for name in (*case.row.scores, *(name for name, _ in case.row.failed))}
     return [each for each in opened.content["definitions"] if each.name in names]
