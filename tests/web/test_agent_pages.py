@@ -104,6 +104,13 @@ def test_a_text_that_is_too_long_says_how_long_it_may_be(app: WebApp):
     assert errors_beside(app.post("/agents", sent | {"name": "x"}).text) == {"judge": ["is blank"]}
 
 
+@pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 20_000, "x = inf", "x = [1, {a = nan}]"])
+def test_parameters_of_any_kind_are_errors_of_their_field_or_taken(app: WebApp, text: str):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": f"Odd {text[:8]} {len(text)}", "params": text}
+    response = app.post("/agents", sent)
+    assert response.status_code == 303 or errors_beside(response.text).keys() == {"params"}
+
+
 def test_no_metric_at_all_is_refused(app: WebApp):
     sent = sent_by(app.page("/agents/new"), "/agents") | {"name": "None on", "metrics": []}
     assert "no metric is on" in app.post("/agents", sent).text
