@@ -179,6 +179,7 @@ def test_the_audit_finds_what_is_wrong_with_the_labels(app: WebApp):
         (app.settings.root / "rageval.toml").unlink()
     assert "4 of 5 cases cannot be won" in page
     assert f'href="/datasets/{slug}/versions/1/cases/1"' in page
+    assert f"rageval cases audit {store_of(app).files.path(slug, 1)}" in page
 
 
 def test_unknown_datasets_versions_and_cases_are_pages_that_say_so(app: WebApp):
