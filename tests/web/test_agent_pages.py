@@ -61,6 +61,14 @@ def test_an_agent_is_begun_with_the_two_judged_metrics_at_the_default_threshold(
     assert slug in app.page("/agents")
 
 
+def test_a_judged_metric_that_is_turned_on_begins_with_the_default_threshold(app: WebApp):
+    slug = begin(app, "Turned on", judge="openai:m")
+    fields = edited(app, slug)
+    assert "synthesis" not in store_of(app).newest(slug).agent.thresholds
+    assert app.post(f"/agents/{slug}", fields | {"metrics": [*fields["metrics"], "synthesis"]}).status_code == 303
+    assert store_of(app).newest(slug).agent.thresholds["synthesis"] == 0.7
+
+
 @pytest.mark.parametrize(
     ("fields", "target"),
     [

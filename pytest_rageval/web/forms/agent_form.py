@@ -105,6 +105,8 @@ def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[s
         "judge_temperature": f"{agent.judge_temperature:g}", "mapping": _toml(agent.mapping or {}),
     }  # fmt: skip
     values |= _target_values(agent)
+    off = [metric.name for metric in registry if metric.rubrics and metric.layer == "L5" and metric.name not in shown]
+    values |= {f"threshold.{name}": f"{DEFAULT_THRESHOLD:g}" for name in off}  # what they begin with, once they are on
     values |= {f"threshold.{name}": f"{threshold:g}" for name, threshold in agent.thresholds.items()}
     return values | {f"prompt.{name}": agent.prompts.get(name, default_prompt(name)) for name in editable_rubrics()}
 
