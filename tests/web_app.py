@@ -16,7 +16,7 @@ import pytest
 
 from pytest_rageval.web.app import create_web_app
 from pytest_rageval.web.server import make_server, open_socket
-from pytest_rageval.web.settings import WebSettings
+from pytest_rageval.web.settings import WebLimits, WebSettings
 
 _FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]+)"')
 
@@ -63,9 +63,10 @@ class WebApp:
 
 @contextmanager
 def served(root: Path, **settings: Any) -> Iterator[WebApp]:
-    """The app over the project in `root`; `settings` are those of WebSettings."""
-    folders = {"root": root, "reports": root / "reports", "data": root / "data"}
-    chosen = WebSettings(**{"port": 0} | folders | settings)
+    """The app over the project in `root`; `settings` are those of WebSettings. It waits for what it reads."""
+    settings = {"limits": WebLimits(patience_seconds=60)} | settings
+    own: dict[str, Any] = {"port": 0, "root": root, "reports": root / "reports", "data": root / "data"}
+    chosen = WebSettings(**own | settings)
     with open_socket(chosen) as listening:
         server = make_server(create_web_app(chosen), chosen)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, time
@@ -29,6 +30,8 @@ def toml_value(value: Any) -> str:
         raise ValueError("TOML has no null; leave the key out")
     if isinstance(value, date | time):
         return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)  # inf, -inf or nan, as TOML spells them
     return _escaped(json.dumps(value, ensure_ascii=False))
 
 

@@ -59,10 +59,10 @@ def create_web_app(settings: WebSettings) -> FastAPI:
         dependencies=[Depends(submitted)], **NO_TELEMETRY,
     )  # fmt: skip
     app.state.site = site = Site(settings, seal)
-    app.state.opened_runs = OpenedRuns(site)
+    app.state.run_index = index = open_run_index(site)
+    app.state.opened_runs = OpenedRuns(site, index)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.env_file)
-    app.state.run_index = open_run_index(site)
     app.state.login_failures = login.LoginFailures()
     app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:

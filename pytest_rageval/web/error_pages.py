@@ -13,9 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.web.opened_runs import StillReadingError
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.site import UnknownPageError
 
+AGAIN_S = 2
+"""Seconds until a page that is not there yet asks again."""
 LOG = logging.getLogger("rageval.web")
 
 
@@ -24,6 +27,7 @@ def add_error_pages(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestValidationError, _of_address)
     app.add_exception_handler(RagevalError, _of_rageval)
+    app.add_exception_handler(StillReadingError, _of_reading)
     app.add_exception_handler(Exception, _of_bug)
 
 
@@ -61,6 +65,13 @@ def _of_rageval(request: Request, error: Exception) -> Response:
     assert isinstance(error, RagevalError)
     status = 404 if isinstance(error, UnknownPageError) else 409
     return error_page(request, status, list(error.problems))
+
+
+def _of_reading(request: Request, error: Exception) -> Response:
+    """A page that is not there yet: it asks for itself again, without a script."""
+    response = page(request, "still_reading.html", status=202, what=str(error))
+    response.headers["Refresh"] = str(AGAIN_S)
+    return response
 
 
 def _of_bug(request: Request, error: Exception) -> Response:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
 
 from pytest_rageval.compare.side import open_side
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.page.report_page import page_content
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.score_table import SCORES
 from pytest_rageval.text import printable
+from pytest_rageval.web.index.case_tables import open_cases
+from pytest_rageval.web.index.run_index import RunIndex
 from pytest_rageval.web.site import Site
 
 CONFIG_FILES = ("rageval.toml", "pyproject.toml")
@@ -45,39 +48,70 @@ class OpenedRun:
         return {printable(case.key): number for number, case in enumerate(self.page.cases)}
 
 
-@dataclass
-class OpenedRuns:
-    """The last runs that were looked at, by id and what each is compared with."""
+class StillReadingError(RagevalError):
+    """A run that is so large that it is not read yet; whoever asks again in a second or two may have it."""
 
-    site: Site
-    _kept: OrderedDict[tuple[str, str | None], tuple[object, OpenedRun]] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _reading: dict[tuple[str, str | None], threading.Lock] = field(default_factory=dict)
+
+class _Reading(NamedTuple):
+    """A run that is being read, or was: the state of its files then, and what came of it."""
+
+    stamp: object
+    result: Future[OpenedRun]
+
+
+class OpenedRuns:
+    """The last runs that were looked at, by id and what each is compared with. Each is read in a thread of its own."""
+
+    def __init__(self, site: Site, index: RunIndex) -> None:
+        self._site = site
+        self._index = index
+        self._lock = threading.Lock()
+        self._readings: OrderedDict[tuple[str, str | None], _Reading] = OrderedDict()
 
     def open(self, run_id: str, other: str | None = None) -> OpenedRun:
         """A finished run, compared with another one (or `baseline`), or with what it was compared with when it ended.
 
-        SettingsError of a run that has not ended or cannot be read.
+        SettingsError of a run that has not ended or cannot be read, StillReadingError of one that takes long to read:
+        that goes on meanwhile.
         """
         for name in (run_id, other):
             if name is not None and name != BASELINE:
-                self.site.stored_run(name)  # a name from an address is one of the folder's, or nothing
+                self._site.stored_run(name)  # a name from an address is one of the folder's, or nothing
         key = (run_id, other)
+        reading = self._reading(key)
+        patience = self._site.settings.limits.patience_seconds
+        try:
+            return reading.result.result(patience)
+        except TimeoutError:
+            raise StillReadingError(f"run {run_id} is large: its cases are being read") from None
+        except RagevalError:
+            with self._lock:  # what is mended is read anew
+                if self._readings.get(key) is reading:
+                    del self._readings[key]
+            raise
+
+    def _reading(self, key: tuple[str, str | None]) -> _Reading:
+        """What is being read already, as the files are now; else it is begun."""
+        stamp = self._stamp(*key)
         with self._lock:
-            reading = self._reading.setdefault(key, threading.Lock())
-        with reading:  # who asks for the same run meanwhile waits, and need not read it again
-            stamp = self._stamp(run_id, other)
-            with self._lock:
-                kept = self._kept.get(key)
-                if kept is not None and kept[0] == stamp:
-                    self._kept.move_to_end(key)
-                    return kept[1]
+            reading = self._readings.get(key)
+            if reading is None or reading.stamp != stamp:
+                reading = self._readings[key] = _Reading(stamp, Future())
+                threading.Thread(target=self._read_into, args=(reading.result, *key), daemon=True).start()
+            self._readings.move_to_end(key)
+            while len(self._readings) > MOST_KEPT:
+                self._readings.popitem(last=False)
+            return reading
+
+    def _read_into(self, result: Future[OpenedRun], run_id: str, other: str | None) -> None:
+        try:
             opened = self._opened(run_id, other)
-            with self._lock:
-                self._kept[key] = (stamp, opened)
-                while len(self._kept) > MOST_KEPT:
-                    self._kept.popitem(last=False)
-            return opened
+            if other is None:
+                open_cases(self._index, run_of(opened), self._site.project().baseline_file)
+        except BaseException as error:  # noqa: BLE001 whoever waits for the result raises it
+            result.set_exception(error)
+        else:
+            result.set_result(opened)
 
     def _opened(self, run_id: str, other: str | None) -> OpenedRun:
         try:
@@ -92,7 +126,7 @@ class OpenedRuns:
         return opened
 
     def _read(self, run_id: str, other: str | None) -> PageRun:
-        run, project = self.site.stored_run(run_id), self.site.project()
+        run, project = self._site.stored_run(run_id), self._site.project()
         with no_collection():
             side = side_of(run)
             if other is None:
@@ -103,8 +137,8 @@ class OpenedRuns:
 
     def _stamp(self, run_id: str, other: str | None) -> object:
         """What changes when anything that is read does."""
-        settings = self.site.settings
-        folders = [self.site.stored_run(run_id).path, *([self.site.runs / other] if other else [])]
+        settings = self._site.settings
+        folders = [self._site.stored_run(run_id).path, *([self._site.runs / other] if other else [])]
         files = [folder / name for folder in folders for name in (CONFIG, METRICS, RESULTS, OBSERVATIONS, SCORES)]
         files += [settings.root / name for name in CONFIG_FILES]
         return [_state_of(path) for path in (*files, settings.reports / "baseline.json")]

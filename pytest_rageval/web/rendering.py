@@ -96,13 +96,13 @@ def _case_link(context: Context, key: str, is_compared: bool = False, **query: s
     """Where the templates of a report link to a case: its page, in the list that it was found in."""
     view = "compare" if is_compared else None
     against = context.get("against")
-    return path_to("runs", context["page"].run_id, "cases", printable(key), **query, view=view, against=against)
+    return path_to("runs", context["run_id"], "cases", printable(key), **query, view=view, against=against)
 
 
 @pass_context
 def _list_link(context: Context, query: str) -> str:
     """Where they link to the cases of a filter."""
-    run_id, against = context["page"].run_id, context.get("against")
+    run_id, against = context["run_id"], context.get("against")
     asked = {"q": printable(query)}
     to = path_to("compare", a=against, b=run_id, **asked) if against else path_to("runs", run_id, **asked)
     return f"{to}#cases"

@@ -31,6 +31,7 @@ class WebLimits(Frozen):
     head_seconds    until the head of a request is there
     body_seconds    between two pieces of a body
     connections     open at once
+    patience_seconds  until a page that takes longer says that it is being made
     """
 
     form_bytes: Count = 4 * MEGABYTE
@@ -43,6 +44,7 @@ class WebLimits(Frozen):
     head_seconds: float = Field(10, gt=0)
     body_seconds: float = Field(20, gt=0)
     connections: Count = 200
+    patience_seconds: float = Field(3, ge=0)
 
 
 class WebSettings(Frozen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from datetime import date
 from typing import Any
@@ -36,6 +37,11 @@ def test_a_text_of_several_lines_stands_over_several_lines_and_reads_back(text: 
 def test_what_toml_cannot_hold_is_refused():
     with pytest.raises(ValueError, match="no null"):
         toml_value({"a": [None]})
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf])
+def test_numbers_without_end_stay_what_they_are(number: float):
+    assert tomllib.loads(toml_document({"n": number})) == {"n": number}
 
 
 def test_a_date_of_a_hand_written_file_stays_one():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,8 +48,15 @@ def test_a_file_written_for_good_is_for_reading_only(tmp_path: Path):
 
 def test_what_is_written_reaches_the_disk_before_its_name_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     steps: list[str] = []
-    sync, link = os.fsync, os.link
-    monkeypatch.setattr(os, "fsync", lambda handle: (steps.append("sync"), sync(handle)))
-    monkeypatch.setattr(os, "link", lambda *places: (steps.append("name"), link(*places)))
+
+    def noted(name: str, step: Callable[..., None]) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            steps.append(name)
+            step(*arguments)
+
+        return call
+
+    monkeypatch.setattr(os, "fsync", noted("sync", os.fsync))
+    monkeypatch.setattr(os, "link", noted("name", os.link))
     write_new(tmp_path / "v1.toml", b"x")
     assert steps == ["sync", "name", "sync"]

@@ -61,6 +61,14 @@ def test_an_agent_is_begun_with_the_two_judged_metrics_at_the_default_threshold(
     assert slug in app.page("/agents")
 
 
+def test_a_judged_metric_that_is_turned_on_begins_with_the_default_threshold(app: WebApp):
+    slug = begin(app, "Turned on", judge="openai:m")
+    fields = edited(app, slug)
+    assert "synthesis" not in store_of(app).newest(slug).agent.thresholds
+    assert app.post(f"/agents/{slug}", fields | {"metrics": [*fields["metrics"], "synthesis"]}).status_code == 303
+    assert store_of(app).newest(slug).agent.thresholds["synthesis"] == 0.7
+
+
 @pytest.mark.parametrize(
     ("fields", "target"),
     [
@@ -102,6 +110,13 @@ def test_a_text_that_is_too_long_says_how_long_it_may_be(app: WebApp):
     sent = sent_by(app.page("/agents/new"), "/agents") | {"name": "x" * 81, "judge": " "}
     assert errors_beside(app.post("/agents", sent).text)["name"][0].endswith("expected at most 80 characters")
     assert errors_beside(app.post("/agents", sent | {"name": "x"}).text) == {"judge": ["is blank"]}
+
+
+@pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 20_000, "x = inf", "x = [1, {a = nan}]"])
+def test_parameters_of_any_kind_are_errors_of_their_field_or_taken(app: WebApp, text: str):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": f"Odd {text[:8]} {len(text)}", "params": text}
+    response = app.post("/agents", sent)
+    assert response.status_code == 303 or errors_beside(response.text).keys() == {"params"}
 
 
 def test_no_metric_at_all_is_refused(app: WebApp):
@@ -173,8 +188,10 @@ def test_a_wrong_prompt_is_said_beside_it(app: WebApp):
 
 def test_two_windows_that_save_one_agent_lose_nothing(app: WebApp):
     slug = begin(app, "Two windows")
-    first, second = edited(app, slug, k="7", note="first window"), edited(app, slug, k="9", tags="second")
-    assert app.post(f"/agents/{slug}", first).status_code == 303
+    other = WebApp(app.settings, app.port)  # another browser, with a session of its own
+    first, second = edited(other, slug, k="7", note="first window"), edited(app, slug, k="9", tags="second")
+    assert other.post(f"/agents/{slug}", first).status_code == 303
+    other.client.close()
     conflict = app.post(f"/agents/{slug}", second)
     assert conflict.status_code == 409
     assert "Version 2 was saved meanwhile by another window." in conflict.text

@@ -9,18 +9,24 @@ from typing import Any
 
 import pytest
 from attacks import PAYLOADS
+from hypothesis import given
+from hypothesis import strategies as st
 from project import Project, a_case
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.config.toml_text import toml_document
+from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.metrics import load_registry
 from pytest_rageval.web.versions.agent import Agent, AgentVersion
 from pytest_rageval.web.versions.agent_check import agent_problems, agent_warnings
 from pytest_rageval.web.versions.agent_diff import agent_changes, changed_in_words
 from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.agent_toml import agent_text, read_agent
 from pytest_rageval.web.versions.judge_prompts import default_prompt, own_prompt
 from pytest_rageval.web.versions.slugs import checked_slug, is_slug, slug_of
 from pytest_rageval.web.versions.version_folder import NewerVersion, UnknownVersion
 
+REGISTRY = load_registry([])
 PROMPT = "Compare {answer} with {reference}, which answers {question}."
 
 
@@ -156,6 +162,44 @@ def test_a_file_that_holds_no_version_is_a_line_and_hides_no_other(store: AgentS
     assert [version.number for version in versions] == [1]
     assert len(problems) == 1
     assert "v2.toml: not valid TOML" in problems[0]
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "politeness", "reference_match.txt"])
+def test_a_prompt_of_a_file_from_elsewhere_becomes_no_other_file_than_that_of_its_rubric(store: AgentStore, name: str):
+    path = store.files.path("bot", 1)
+    path.parent.mkdir(parents=True)
+    path.write_text(f'target = "demo"\n[agent.prompts]\n"{name}" = "x {{answer}}"\n', "utf-8")
+    with pytest.raises(SettingsError, match="is no shipped rubric"):
+        store.write_configuration("bot", 1, path.parent / "job")
+    assert sorted(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 20_000, "\xff", "agent = 1", "[agent]\nname = 1"])
+def test_a_file_of_any_content_is_a_line_and_no_error_of_ours(store: AgentStore, text: str):
+    path = store.files.path("bot", 1)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode("latin-1"))
+    versions, problems = store.versions("bot")
+    assert (versions, len(problems)) == ([], 1)
+    assert str(path) in problems[0]
+
+
+KEYS = ("target", "params", "headers", "k", "judge", "rubrics", "versions", "metrics", "gates", "timeout", "agent")
+INNER = ("enabled", "llm", "case", "run", "name", "thresholds", "prompts", "tags", "note", "created", "url", "mapping",
+         "reference_match", "mrr")  # fmt: skip
+LEAVES = st.text(max_size=5) | st.integers(-2, 9) | st.booleans() | st.floats(0, 1) | st.lists(st.text(max_size=4))
+TABLES = st.dictionaries(st.sampled_from(INNER), LEAVES | st.dictionaries(st.sampled_from(INNER), LEAVES, max_size=2))
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), LEAVES | TABLES, max_size=5))
+def test_whatever_stands_in_a_file_it_is_a_version_or_a_line(table: dict[str, Any]):
+    problems = Problems()
+    version = problems.attempt(read_agent, toml_document(table).encode(), "bot", 1, "v1.toml", REGISTRY)
+    assert all(problem.startswith("v1.toml: ") for problem in problems)
+    assert bool(problems) == (version is None)
+    assert (
+        version is None or read_agent(agent_text(version, REGISTRY).encode(), "bot", 1, "v1.toml", REGISTRY) == version
+    )
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "..", "A", "a b", "con", "new", "a" * 61, "-a", "a\n", "é"])

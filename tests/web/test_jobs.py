@@ -69,6 +69,20 @@ def test_a_cancelled_run_ends_soon_keeps_what_ended_and_can_be_finished(tmp_path
     assert run_of(tmp_path, job.id).state == "complete"
 
 
+def test_a_run_can_be_cancelled_while_it_starts_and_only_so_many_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pytest_rageval.web.jobs.jobs.MOST_AT_ONCE", 1)
+    jobs = project_with_bot(tmp_path)
+    job = jobs.start(an_order(40))
+    with pytest.raises(SettingsError, match="1 at most run at the same time"):
+        jobs.start(an_order(1))
+    assert [status.job.id for status in jobs.all()] == [job.id]
+    jobs.cancel(job.id)
+    assert until(jobs, job.id, ended).state == "stopped"
+    assert jobs.going() == []
+
+
 SERVER = """
 import sys, time
 from pathlib import Path

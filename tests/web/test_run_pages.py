@@ -8,6 +8,7 @@ import io
 import json
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -19,6 +20,7 @@ from web_app import WebApp, served
 
 from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job_log import SHOWN_LINES
+from pytest_rageval.web.settings import WebLimits
 
 MANY = 60
 
@@ -231,12 +233,22 @@ def test_the_end_of_the_log_is_shown_where_the_run_was_started_here(project: Pro
 # ── runs that are not whole ───────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.fixture(scope="module")
+def damaged_app(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
+    """An app over a copy of the runs, in which more copies are damaged."""
+    root = tmp_path_factory.mktemp("damaged")
+    shutil.copytree(project.path / "reports", root / "reports")
+    with served(root) as app:
+        yield app
+
+
 @pytest.fixture
-def copied(project: Project, tmp_path: Path) -> Iterator[tuple[WebApp, Path]]:
-    """An app over a copy of the run, to be damaged."""
-    shutil.copytree(project.path / "reports", tmp_path / "reports")
-    with served(tmp_path) as app:
-        yield app, sorted((tmp_path / "reports" / "runs").iterdir())[-1]
+def copied(damaged_app: WebApp, run: str) -> Iterator[tuple[WebApp, Path]]:
+    """A copy of the run under another name."""
+    folder = damaged_app.settings.reports / "runs" / f"{run}_copy"
+    shutil.copytree(folder.with_name(run), folder)
+    yield damaged_app, folder
+    shutil.rmtree(folder)
 
 
 def test_a_run_that_was_killed_shows_the_cases_that_it_recorded(copied: tuple[WebApp, Path]):
@@ -270,9 +282,16 @@ def test_a_broken_run_says_what_is_missing_or_wrong(copied: tuple[WebApp, Path],
 
 def test_a_folder_that_holds_nothing_is_a_page_too(copied: tuple[WebApp, Path]):
     app, folder = copied
-    (folder.parent / "empty").mkdir()
+    (folder.parent / "empty").mkdir(exist_ok=True)
     assert "config.json" in app.page("/runs/empty")
     assert app.get("/runs/empty/export.csv").status_code == 409
+
+
+def test_a_folder_that_was_renamed_links_to_itself(copied: tuple[WebApp, Path]):
+    app, folder = copied
+    page = app.page(f"/runs/{folder.name}")
+    assert len(links(page, "boil")) > 1
+    assert all(link.startswith(f"/runs/{folder.name}/cases/") for link in links(page, "boil"))
 
 
 def test_a_change_on_disk_is_seen_at_the_next_look(copied: tuple[WebApp, Path]):
@@ -285,9 +304,24 @@ def test_a_change_on_disk_is_seen_at_the_next_look(copied: tuple[WebApp, Path]):
 
 def test_a_configuration_that_is_broken_is_said(copied: tuple[WebApp, Path]):
     app, folder = copied
-    (app.settings.root / "rageval.toml").write_text("k = 'five'\n", encoding="utf-8")
+    configuration = app.settings.root / "rageval.toml"
+    configuration.write_text("k = 'five'\n", encoding="utf-8")
     page = app.page(f"/runs/{folder.name}")
+    configuration.unlink()
     assert "rageval.toml: k is" in html.unescape(page)
+
+
+def test_a_large_run_is_said_to_be_read_and_then_there(project: Project, run: str):
+    with served(project.path, limits=WebLimits(patience_seconds=0)) as app:
+        response = app.get(f"/runs/{run}")
+        assert response.status_code == 202
+        assert response.headers["refresh"] == "2"
+        assert f"run {run} is large" in response.text
+        deadline = time.monotonic() + 60
+        while app.get(f"/runs/{run}").status_code == 202:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert "newly fail" in app.page(f"/runs/{run}")
 
 
 def test_hostile_texts_are_text(tmp_path: Path):
@@ -300,5 +334,4 @@ def test_hostile_texts_are_text(tmp_path: Path):
         assert "<script>top" not in page
         assert app.page("/runs/alone?page=2")
         for text in ("'; DROP TABLE cases; --", '"%_\\', "category:' OR 1=1 --", "\x00", "(((", '"unclosed', *PAYLOADS):
-            assert app.get("/runs/alone", params={"q": text}).status_code == 200, text
-            assert app.get("/runs/alone", params={"sort": text[:200]}).status_code == 200, text
+            assert app.get("/runs/alone", params={"q": text, "sort": text[:200]}).status_code == 200, text

@@ -27,6 +27,9 @@ PAGES = (
     "/datasets/hostile/versions/2/audit",
 )  # fmt: skip
 
+DARK = ("/agents/hostile", "/datasets/hostile", "/datasets/hostile/diff")
+"""Pages that are looked at in the dark as well: they hold every kind of part that the others are made of."""
+
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
@@ -60,7 +63,8 @@ def test_hostile_texts_run_nothing_and_pages_fit_and_are_accessible(
             assert [url for url in page.requests if not url.startswith(app.address)] == []
             assert page.problems == [], path
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-            assert serious_problems(chromium, page) == {}, path
+            if scheme == "light" or path in DARK:
+                assert serious_problems(chromium, page) == {}, path
 
 
 def serious_problems(chromium: Chromium, page: OpenPage) -> dict[str, list[str]]:

@@ -26,9 +26,23 @@
     });
     return parts.join("\n\n") + "\n";
   };
+  // ── answers of several trials: one is shown, the arrows lead to the others ─────────────────────────────────────
+  const choices = () => [...document.querySelectorAll("#case:not(.comparing) [data-trial]")];
+  const picked = () => choices().findIndex((choice) => choice.getAttribute("aria-pressed") === "true");
+  const pick = (number) => {
+    document.querySelectorAll("#case .trials > ol > li").forEach((answer, place) => (answer.hidden = place !== number));
+    for (const choice of choices()) choice.setAttribute("aria-pressed", Number(choice.dataset.trial) === number);
+    return true;
+  };
+  const stepTrial = (by) => choices().length > 0 && pick(Math.min(Math.max(picked() + by, 0), choices().length - 1));
+
   const ACTIONS = {
     keys: () => $("keys").showModal(),
     diff: () => press("d"),
+    draft: () => {
+      const line = document.querySelector("#case [data-draft]");
+      if (line) copy(line.textContent + "\n", "draft case");
+    },
     link: () => copy(location.href, "link"),
     rerun: () => copy(document.querySelector("[data-md=rerun]").textContent, "command"),
     markdown: () => copy(markdown(), "Markdown"),
@@ -54,12 +68,16 @@
     }
     const isInList = Boolean(event.target.closest("[data-row]")), isArrow = event.key === "ArrowDown" || event.key === "ArrowUp";
     const isMove = event.key === "j" || event.key === "k" || (isArrow && isInList);
+    const sideways = { ArrowLeft: [-1, "p"], ArrowRight: [1, "n"] }[event.key];
     if (event.key === "?") $("keys").showModal();
+    else if (sideways) (stepTrial(sideways[0]) || press(sideways[1])) && event.preventDefault();
     else if (isMove ? move(event.key === "j" || event.key === "ArrowDown" ? 1 : -1) : press(event.key)) event.preventDefault();
   });
   document.addEventListener("click", (event) => {
     const pressed = event.target.closest("[data-do]");
     if (pressed && pressed.dataset.do in ACTIONS) ACTIONS[pressed.dataset.do]();
+    const choice = event.target.closest("[data-trial]");
+    if (choice) pick(Number(choice.dataset.trial));
   });
   const unfold = () => {
     const target = location.hash.length > 1 && $(decodeURIComponent(location.hash.slice(1)));
@@ -69,5 +87,6 @@
   addEventListener("hashchange", unfold);
   document.documentElement.classList.add("has-script");
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
+  if (choices().length) pick(Math.max(picked(), 0));
   unfold();
 })();

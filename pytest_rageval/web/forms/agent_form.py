@@ -12,6 +12,7 @@ from starlette.datastructures import FormData
 
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.text import excerpt
 from pytest_rageval.web.forms.form_state import FormState, read_form
 from pytest_rageval.web.forms.text_lengths import Address, Note, OneLine, Paragraphs, Prose, Title
 from pytest_rageval.web.versions.agent import ANSWERS_ONLY, DEFAULT_THRESHOLD, LONGEST_PROMPT, Agent
@@ -104,6 +105,8 @@ def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[s
         "judge_temperature": f"{agent.judge_temperature:g}", "mapping": _toml(agent.mapping or {}),
     }  # fmt: skip
     values |= _target_values(agent)
+    off = [metric.name for metric in registry if metric.rubrics and metric.layer == "L5" and metric.name not in shown]
+    values |= {f"threshold.{name}": f"{DEFAULT_THRESHOLD:g}" for name in off}  # what they begin with, once they are on
     values |= {f"threshold.{name}": f"{threshold:g}" for name, threshold in agent.thresholds.items()}
     return values | {f"prompt.{name}": agent.prompts.get(name, default_prompt(name)) for name in editable_rubrics()}
 
@@ -172,8 +175,8 @@ def _lines(written: str) -> tuple[str, ...]:
 def _table(name: str, written: str, problems: list[tuple[str, str]]) -> dict[str, Any]:
     try:
         return tomllib.loads(written)
-    except tomllib.TOMLDecodeError as error:
-        problems.append((name, f"is not valid TOML: {error}"))
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits and endless nesting, too
+        problems.append((name, f"is not valid TOML: {excerpt(str(error))}"))
         return {}
 
 

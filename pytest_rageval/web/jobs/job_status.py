@@ -70,6 +70,8 @@ def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobS
         state, sentence = _ended(folder, end, progress, verdict)
     elif is_alive or _may_be_starting(folder, job):
         state, sentence = _going(folder, progress, has_run=has_run)
+    elif (folder / CANCELLED).exists():
+        state, sentence = "stopped", f"cancelled: {_kept(progress)}"
     elif verdict is not None:
         state, sentence = "finished", verdict["sentence"]
     else:

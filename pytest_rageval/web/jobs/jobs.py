@@ -21,7 +21,6 @@ from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_json, write_text
 from pytest_rageval.runs.disk.folder import check_reports
 from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.text import counted
 from pytest_rageval.web.jobs.job_files import (
     CANCELLED,
     CONFIGURATION,
@@ -145,7 +144,7 @@ class Jobs:
         environment = run_environment(self._root, self._env_file)
         with self._lock:
             if len(self.going_names()) >= MOST_AT_ONCE:
-                raise SettingsError(f"{counted(MOST_AT_ONCE, 'run')} are going on; wait for one to end, or cancel one")
+                raise SettingsError(f"{MOST_AT_ONCE} at most run at the same time; wait for one to end, or cancel one")
             folder = self._new_folder()
         try:
             order.lay_out(folder)

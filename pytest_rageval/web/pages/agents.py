@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
@@ -219,4 +220,4 @@ def _mentions(version: AgentVersion, q: str) -> bool:
 
 
 def _whole(written: object, otherwise: int) -> int:
-    return int(written) if isinstance(written, str) and written.isascii() and written.isdigit() else otherwise
+    return int(written) if isinstance(written, str) and re.fullmatch("[0-9]{1,6}", written) else otherwise

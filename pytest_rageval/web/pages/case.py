@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -11,6 +10,7 @@ from starlette.responses import Response
 from pytest_rageval.page import sections
 from pytest_rageval.page.case_views import case_views
 from pytest_rageval.page.report_page import KEYS
+from pytest_rageval.page.run_cases import ListedCase
 from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CaseList, CaseQuery
 from pytest_rageval.web.index_of_site import TheIndex
@@ -73,13 +73,11 @@ def show_case(
     return page(
         request, "case_page.html", page=opened.page, case=case, c=content, shown=shown, beside=beside,
         has_both_sides=opened.page.has_both_sides, head=head_of_run(opened.page.config),
-        definitions=_definitions(opened, content), keys=KEYS,
+        definitions=_definitions(opened, case), keys=KEYS,
     )  # fmt: skip
 
 
-def _definitions(opened: OpenedRun, content: Mapping[str, Any] | None) -> list[sections.DefinitionText]:
-    """Of the metrics that the case names: their names lead there."""
-    if content is None:
-        return []
-    names = {row["metric"].partition("@")[0] for row in content["scores"]}
+def _definitions(opened: OpenedRun, case: ListedCase) -> list[sections.DefinitionText]:
+    """Of the metrics that the case has scores of: their names lead there."""
+    names = {name.partition("@")[0] for name in (*case.row.scores, *(name for name, _ in case.row.failed))}
     return [each for each in opened.content["definitions"] if each.name in names]

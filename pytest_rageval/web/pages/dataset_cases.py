@@ -25,7 +25,7 @@ NEW = "new"
 
 
 @router.get("/datasets/{slug}/versions/{number}/cases/{position}")
-def case_page(request: Request, store: Datasets, slug: str, number: int, position: str) -> Response:
+def dataset_case_page(request: Request, store: Datasets, slug: str, number: int, position: str) -> Response:
     """A case in a form; of the newest version it can be saved."""
     cases = store.cases(slug, number)
     begun = _case_at(cases, position)
@@ -34,7 +34,7 @@ def case_page(request: Request, store: Datasets, slug: str, number: int, positio
 
 
 @router.post("/datasets/{slug}/versions/{number}/cases/{position}")
-def save_case(
+def save_dataset_case(
     request: Request, site: TheSite, store: Datasets, submitted: Submitted, slug: str, number: int, position: str
 ) -> Response:
     """The next version with this case changed, added or removed."""

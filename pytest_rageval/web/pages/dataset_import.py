@@ -40,13 +40,13 @@ MOST_PROBLEMS = 1_000
 
 
 @router.get("/datasets/new")
-def upload_page(request: Request, site: TheSite, store: Datasets, dataset: str = "") -> Response:
+def dataset_upload_page(request: Request, site: TheSite, store: Datasets, dataset: str = "") -> Response:
     """The form that takes files, for a new dataset or for the next version of one."""
     return _upload_form(request, site, store, FormState(), dataset)
 
 
 @router.post("/datasets/uploads")
-def take_upload(request: Request, site: TheSite, store: Datasets, submitted: Submitted) -> Response:
+def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submitted: Submitted) -> Response:
     """Keep the files until they are confirmed; nothing becomes a dataset yet."""
     dataset = str(submitted.get("dataset") or "")
     files = {part: file for part in (CASES, REFERENCES) if (file := _file(submitted, part)) is not None}
@@ -64,7 +64,7 @@ def take_upload(request: Request, site: TheSite, store: Datasets, submitted: Sub
 
 
 @router.get("/datasets/uploads/{upload_id}")
-def preview_page(request: Request, site: TheSite, store: Datasets, upload_id: str) -> Response:
+def dataset_preview_page(request: Request, site: TheSite, store: Datasets, upload_id: str) -> Response:
     """The first rows, the guesses, and everything that is wrong."""
     looked_at = _looked_at(site, upload_id, None)
     form: FormState[ImportForm] = FormState(_first_values(looked_at, store))
@@ -72,7 +72,9 @@ def preview_page(request: Request, site: TheSite, store: Datasets, upload_id: st
 
 
 @router.post("/datasets/uploads/{upload_id}")
-def decide_upload(request: Request, site: TheSite, store: Datasets, submitted: Submitted, upload_id: str) -> Response:
+def decide_dataset_upload(
+    request: Request, site: TheSite, store: Datasets, submitted: Submitted, upload_id: str
+) -> Response:
     """Look again with other fields, save what was read as a version, or forget the upload."""
     form = read_form(ImportForm, submitted)
     looked_at = _looked_at(site, upload_id, form)

@@ -94,6 +94,7 @@ def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: s
     return page(
         request, "dataset_audit.html", version=store.version(slug, number), findings=findings[:MOST_SHOWN],
         count=len(findings), words=audit_in_words(findings, len(cases)), notes=notes, positions=positions,
+        place=store.files.path(slug, number),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from pytest_rageval.errors import RagevalError
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.csv_and_json import csv_lines, json_lines
 from pytest_rageval.export.export_source import look_through
 from pytest_rageval.page.report_page import KEYS
@@ -18,7 +18,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CaseList, CasePage, CaseQuery
 from pytest_rageval.web.index.run_index import RunIndex
 from pytest_rageval.web.index_of_site import TheIndex
-from pytest_rageval.web.opened_runs import OpenedRun, TheRuns
+from pytest_rageval.web.opened_runs import OpenedRun, TheRuns, run_of
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.run_head import head_of_run
 from pytest_rageval.web.run_log import log_of_run
@@ -49,7 +49,7 @@ def show_run(
     try:
         opened = runs.open(run_id)
         listed = CaseList(index, stored, site.project()).page(query)
-    except RagevalError as error:
+    except SettingsError as error:
         recorded, problems = _cases_of_unfinished(site, stored, index, query)
         unfinished = unfinished_run(stored, [*error.problems, *problems])
         return page(request, "unfinished_run.html", run=unfinished, listed=recorded, log=log, run_id=run_id)
@@ -59,7 +59,7 @@ def show_run(
 def run_content(opened: OpenedRun) -> dict[str, Any]:
     """What the templates of a run show, whoever includes them."""
     head = head_of_run(opened.page.config)
-    return {**opened.content, "page": opened.page, "head": head, "keys": KEYS, "run_id": opened.page.run_id}
+    return {**opened.content, "page": opened.page, "head": head, "keys": KEYS, "run_id": run_of(opened).run_id}
 
 
 def _cases_of_unfinished(
@@ -68,7 +68,7 @@ def _cases_of_unfinished(
     """The recorded cases of a run that is not whole, as far as they can be read."""
     try:
         return CaseList(index, run, site.project()).page(query), ()
-    except RagevalError as error:
+    except SettingsError as error:
         return None, error.problems
 
 

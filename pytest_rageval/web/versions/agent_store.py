@@ -11,8 +11,8 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.web.versions.agent import Agent, AgentVersion, saved_now
 from pytest_rageval.web.versions.agent_toml import RUBRICS, agent_text, read_agent
 from pytest_rageval.web.versions.judge_prompts import write_prompts
-from pytest_rageval.web.versions.seals import CHANGED, seal_problem, sealed_text
 from pytest_rageval.web.versions.version_folder import VersionFolder
+from pytest_rageval.web.versions.version_seal import CHANGED, seal_problem, sealed_text
 
 CONFIGURATION = "rageval.toml"
 

@@ -12,8 +12,11 @@ from pydantic import ValidationError
 from pytest_rageval.config.files import AGENT
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.metrics.registry import Metric, Registry
+from pytest_rageval.text import excerpt
 from pytest_rageval.web.versions.agent import Agent, AgentVersion
+from pytest_rageval.web.versions.judge_prompts import editable_rubrics
 
 RUBRICS = "rubrics"
 """The folder in which a run finds the prompts of its agent, relative to its configuration."""
@@ -27,7 +30,8 @@ def agent_table(agent: Agent, registry: Registry) -> dict[str, Any]:
     if agent.target is not None:
         table["target"] = agent.target
     if agent.mapping is not None:
-        table["target"] = {"url": agent.target, "mapping": agent.mapping}
+        url = {} if agent.target is None else {"url": agent.target}
+        table["target"] = {**url, "mapping": agent.mapping}
     for name in _PLAIN:
         value = getattr(agent, name)
         if name in ("k", "judge") or value != getattr(defaults, name):
@@ -68,19 +72,28 @@ def read_agent(content: bytes, slug: str, number: int, place: str, registry: Reg
     """The version that a file holds; SettingsError where it holds none."""
     try:
         table = tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{place}: not valid TOML: {error}") from None
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits and endless nesting, too
+        raise SettingsError(f"{place}: not valid TOML: {excerpt(str(error))}") from None
     about = table.pop(AGENT, {})
     if not isinstance(about, dict):
         raise SettingsError(f"{place}: agent is no table; write [agent]")
+    _check_prompts(about.get("prompts", {}), place)
     try:
-        agent = Agent.model_validate(_fields(table, about, registry) | {"name": about.get("name", slug)})
+        agent = Agent.model_validate(_fields(table, about, registry) | {"name": about.get("name") or slug})
         return AgentVersion(
             slug=slug, number=number, agent=agent, note=about.get("note", ""), created=about.get("created", "")
         )
     except ValidationError as error:
         flaws = (f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors())
         raise SettingsError(*(f"{place}: {flaw}" for flaw in flaws)) from None
+
+
+def _check_prompts(prompts: Any, place: str) -> None:
+    """Each becomes a file of its rubric's name, so that no other name may stand there."""
+    for name in prompts if isinstance(prompts, dict) else ():
+        if name not in editable_rubrics():
+            known = ", ".join(editable_rubrics())
+            raise SettingsError(f"{place}: agent.prompts.{shown_value(name)} is no shipped rubric; known: {known}")
 
 
 def _fields(table: dict[str, Any], about: Mapping[str, Any], registry: Registry) -> dict[str, Any]:
@@ -111,15 +124,25 @@ def _taken(table: dict[str, Any], name: str, key: str, field: str) -> dict[str, 
     return taken
 
 
-def _known_thresholds(thresholds: Any, registry: Registry) -> dict[str, Any]:
+def _known_thresholds(thresholds: Any, registry: Registry) -> Any:
     """Thresholds of metrics by their own names; what a person wrote for others stands among the gates all the same."""
+    if not isinstance(thresholds, dict):
+        return thresholds  # which the model refuses
     names = {metric.name for metric in registry}
-    return {name: value for name, value in dict(thresholds).items() if name in names}
+    return {name: value for name, value in thresholds.items() if name in names}
 
 
-def _other_gates(gates: Any, thresholds: Mapping[str, float], registry: Registry) -> tuple[str, ...]:
+def _other_gates(gates: Any, thresholds: Any, registry: Registry) -> Any:
     """The gates of a file that no threshold stands for; those of the run with the word before them."""
-    tables = gates if isinstance(gates, dict) else {}
+    if not isinstance(gates, dict) or not isinstance(thresholds, dict):
+        return None  # which the model refuses
+    of_cases, of_run = gates.get("case", []), gates.get("run", [])
+    if not all(
+        isinstance(gates, list) and all(isinstance(gate, str) for gate in gates) for gates in (of_cases, of_run)
+    ):
+        return None
+    if not all(isinstance(threshold, int | float) for threshold in thresholds.values()):
+        return None
     derived = set(threshold_gates(thresholds, registry))
-    of_cases = [gate for gate in tables.get("case", ()) if gate not in derived]
-    return (*of_cases, *(f"run {gate}".replace("run run ", "run ") for gate in tables.get("run", ())))
+    others = [gate for gate in of_cases if gate not in derived]
+    return (*others, *(gate if gate.startswith("run ") else f"run {gate}" for gate in of_run))

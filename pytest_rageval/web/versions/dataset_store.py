@@ -18,8 +18,8 @@ from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.versions.agent import saved_now
 from pytest_rageval.web.versions.dataset import DatasetAbout, DatasetVersion
-from pytest_rageval.web.versions.seals import CHANGED, NO_SEAL, text_hash
 from pytest_rageval.web.versions.version_folder import VersionFolder
+from pytest_rageval.web.versions.version_seal import CHANGED, NO_SEAL, text_hash
 
 ABOUT = ".json"
 """Suffix of the file that says what a version is."""
