@@ -142,7 +142,7 @@ def _cases(run: StoredRun) -> Iterator[FilteredCase]:
     texts: dict[str, tuple[str | None, ...]] = {}
 
     def rows() -> Iterator[Row]:
-        for record in run.records():
+        for record in run.row_records():
             texts[record["case_key"]] = (record["question"], record["answer"], place_text(record))
             yield Row.of(record)
 

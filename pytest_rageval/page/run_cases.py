@@ -85,7 +85,10 @@ class Flips(NamedTuple):
     new: frozenset[str] = frozenset()
 
     def change(self, key: str) -> str:
-        return next((name for name in self._fields if key in getattr(self, name)), "same")
+        for name, keys in zip(self._fields, self, strict=True):
+            if key in keys:
+                return name
+        return "same"
 
 
 def on_one_line(text: str | None, most: int) -> str:
@@ -140,7 +143,7 @@ def read_rows(side: Side, full_texts: FullTexts | None = None) -> tuple[list[Row
     texts: dict[str, CaseTexts] = {}
 
     def rows(run: StoredRun) -> Iterator[Row]:
-        for record in run.records():
+        for record in run.row_records():
             key = record["case_key"]
             trials = max(record["trial"] + 1, texts[key].trials if key in texts else 1)
             texts[key] = _texts(record, trials)
