@@ -6,9 +6,11 @@ import io
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -159,7 +161,14 @@ def talk(folder: Path, answers: dict[bytes, bytes], *arguments: str) -> tuple[in
     os.close(theirs)
     screen = b""
     waiting = dict(answers)
+    is_interrupted = False
+    until = time.monotonic() + 60
     while True:
+        assert time.monotonic() < until, f"no end after {screen!r}"
+        if not select.select([ours], [], [], 0.5)[0]:
+            if is_interrupted:  # a signal between the question and the reading of its answer is lost: as people do
+                process.send_signal(signal.SIGINT)
+            continue
         try:
             piece = os.read(ours, 4096)
         except OSError:  # the other side is closed
@@ -167,6 +176,7 @@ def talk(folder: Path, answers: dict[bytes, bytes], *arguments: str) -> tuple[in
         screen += piece
         for question in [question for question in waiting if question in screen]:
             if (answer := waiting.pop(question)) == CTRL_C:
+                is_interrupted = True
                 process.send_signal(signal.SIGINT)
             else:
                 os.write(ours, answer)
