@@ -6,7 +6,7 @@ import asyncio
 import socket
 import webbrowser
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import h11
@@ -102,4 +102,5 @@ def serve_web(app: FastAPI, settings: WebSettings, say: Callable[[str], None], *
         say(f"rageval web: {address} over {settings.reports} and {settings.data}; Ctrl-C ends it")
         if is_opened:
             webbrowser.open(address)
-        make_server(app, settings).run(sockets=[listening])
+        with suppress(KeyboardInterrupt):  # which uvicorn raises again once all requests have ended
+            make_server(app, settings).run(sockets=[listening])

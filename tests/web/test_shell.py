@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
+import httpx
 import pytest
 from web_app import WebApp, served
 
@@ -76,6 +80,37 @@ def test_a_port_in_use_is_said_with_the_remedy(project, web_app: WebApp):
     result.stderr.fnmatch_lines(
         [f"ERROR: --host 127.0.0.1 --port {web_app.port}: Address already in use; another --port*"]
     )
+
+
+@pytest.mark.child_process
+def test_the_command_serves_until_ctrl_c(project):
+    command = [sys.executable, "-m", "pytest_rageval", "web", "--port", "0"]
+    process = subprocess.Popen(command, cwd=project.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        address = re.fullmatch(
+            r"rageval web: (http://127\.0\.0\.1:\d+/) over .*/reports and .*/data; Ctrl-C ends it\n", line
+        )
+        assert address, line + process.communicate(timeout=30)[1]
+        assert httpx.get(f"{address[1]}login", timeout=30).status_code == 200
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == ("", "")
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.wait(timeout=30)
+
+
+def test_what_the_app_keeps_for_itself_is_not_for_git(web_app: WebApp):
+    data = web_app.settings.data
+    subprocess.run(["git", "init", "-q", str(data)], check=True, timeout=30)
+    for name in ("jobs/one/log.txt", "agents/bot/v1.toml"):
+        (data / name).parent.mkdir(parents=True)
+        (data / name).write_text("x", encoding="utf-8")
+    command = ["git", "-C", str(data), "ls-files", "-o", "--exclude-standard"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    assert listed.stdout.split() == [".gitignore", "agents/bot/v1.toml"]
 
 
 def test_the_app_says_its_limits_as_settings(tmp_path: Path):

@@ -13,6 +13,12 @@ from pytest_rageval.errors import SettingsError
 
 KEY_FILE = "web.key"
 KEY_BYTES = 32
+NOT_FOR_GIT = """# Versions of agents and datasets are for git; the app's key, its index and what it works on are not.
+/web.key
+/rageval.sqlite*
+/jobs/
+/uploads/
+"""
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,13 @@ class Seal:
 
 
 def open_seal(data: Path) -> Seal:
-    """The key of this data folder, made where there is none; only its owner can read it."""
+    """The key of this data folder, made where there is none; only its owner can read it, and git passes it over."""
     path = data / KEY_FILE
     try:
         data.mkdir(parents=True, exist_ok=True)
+        ignore = data / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text(NOT_FOR_GIT, encoding="utf-8")
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
