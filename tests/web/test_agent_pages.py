@@ -103,6 +103,7 @@ def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_stays(app: Web
     response = app.post("/agents", sent | {"k": "3", "name": "n", "params": "", "threshold.mrr": "2"})
     assert errors_beside(response.text).keys() == {"url", "threshold.mrr"}
     assert 'aria-describedby="url-errors url-hint"' in response.text
+    assert "<details open><summary>retrieval: 1 of 16 on" in response.text
     assert not store_of(app).files.numbers("n")
 
 

@@ -172,9 +172,13 @@ def _form_page(
     **content: Any,
 ) -> Response:
     """The form; `begun` is the version that its values came from, None for a new agent."""
+    layers = _by_layer(store.registry)
+    wrong = [
+        title for title, metrics in layers.items() if any(f"threshold.{m.name}" in form.errors for m, _ in metrics)
+    ]
     return page(
         request, "agent_form.html", status=status, form=form, begun=begun, based_on=based_on,
-        layers=_by_layer(store.registry), rubrics=editable_rubrics(), main_rubric=MAIN_RUBRIC,
+        layers=layers, open_layers={LAYERS["L5"], *wrong}, rubrics=editable_rubrics(), main_rubric=MAIN_RUBRIC,
         target_kinds=TARGET_KINDS, chat_apis=CHAT_APIS, judges=JUDGES,
         on=frozenset(form.values.get("metrics", ())),
         has_prompt_errors=any(f"prompt.{name}" in form.errors for name in editable_rubrics()[1:]),

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
@@ -68,16 +69,16 @@ class UploadFolder:
                 raise CaseError(f"{name}: is none of {', '.join(SUFFIXES)}; save it as CSV or JSONL")
         upload_id = secrets.token_hex(16)
         upload = Upload(upload_id, self.folder / upload_id, names, about)
-        try:
-            upload.folder.mkdir(parents=True)
-            for part, file in files.items():
-                self._keep(file.content, upload.path(part), names[part])
-            write_json(upload.folder / _ABOUT, {"names": names, "about": dict(about)})
-        except BaseException as error:
-            shutil.rmtree(upload.folder, ignore_errors=True)
-            if isinstance(error, OSError):
+        with ExitStack() as undone:
+            undone.callback(shutil.rmtree, upload.folder, ignore_errors=True)
+            try:
+                upload.folder.mkdir(parents=True)
+                for part, file in files.items():
+                    self._keep(file.content, upload.path(part), names[part])
+                write_json(upload.folder / _ABOUT, {"names": names, "about": dict(about)})
+            except OSError as error:
                 raise SettingsError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
-            raise
+            undone.pop_all()
         return upload
 
     def _keep(self, content: BinaryIO, path: Path, name: str) -> None:
