@@ -24,6 +24,7 @@ NAMES = (
     "retrieval_metrics",
     "replay",
     "report_page",
+    "web_index",
 )
 
 

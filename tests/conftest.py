@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from chromium import Chromium, chromium_path
 from effort import rounds
 from hypothesis import HealthCheck, settings
 
@@ -100,3 +101,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
 
     with contextlib.closing(Project(tmp_path)) as project:
         yield project
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    """One browser a session; where there is none, its tests are skipped and say what they need."""
+    path = chromium_path()
+    if path is None:
+        pytest.skip("no Chromium is installed (chromium, chromium-browser or google-chrome on the PATH)")
+    pytest.importorskip("playwright", reason="playwright is not installed (pip install -e '.[dev]')")
+    browser = Chromium(path)
+    yield browser
+    browser.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -36,21 +36,33 @@ class CsvRow(NamedTuple):
         return cell_column(self.text, self.columns.index(str(path[0])))
 
 
+Naming = Callable[[Sequence[str]], list[str]]
+"""From the cells of a header to the names that its columns are read by."""
+
+
+def own_names(header: Sequence[str]) -> list[str]:
+    """The names as they are written."""
+    return [name.strip() for name in header]
+
+
 def csv_rows(
-    lines: Iterator[Line], report: Report, columns: Mapping[str, Cell], needed: Sequence[Sequence[str]], max_bytes: int
-) -> Iterator[CsvRow]:
+    lines: Iterator[Line], report: Report, columns: Mapping[str, Cell], needed: Sequence[Sequence[str]], max_bytes: int,
+    naming: Naming = own_names,
+) -> Iterator[CsvRow]:  # fmt: skip
     """The records of a CSV file with a header.
 
     `columns` says how the cells of each known column are read; each member of `needed` lists names one of which must be
-    a column. A structure that cannot be read on from (an open quote, a quote in the wrong place) ends the file, and the
-    problem says so.
+    a column; `naming` what each column is called. A structure that cannot be read on from (an open quote, a quote in
+    the wrong place) ends the file, and the problem says so.
     """
     with _cells_up_to(max_bytes):
         table = _Table(lines, report, max_bytes)
         header = table.next_row()
-        if header is None or not _is_header(header, table, columns, needed):
+        if header is None or not _is_separated(header, table):
             return
-        names = [name.strip() for name in header]
+        names = naming(header)
+        if not _is_header(names, table, columns, needed):
+            return
         while (cells := table.next_row()) is not None:
             if not table.is_sound or not any(cell and not cell.isspace() for cell in cells):
                 continue  # reported already; or a blank line, as spreadsheets leave them
@@ -146,17 +158,21 @@ def _reworded(error: csv.Error) -> str:
 # ── the header ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _is_separated(header: Sequence[str], table: _Table) -> bool:
+    """True unless the first row, as one cell, holds another separator than commas, which is reported."""
+    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and mark in header[0]:
+            table.report.add_unread(table.start, 1, f"the header is separated by {word}; separate cells by commas")
+            return False
+    return True
+
+
 def _is_header(
-    header: Sequence[str], table: _Table, columns: Mapping[str, Cell], needed: Sequence[Sequence[str]]
+    names: Sequence[str], table: _Table, columns: Mapping[str, Cell], needed: Sequence[Sequence[str]]
 ) -> bool:
     """True if rows can be read by this first row; else every reason is reported."""
     report, line = table.report, table.start
     before = len(report)
-    names = [name.strip() for name in header]
-    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
-        if len(names) == 1 and mark in names[0]:
-            report.add_unread(line, 1, f"the header is separated by {word}; separate cells by commas")
-            return False
     for position, name in enumerate(names[:200]):
         if not name:
             report.add_unread(line, 1, f"column {position + 1} of the header has no name")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,7 +48,14 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
         return CaseFile(path, (), ())  # read with its questions, which say what is wrong with it
     with no_collection():
         partner = find_partner(path, report, lambda other: _name(other, root), max_line_bytes)
-        rows = _rows(path, report, max_line_bytes)
+    return cases_of_rows(path, _rows(path, report, max_line_bytes), report, partner)
+
+
+def cases_of_rows(
+    path: Path, rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None = None
+) -> CaseFile:
+    """The cases of a file's rows, joined with their references where they have a partner, and all that is wrong."""
+    with no_collection():
         converted = list(_converted(rows, report, partner))
     of_references = partner.problems() if partner else ()
     if not converted and not of_references and not len(report):
@@ -81,9 +88,7 @@ def _rows(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | Ite
     return json_rows(lines, report)
 
 
-def _converted(
-    rows: Iterator[JsonRow] | Iterator[CsvRow], report: Report, partner: Partner | None
-) -> Iterator[Converted]:
+def _converted(rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None) -> Iterator[Converted]:
     """The cases of the rows; everything else goes into the report."""
     lines_by_id: dict[str, int] = {}
     for row in rows:

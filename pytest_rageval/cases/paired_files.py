@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
+from pytest_rageval.cases.csv_rows import CsvRow, Naming, csv_rows, own_names
 from pytest_rageval.cases.discovery import REFERENCES, SUFFIXES, holds_references
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.cases.shapes import Label
@@ -48,7 +48,18 @@ def find_partner(questions: Path, report: Report, name: Callable[[Path], str], m
         report.add_whole(f"both {' and '.join(path.name for path in there)} stand beside it; keep one")
     if len(there) != 1:
         return None
-    return Partner(there[0], Report(name(there[0])), report, max_bytes)
+    references = Report(name(there[0]))
+    return Partner(reference_rows(there[0], references, max_bytes), references, report)
+
+
+def reference_rows(
+    path: Path, report: Report, max_bytes: int, naming: Naming = own_names
+) -> Iterator[JsonRow] | Iterator[CsvRow]:
+    """The rows of a file of `id` and `reference`; `naming` as for the columns of any CSV file."""
+    lines = read_lines(path, report, max_bytes)
+    if path.suffix.lower() == ".csv":
+        return csv_rows(lines, report, _CELLS, [("id",), ("reference",)], max_bytes, naming)
+    return json_rows(lines, report)
 
 
 def _is_named_so(path: Path) -> bool:
@@ -59,16 +70,12 @@ def _is_named_so(path: Path) -> bool:
 class Partner:
     """The references of a file of questions, by id."""
 
-    def __init__(self, path: Path, report: Report, of_questions: Report, max_bytes: int) -> None:
+    def __init__(self, rows: Iterable[JsonRow | CsvRow], report: Report, of_questions: Report) -> None:
         self._report = report
         self._of_questions = of_questions
         self._lines: dict[str, int] = {}
         self._references: dict[str, Json] = {}
         self._asked: set[str] = set()
-        lines = read_lines(path, report, max_bytes)
-        rows: Iterator[JsonRow] | Iterator[CsvRow] = json_rows(lines, report)
-        if path.suffix == ".csv":
-            rows = csv_rows(lines, report, _CELLS, [("id",), ("reference",)], max_bytes)
         for row in rows:
             self._take(row)
 

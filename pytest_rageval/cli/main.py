@@ -32,6 +32,7 @@ VERBS = {
         "history": "the metrics of all runs in time",
         "metrics": "every metric with its definition",
         "report": "the page of a run: one file for people",
+        "web": "runs, agents and datasets in a browser",
     },
     "cases": {
         "answers": "files of answers from the traces of a system in use",

@@ -13,12 +13,14 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
-from pytest_rageval.runs.disk.reader import checked_metrics, in_present_form
+from pytest_rageval.runs.disk.reader import StoredRun, checked_metrics, in_present_form, open_stored_run
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 SCHEMA = 1
 """Of metrics.json, which a baseline is with its cases."""
 REMEDY = "make a new one with --rageval-update-baseline"
+NO_BASELINE, OF_RUN = "none", "run:"
+"""What may stand in place of a file: nothing to compare with, or a run that is kept, as in `run:20261122_101500`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,28 @@ def project_baseline(project: Project) -> Baseline | None:
     Then one that cannot be read is none either: it is to be replaced.
     """
     settings = project.settings
+    written = settings.baseline or ""
+    if written == NO_BASELINE or written.startswith(OF_RUN):
+        if settings.update_baseline:
+            raise SettingsError(
+                f"--rageval-update-baseline: the baseline is {written!r}, no file; name the file to write"
+            )
+        is_none = written == NO_BASELINE
+        return None if is_none else _kept_run(open_stored_run(project.reports, written.removeprefix(OF_RUN)))
     if not settings.update_baseline:
         return read_baseline(project.baseline_file, is_required=settings.baseline is not None)
     try:
         return read_baseline(project.baseline_file, is_required=False)
     except SettingsError:
         return None
+
+
+def _kept_run(run: StoredRun) -> Baseline:
+    """A run in the place of a baseline; SettingsError where it is partial or holds no results."""
+    metrics, scores = run.finished_metrics, run.scores
+    if metrics["partial"] or scores is None:
+        raise SettingsError(f"baseline: run {run.run_id} holds a part of its cases, which shows nothing; name another")
+    return Baseline(run.path, metrics, scores.cases, run.config)
 
 
 def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:

@@ -1,25 +1,36 @@
-"""The filter words of the report page over a stored run: `outcome:failed changed:worse -tag:slow mrr<0.5 "words"`."""
+"""The filter language of cases over a stored run, and what it asks of each case."""
 
 from __future__ import annotations
 
 import operator
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pytest_rageval.compare.comparison_words import case_id
+from pytest_rageval.compare.filter_language import (
+    CHANGES,
+    DECIMALS,
+    GROUPS,
+    LATENCY,
+    UNCHANGED,
+    Condition,
+    Filter,
+    FilterError,
+    FilterVocabulary,
+    HasFallen,
+    HasId,
+    HasText,
+    IsOneOf,
+    read_filter,
+)
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.text import printable
 
-CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured": "unmeasured", "new": "only_after"}
-"""What became of a case since the baseline, by the list of metrics.json that names such cases; else it is `same`."""
-GROUPS = ("category", "difficulty", "domain", "tag")
-WORDS = ("outcome", "changed", *GROUPS, "file", "id", "layer")
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "=": operator.eq,
 }  # fmt: skip
-_TERM = re.compile(r'(-?)(?:([^\W\d][\w.@-]*?)(:|<=|>=|<|>|=))?("(?:[^"\\]|\\.)*"|[^\s"]+)')
 
 
 class FilteredCase(NamedTuple):
@@ -27,7 +38,7 @@ class FilteredCase(NamedTuple):
 
     row: Row
     change: str
-    layers: frozenset[str]
+    layers: tuple[str, ...]
     text: str
 
     def values(self, word: str) -> tuple[str, ...]:
@@ -37,107 +48,133 @@ class FilteredCase(NamedTuple):
         if word == "changed":
             return (self.change,)
         if word == "file":
-            return (self.row.key.partition("::")[0],)
+            return (printable(case_file(self.row.key)),)
         if word == "layer":
-            return tuple(self.layers)
-        failed_tags = (tag for _, tag in self.row.failed) if word == "tag" else ()
-        return (*self.row.groups[word], *failed_tags)
+            return self.layers
+        return tuple(map(printable, tags_of(self.row) if word == "tag" else (group_of(self.row, word),)))
 
-
-Test = Callable[[FilteredCase], bool]
+    def number(self, name: str) -> float | None:
+        """A score, or the milliseconds that the answer took, as a filter compares them."""
+        return latency_of(self.row) if name == LATENCY else rounded(self.row.scores.get(name))
 
 
 def filtered_keys(run: StoredRun, expression: str, option: str) -> frozenset[str]:
     """Keys of the cases of a finished run that meet all terms; a SettingsError names the `option` and the term."""
     cases = list(_cases(run))
     try:
-        tests = list(_tests(expression, cases, run))
-    except ValueError as error:
+        conditions = read_filter(expression, _vocabulary(run, cases))
+        if not conditions:
+            raise FilterError("no term, expected some as in outcome:failed or recall_any<1")
+    except FilterError as error:
         raise SettingsError(f"{option}: {expression!r}: {error}") from None
-    return frozenset(case.row.key for case in cases if all(test(case) for test in tests))
+    return frozenset(case.row.key for case in cases if all(_meets(case, each) for each in conditions))
+
+
+# ── what is asked of a case ───────────────────────────────────────────────────────────────────────────────────
+
+
+def case_file(key: str) -> str:
+    """The file that the key of a case names; '' where it names none."""
+    return key.partition("::")[0] if "::" in key else ""
+
+
+def group_of(row: Row, group: str) -> str:
+    """Category, difficulty or domain of a case; '' where it has none."""
+    return next(iter(row.groups[group]), "")
+
+
+def tags_of(row: Row) -> list[str]:
+    """Tags of the case, and those of its failed gates."""
+    return list(dict.fromkeys([*row.groups["tag"], *(tag for _, tag in row.failed)]))
+
+
+def layers_of(row: Row, layer_of: Mapping[str, str]) -> tuple[str, ...]:
+    """Layers of the metrics whose gates failed."""
+    return tuple(dict.fromkeys(layer_of[name] for name, _ in row.failed if name in layer_of))
+
+
+def why_text(row: Row) -> str:
+    """Failed gates or the error; '' of a case that passed."""
+    if row.outcome == "passed":
+        return ""
+    kind = f"{row.error_kind}: " if row.error_kind else ""
+    return kind + (row.message or row.outcome)
+
+
+def place_text(record: Mapping[str, Any]) -> str:
+    """File and line of the case of a record; '' where it has none."""
+    source = record.get("source") or {}
+    return f"{source['file']}:{source['line']}" if source.get("file") else ""
+
+
+def rounded(number: float | None) -> float | None:
+    """A score, drop or level as a filter compares it."""
+    return None if number is None else round(number, DECIMALS)
+
+
+def latency_of(row: Row) -> int | None:
+    """Milliseconds until the answer was there; None where nothing was asked."""
+    milliseconds = row.latency.get("total_ms")
+    return None if milliseconds is None else round(milliseconds)
+
+
+def searched_text(texts: Iterable[str | None]) -> str:
+    """Texts of a case in the form in which words are looked for: each on a line, in small letters."""
+    return printable("\n".join(" ".join((text or "").split()) for text in texts)).lower()
+
+
+def decided_changes(metrics: Mapping[str, Any]) -> dict[str, str]:
+    """What became of each case that changed, by key, as the comparison at the end of the run says."""
+    comparison = metrics.get("comparison") or {}
+    changes: dict[str, str] = {}
+    for change, name in CHANGES.items():
+        for case in comparison.get(name, ()):
+            changes.setdefault(case["case_key"] if isinstance(case, Mapping) else case, change)
+    return changes
+
+
+# ── a stored run ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _cases(run: StoredRun) -> Iterator[FilteredCase]:
-    comparison = run.finished_metrics["comparison"] or {}
-    change_of = {key: change for change, name in CHANGES.items() for key in comparison.get(name, ())}
+    changes = decided_changes(run.finished_metrics)
     layer_of = {name: metric["layer"] for name, metric in run.finished_metrics["metrics"].items()}
-    texts: dict[str, str] = {}
+    texts: dict[str, tuple[str | None, ...]] = {}
 
     def rows() -> Iterator[Row]:
-        for record in run.records():
-            texts[record["case_key"]] = _text(record)
+        for record in run.row_records():
+            texts[record["case_key"]] = (record["question"], record["answer"], place_text(record))
             yield Row.of(record)
 
     for row in cases_of(rows()):
-        layers = frozenset(layer_of[name] for name, _ in row.failed if name in layer_of)
-        yield FilteredCase(row, change_of.get(row.key, "same"), layers, texts[row.key])
+        text = searched_text((case_id(row.key), *texts[row.key], why_text(row)))
+        yield FilteredCase(row, changes.get(row.key, UNCHANGED), layers_of(row, layer_of), text)
 
 
-def _text(record: Mapping[str, Any]) -> str:
-    return "\n".join(record[name] or "" for name in ("test_case_id", "question", "answer", "reason")).lower()
+def _vocabulary(run: StoredRun, cases: list[FilteredCase]) -> FilterVocabulary:
+    words = ("outcome", "changed", *GROUPS, "file", "layer")
+    return FilterVocabulary(
+        run.run_id,
+        {word: {value for case in cases for value in case.values(word)} for word in words},
+        {name for case in cases for name in case.row.scores},
+        is_compared=run.finished_metrics.get("comparison") is not None,
+    )
 
 
-def _tests(expression: str, cases: list[FilteredCase], run: StoredRun) -> Iterator[Test]:
-    terms = list(_TERM.finditer(expression))
-    if not terms:
-        raise ValueError("no term, expected some as in outcome:failed or recall_any<1")
-    for term in terms:
-        minus, word, sign, written = term.groups()
-        value = re.sub(r"\\(.)", r"\1", written[1:-1]) if written.startswith('"') else written
-        test = _test(word, sign, value, cases, run)
-        yield _negated(test) if minus else test
+def _meets(case: FilteredCase, asked: Filter) -> bool:
+    return _holds(case, asked.condition) != asked.is_negated
 
 
-def _negated(test: Test) -> Test:
-    return lambda case: not test(case)
-
-
-def _test(word: str | None, sign: str | None, value: str, cases: list[FilteredCase], run: StoredRun) -> Test:
-    if word is None or sign is None:
-        return lambda case: value.lower() in case.text
-    if sign == ":" and word == "id":
-        return lambda case: value in case.row.key.partition("::")[2]
-    if sign == ":" and word in WORDS:
-        return _equals(word, value, cases, run)
-    return _compares(word, sign, value, cases)
-
-
-def _equals(word: str, value: str, cases: list[FilteredCase], run: StoredRun) -> Test:
-    if word == "changed" and run.finished_metrics["comparison"] is None:
-        raise ValueError(f"run {run.run_id} was compared with no baseline: nothing changed in it; leave changed: out")
-    known = {name for case in cases for name in case.values(word)}
-    if word == "changed":
-        known |= {*CHANGES, "same"}
-    choices = (value,) if value in known else tuple(value.split(","))
-    for choice in choices:
-        if choice not in known and not (word == "outcome" and choice in _OUTCOMES):
-            remedy = did_you_mean(choice, known, f"; there are {', '.join(sorted(known)) or 'none'}")
-            raise ValueError(f"no case has {word} {choice!r}{remedy}")
-    return lambda case: not {*choices}.isdisjoint(case.values(word))
-
-
-_OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
-
-
-def _compares(word: str, sign: str, value: str, cases: list[FilteredCase]) -> Test:
-    names = {name for case in cases for name in case.row.scores}
-    metric = word if word in names else next((name for name in sorted(names) if name.partition("@")[0] == word), None)
-    if metric is None and word != "latency":
-        remedy = did_you_mean(word, {*WORDS, *names}, f"; words: {', '.join(WORDS)}, latency, or a metric")
-        raise ValueError(f"{word!r} is nothing to filter by{remedy}")
-    compare, limit = COMPARISONS.get(sign), _number(value)
-    if compare is None or limit is None:
-        raise ValueError(f"'{word}{sign}{value}' needs a comparison with a number, as in {word}<0.5")
-
-    def holds(case: FilteredCase) -> bool:
-        score = case.row.scores.get(metric) if metric is not None else case.row.latency.get("total_ms")
-        return score is not None and compare(score, limit)
-
-    return holds
-
-
-def _number(written: str) -> float | None:
-    try:
-        return float(written)
-    except ValueError:
-        return None
+def _holds(case: FilteredCase, condition: Condition) -> bool:
+    match condition:
+        case HasText(text):
+            return text in case.text
+        case HasId(text):
+            return text in printable(case_id(case.row.key))
+        case IsOneOf(word, values):
+            return not values.isdisjoint(case.values(word))
+        case HasFallen(metric):
+            raise AssertionError(f"the vocabulary knows no falls, and {metric} is one")
+        case _:
+            number = case.number(condition.name)
+            return number is not None and COMPARISONS[condition.sign](number, condition.limit)

@@ -10,6 +10,8 @@ from pytest_rageval.errors import SettingsError
 
 OWN_FILE, SHARED_FILE = "rageval.toml", "pyproject.toml"
 """Where the table may stand: as a file of its own, or below `[tool.rageval]`."""
+AGENT = "agent"
+"""The table in which an agent version of the web app says what it is; a run reads none of it."""
 DEFAULT_CASES = ("evalcases/**/*.jsonl", "evalcases/**/*.csv", "*.eval.jsonl")
 
 
@@ -63,7 +65,7 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
                 raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
             tool = content.get("tool", {})
             if path is own and "tool" not in content:
-                tables[path.name] = content
+                tables[path.name] = _without_agent(content)
             elif isinstance(tool, dict) and "rageval" in tool:
                 tables[path.name] = tool["rageval"]
     if len(tables) == 2:
@@ -73,3 +75,7 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
             raise SettingsError(f"{name}: [tool.rageval] is {table!r}, expected a table")
         return (name if name == OWN_FILE else f"{name} [tool.rageval]"), table
     return "pyproject.toml [tool.rageval]", {}
+
+
+def _without_agent(content: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key != AGENT or not isinstance(value, dict)}

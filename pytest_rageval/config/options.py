@@ -108,7 +108,11 @@ OPTIONS: tuple[Option, ...] = (
         "EXPR",
         setting="tolerated",
     ),
-    Option("baseline", "Baseline to compare with (default: REPORTS/baseline.json, where it exists).", metavar="PATH"),
+    Option(
+        "baseline",
+        "Baseline to compare with: a file, run:ID, or none (default: REPORTS/baseline.json, where it exists).",
+        metavar="PATH",
+    ),
     Option("update-baseline", "Accept this run as the new baseline.", "flag"),
     Option("force", "With --rageval-update-baseline: even from a run with errors; never from a partial one.", "flag"),
     Option("allow-regressions", "Report regressions without failing the run.", "flag"),

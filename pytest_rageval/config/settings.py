@@ -15,6 +15,7 @@ from pytest_rageval.config.tables import (
     Gates,
     JudgeOptions,
     OneOrMore,
+    Origin,
     Positive,
     Regression,
     TargetMapping,
@@ -72,6 +73,7 @@ class Settings(Frozen):
     params: Mapping[str, Any] = Field(default_factory=dict)
     versions: Versions = Versions()
     """What the project says of its system; where that reports a version, the reported one counts."""
+    origin: Origin | None = None
     headers: Mapping[str, str] = Field(default_factory=dict)
     timeout: Positive = 120.0
     retries: int = Field(2, ge=0, le=20)
@@ -132,8 +134,8 @@ class Settings(Frozen):
 
     def resolved_judge_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
         """The headers of `judge_options`, in the same way."""
-        variables = os.environ if environment is None else environment
-        return _resolved("judge_options.headers", self.judge_options.headers, variables)
+        environment = os.environ if environment is None else environment
+        return _resolved("judge_options.headers", self.judge_options.headers, environment)
 
     def secrets(self, environment: Mapping[str, str] | None = None) -> Iterator[str]:
         """All credentials that this run sends or may hear of: of headers, URLs, parameters and the environment."""

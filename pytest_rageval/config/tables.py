@@ -68,6 +68,16 @@ class Versions(Frozen):
     index: Stated | None = None
 
 
+class Origin(Frozen):
+    """Which stored versions a run is made from, as the browser writes it: `[tool.rageval.origin]`."""
+
+    agent: Stated | None = None
+    agent_version: Annotated[int, Field(ge=1)] | None = None
+    dataset: Stated | None = None
+    dataset_version: Annotated[int, Field(ge=1)] | None = None
+    source: Literal["connector", "uploaded answers"]
+
+
 class TargetMapping(Frozen):
     """How a JSON API is asked and read: `[tool.rageval.target.mapping]`; see docs/targets.md."""
 
@@ -91,6 +101,6 @@ class JudgeOptions(Frozen):
 
 TABLES: Mapping[str, type[BaseModel]] = {
     "gates": Gates, "abstention": Abstention, "regression": Regression, "mapping": TargetMapping,
-    "judge_options": JudgeOptions, "versions": Versions,
+    "judge_options": JudgeOptions, "versions": Versions, "origin": Origin,
 }  # fmt: skip
 """The models by the field of Settings that holds them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -34,6 +35,41 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 def write_bytes(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Replace a file in one step by these bytes, with these permissions."""
     _replace(path, lambda file: file.write(content), mode)
+
+
+def write_new(path: Path, content: bytes, mode: int = 0o444) -> None:
+    """Write a file for good: whole or not at all, and never over another one; FileExistsError where there is one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            with path.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            path.chmod(mode)
+        _sync_folder(path.parent)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """The name of a new file outlives a power cut, where the system can promise that."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _replace(path: Path, write: Callable[[IO[bytes]], object], mode: int = 0o644) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.compare.case_filter import case_file, group_of, latency_of, layers_of, rounded, tags_of
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.page.data_blocks import TEXTS, DataBlocks
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase
 from pytest_rageval.text import printable
-
-DECIMALS = 4
 
 
 def case_columns(page: PageRun) -> dict[str, Any]:
@@ -19,27 +18,27 @@ def case_columns(page: PageRun) -> dict[str, Any]:
     cases = page.cases
     tags = _Names()
     layers = list(LAYERS)
-    bits = {name: 1 << layers.index(metric["layer"]) for name, metric in page.metrics["metrics"].items()}
+    layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
         "both": page.has_both_sides,
         "id": [printable(case.id) for case in cases],
-        **_coded("file", [case.key.partition("::")[0] if "::" in case.key else "" for case in cases]),
+        **_coded("file", [case_file(case.key) for case in cases]),
         **_coded("outcome", [case.row.outcome for case in cases]),
         **_coded("change", [case.change for case in cases]),
         **_group("category", cases),
         **_group("difficulty", cases),
         **_group("domain", cases),
-        "tag": [[tags.code(tag) for tag in _tags(case)] for case in cases],
+        "tag": [[tags.code(tag) for tag in tags_of(case.row)] for case in cases],
         "tags": tags.names,
-        "layer": [sum({bits[name] for name, _ in case.row.failed if name in bits}) if case.row.failed else 0
+        "layer": [sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
                   for case in cases],
         "layers": layers,
         **_coded("fallen", [case.fallen or "" for case in cases]),
-        "drop": [round(case.drop, DECIMALS) for case in cases],
-        "level": [round(case.level, DECIMALS) for case in cases],
-        "latency": [_rounded(case.row.latency.get("total_ms")) for case in cases],
+        "drop": [rounded(case.drop) for case in cases],
+        "level": [rounded(case.level) for case in cases],
+        "latency": [latency_of(case.row) for case in cases],
     }  # fmt: skip
 
 
@@ -65,17 +64,7 @@ def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
 
 
 def _group(group: str, cases: Sequence[ListedCase]) -> Mapping[str, Any]:
-    return _coded(group, [next(iter(case.row.groups[group]), "") for case in cases])
-
-
-def _tags(case: ListedCase) -> Sequence[str]:
-    if not case.row.failed:
-        return case.row.groups["tag"]
-    return list(dict.fromkeys([*case.row.groups["tag"], *(tag for _, tag in case.row.failed)]))
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value)
+    return _coded(group, [group_of(case.row, group) for case in cases])
 
 
 def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
@@ -93,8 +82,7 @@ def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
     lines = {}
     by_case = [case.row.scores for case in page.cases]
     for name in names:
-        scores = [scores.get(name) for scores in by_case]
-        lines[name] = blocks.add([None if score is None else round(score, DECIMALS) for score in scores])
+        lines[name] = blocks.add([rounded(scores.get(name)) for scores in by_case])
     return lines
 
 

@@ -31,6 +31,7 @@ def environment() -> Environment:
     pages.filters |= {
         "key": case_address,
         "counted": counted,
+        "cases": list_address,
         "score": score_text,
         "short": short,
         "bare": _bare,
@@ -75,9 +76,14 @@ def _source(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def case_address(key: str) -> str:
-    """The part of the page's address that opens a case: `#/case/` and the key, escaped."""
-    return "#/case/" + quote(printable(key), safe="")
+def case_address(key: str, is_compared: bool = False) -> str:
+    """The part of the page's address that opens a case, or its comparison: `#/case/` and the key, escaped."""
+    return f"#/case/{quote(printable(key), safe='')}{'/compare' if is_compared else ''}"
+
+
+def list_address(query: str) -> str:
+    """The part of the page's address that lists the cases of a filter."""
+    return f"#/cases?q={quote(printable(query), safe=':,')}"
 
 
 def _bare(name: str) -> str:

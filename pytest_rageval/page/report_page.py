@@ -40,11 +40,18 @@ def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
     blocks, bodied = _blocks(page, budget)
     html = rendered(
         "page.html", page=page, policy=policy(), style=style(), script=script(), version=version("pytest-rageval"),
-        sections=SECTIONS, keys=KEYS, about=_about(page), total=len(page.cases), bodied=bodied,
-        **_first_screen(page), **_case_list(page), **_sections(page),
+        keys=KEYS, bodied=bodied, **page_content(page),
     )  # fmt: skip
     before, place, after = html.rpartition(BLOCKS)
     return f"{before}{place}{chr(10).join(blocks.lines)}{after}"
+
+
+def page_content(page: PageRun) -> dict[str, Any]:
+    """What the templates of the first screen, of the list of cases and of the sections show."""
+    return {
+        "sections": SECTIONS, "about": _about(page), "total": len(page.cases),
+        **_first_screen(page), **_case_list(page), **_sections(page),
+    }  # fmt: skip
 
 
 def _about(page: PageRun) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_rageval.compare.case_diff import trials_of
+from pytest_rageval.compare.case_filter import place_text, why_text
+from pytest_rageval.compare.comparison_words import case_id
 from pytest_rageval.compare.side import Side
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
@@ -54,7 +56,7 @@ class ListedCase:
 
     @property
     def id(self) -> str:
-        return self.row.key.partition("::")[2] or self.row.key
+        return case_id(self.row.key)
 
     @property
     def is_failing(self) -> bool:
@@ -63,10 +65,7 @@ class ListedCase:
     @property
     def why(self) -> str:
         """Failed gates or the error, cut to a line; '' of a case that passed."""
-        if self.row.outcome == "passed":
-            return ""
-        kind = f"{self.row.error_kind}: " if self.row.error_kind else ""
-        return on_one_line(kind + (self.row.message or self.row.outcome), WHY)
+        return on_one_line(why_text(self.row), WHY)
 
     @property
     def severity(self) -> tuple[int, float, float, str]:
@@ -85,7 +84,10 @@ class Flips(NamedTuple):
     new: frozenset[str] = frozenset()
 
     def change(self, key: str) -> str:
-        return next((name for name in self._fields if key in getattr(self, name)), "same")
+        for name, keys in zip(self._fields, self, strict=True):
+            if key in keys:
+                return name
+        return "same"
 
 
 def on_one_line(text: str | None, most: int) -> str:
@@ -94,9 +96,18 @@ def on_one_line(text: str | None, most: int) -> str:
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
-def listed_cases(side: Side, flips: Flips, before: Scores | None, names: Mapping[str, str]) -> list[ListedCase]:
-    """The cases of the run, worst first; `names`: metrics of the other run by what they are called in this one."""
-    rows, texts = read_rows(side)
+FullTexts = dict[str, tuple[str | None, str | None]]
+"""Question and answer of a case by its key, uncut."""
+
+
+def listed_cases(
+    side: Side, flips: Flips, before: Scores | None, names: Mapping[str, str], full_texts: FullTexts | None = None
+) -> list[ListedCase]:
+    """The cases of the run, worst first; `names`: metrics of the other run by what they are called in this one.
+
+    `full_texts` takes what rows hold only the beginning of.
+    """
+    rows, texts = read_rows(side, full_texts)
     scales = scales_of(side.metrics["metrics"])
     scores = before.renamed(names).cases if before else {}
     cases = [_listed(row, texts.get(row.key), flips, scores.get(row.key), scales) for row in rows]
@@ -145,15 +156,17 @@ def _listed(
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_rows(side: Side) -> tuple[list[Row], dict[str, CaseTexts]]:
+def read_rows(side: Side, full_texts: FullTexts | None = None) -> tuple[list[Row], dict[str, CaseTexts]]:
     """A row a case, and the texts of those with a record; without records what the table of scores knows."""
     texts: dict[str, CaseTexts] = {}
 
     def rows(run: StoredRun) -> Iterator[Row]:
-        for record in run.records():
+        for record in run.row_records():
             key = record["case_key"]
             trials = max(record["trial"] + 1, texts[key].trials if key in texts else 1)
             texts[key] = _texts(record, trials)
+            if full_texts is not None:
+                full_texts[key] = record["question"], record["answer"]
             yield _row(record, run)
 
     if side.run is not None and side.has_records:
@@ -171,9 +184,8 @@ def _row(record: Mapping[str, Any], run: StoredRun) -> Row:
 
 
 def _texts(record: Mapping[str, Any], trials: int) -> CaseTexts:
-    source = record.get("source") or {}
-    place = f"{source['file']}:{source['line']}" if source.get("file") else ""
-    return CaseTexts(on_one_line(record["question"], LINE), on_one_line(record["answer"], LINE), place, trials)
+    question, answer = (on_one_line(record[name], LINE) for name in ("question", "answer"))
+    return CaseTexts(question, answer, place_text(record), trials)
 
 
 def _bare_row(key: str, case: CaseScores, scores: Scores) -> Row:

@@ -29,7 +29,7 @@ CANNOT_CHANGE_RESULTS = frozenset(
      "allow_regressions", "ignore_invariants", "retries",
      "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "tolerated", "cases",
      "allow_partial", "resume", "shard", "skipped", "max_cost", "judge_concurrency", "judge_requests_per_minute",
-     "judge_tokens_per_minute", "judge_options", "judge_name"}
+     "judge_tokens_per_minute", "judge_options", "judge_name", "origin"}
 )  # fmt: skip
 
 
@@ -67,6 +67,8 @@ def run_config(
         "hardware": hardware(),
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
     }
+    if settings.origin is not None:
+        content["origin"] = settings.origin.model_dump()
     content |= observed(settings.versions.model_dump(), {}, None, None)
     return content | flat_names(content) | {"config_hash": config_hash_of(content)}
 

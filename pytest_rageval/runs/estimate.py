@@ -10,8 +10,12 @@ from pytest_rageval.text import counted
 
 def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
     """What judging so many cases may cost; None where nothing is paid, or nobody knows the price."""
+    return estimate_at(getattr(judge, "tariff", None), plan, cases)
+
+
+def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:
+    """The same by the prices of a model."""
     settings = plan.settings
-    tariff: Tariff | None = getattr(judge, "tariff", None)
     if tariff is None or settings.judge_cache == "replay" or settings.retrieval_only:
         return None
     times = cases * settings.repeat * settings.judge_repeats

@@ -30,7 +30,7 @@ def judge_notes(config: Mapping[str, Any], systems: Collection[object], rows: Se
     if (note := several_served(judge.get("identity") or ", ".join(models), served)) is not None:
         yield note
     for llm in sorted(system for system in systems if isinstance(system, str)):
-        yield from _kinship(llm, models, served)
+        yield from kinship_notes(llm, models, served)
     flagged = sorted({row.key for row in rows if row.judge and row.judge.get("flags")})
     if flagged:
         yield f"judgements of {counted(len(flagged), 'case')} are doubtful (see judge.flags): {listed(flagged)}"
@@ -52,7 +52,7 @@ def served_names(rows: Sequence[Row]) -> list[str]:
     return sorted({name for row in rows if row.judge for name in row.judge.get("served", ())})
 
 
-def _kinship(llm: str, models: Sequence[str], served: Sequence[str]) -> Iterator[str]:
+def kinship_notes(llm: str, models: Sequence[str], served: Sequence[str] = ()) -> Iterator[str]:
     """Is the system's model the judge's own, under the name that was asked for or the one that the server told?"""
     names = [*models, *(name for name in served if name not in models)]
     itself = next((name for name in names if same_model(llm, name)), None)

@@ -50,6 +50,10 @@ def test_the_lines_to_paste_are_toml(params: dict[str, object]):
     assert table.pop("params", {}) | table == params
 
 
+def test_a_parameter_that_takes_its_default_back_is_left_out_of_the_lines():
+    assert Point({"style": None, "k": 7}).toml() == "[tool.rageval]\nk = 7"
+
+
 def test_all_problems_of_a_grid_are_said_at_once():
     with pytest.raises(SettingsError) as error:
         parse_grid(["k", "history=a", "b="])

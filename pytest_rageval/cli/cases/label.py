@@ -7,47 +7,29 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
-from pytest_rageval.cases import load_file
-from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cli.cases.labelling.label_lines import LabelLines
 from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
-from pytest_rageval.io.masking import Mask
-from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prepare import target_in
 from pytest_rageval.stats.agreement import in_words
-from pytest_rageval.targets import check_target
 from pytest_rageval.text import counted, printable
-from pytest_rageval.workbench.label.asking import PoolAsking, PoolSource
-from pytest_rageval.workbench.label.draft_store import DraftStore
 from pytest_rageval.workbench.label.label_agreement import LabelAgreement, agreements, disputed
 from pytest_rageval.workbench.label.label_session import LabelSession, unlabelled
-from pytest_rageval.workbench.label.label_store import (
-    CaseFileStore,
-    LabelStore,
-    OpinionStore,
-    opinion_file,
-    opinion_files,
-    opinions,
-)
-from pytest_rageval.workbench.label.notes_search import NotesSearch
+from pytest_rageval.workbench.label.label_store import opinion_file, opinion_files, opinions
+from pytest_rageval.workbench.label.opening import Labelling, cases_to_label, label_store, pool_source
 
 
 class Wishes(NamedTuple):
     """The options of the command."""
 
-    path: Path
-    targets: tuple[str, ...]
-    notes: Path | None
-    blind: str | None
+    labelling: Labelling
     is_agreement: bool
     is_unlabelled: bool
     case_id: str | None
@@ -87,10 +69,11 @@ def label(
     shuffled. CASES may be X.drafts.jsonl: its drafts are accepted into X.jsonl one by one. Every case is saved when it
     is left; CASES.bak holds the file as it was.
     """
-    wishes = Wishes(path, targets, notes, blind, is_agreement, is_unlabelled, case_id, is_plain, as_json)
+    labelling = Labelling(path, targets, notes, blind)
+    wishes = Wishes(labelling, is_agreement, is_unlabelled, case_id, is_plain, as_json)
     _check(wishes)
     project = find_project({"target": targets[0]} if targets else {})
-    cases = _cases(path, project)
+    cases = cases_to_label(path, project)
     others: dict[str, list[str]] = {}
     if is_agreement:
         results = _agreement(wishes, cases, project)
@@ -98,14 +81,14 @@ def label(
         others = _said_by_others(results)
         if as_json or not cases or (not is_plain and not sys.stdin.isatty()):
             return
-    store = _store(wishes, project)
+    store = label_store(labelling, project)
     if is_unlabelled:
         cases = unlabelled(cases, store)
         if not cases:
             click.echo(f"{printable(str(path))}: every case is labelled")
             return
     is_screen = _has_screen(is_plain=is_plain)
-    with _source(wishes, project, cases) as source:
+    with closing(pool_source(labelling, project, cases)) as source:
         session = LabelSession(cases, store, source, is_blind=blind is not None)
         if case_id is not None:
             session.open_case(case_id)
@@ -122,9 +105,9 @@ def label(
 
 
 def _check(wishes: Wishes) -> None:
-    if wishes.path.name.endswith(ENDING) and (wishes.blind or wishes.is_agreement):
+    if wishes.labelling.is_of_drafts and (wishes.labelling.blind or wishes.is_agreement):
         raise click.UsageError("--blind and --agree are for cases, not for drafts")
-    if wishes.blind is not None and wishes.is_agreement:
+    if wishes.labelling.blind is not None and wishes.is_agreement:
         raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
     if wishes.as_json and not wishes.is_agreement:
         raise click.UsageError("--json goes with --agree")
@@ -161,84 +144,23 @@ def _run_lines(session: LabelSession) -> None:
         click.echo(f"\nstopped; what was marked is in {printable(session.store.file_name)}", err=True)
 
 
-# ── what is labelled ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _cases(path: Path, project: Project) -> list[EvalCase]:
-    if not path.is_file():
-        near = [file.name for file in path.parent.glob("*.jsonl")] if path.parent.is_dir() else []
-        raise CaseError(f"{path}: there is no such file{did_you_mean(path.name, near)}")
-    loaded = load_file(path, project.root, max_line_bytes=project.settings.max_line_bytes)
-    if loaded.problems:
-        raise CaseError(*loaded.problems)
-    return list(loaded.cases)
-
-
-def _store(wishes: Wishes, project: Project) -> LabelStore:
-    if wishes.path.name.endswith(ENDING):
-        return DraftStore(wishes.path, project.root, _notes(wishes, project))
-    if wishes.blind is not None:
-        return OpinionStore(opinion_file(wishes.path, wishes.blind), project.root)
-    return CaseFileStore(wishes.path, _notes(wishes, project))
-
-
-def _notes(wishes: Wishes, project: Project) -> Path | None:
-    """The folder of notes that is named or configured."""
-    if wishes.notes is not None:
-        return wishes.notes
-    if project.settings.notes is not None:
-        folder = project.root / project.settings.notes
-        if not folder.is_dir():
-            raise SettingsError(f"notes: there is no folder {folder}")
-        return folder
-    return None
-
-
-def _specs(wishes: Wishes, project: Project) -> tuple[str, ...]:
-    return wishes.targets or tuple(filter(None, (project.settings.target,)))
-
-
-# ── who is asked ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@contextmanager
-def _source(wishes: Wishes, project: Project, cases: Sequence[EvalCase]) -> Iterator[PoolSource]:
-    specs, notes, settings = _specs(wishes, project), _notes(wishes, project), project.settings
-    if not specs and notes is None:
-        raise SettingsError("no system to ask: name one with --target, e.g. --target demo, or a folder with --notes")
-    targets = [target_in(project, spec) for spec in specs]
-    problems = [
-        problem
-        for spec, target in zip(specs, targets, strict=True)
-        for problem in check_target(target, spec, cases, is_partial_allowed=True)
-    ]
-    if problems:
-        raise SettingsError(*problems)
-    asking = PoolAsking(settings.longest_call, settings.ask_params, Mask(settings.secrets()))
-    anchors = (anchor for case in cases for anchor in (case.gold.supports or ()))
-    search = NotesSearch(notes) if notes is not None else None
-    source = PoolSource(targets, search, asking, (anchor.rel_path for anchor in anchors))
-    try:
-        yield source
-    finally:
-        source.close()
-
-
 # ── second opinions ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _agreement(wishes: Wishes, cases: Sequence[EvalCase], project: Project) -> list[LabelAgreement]:
     """Compare, and print what came of it."""
-    files = opinion_files(wishes.path)
+    files = opinion_files(wishes.labelling.path)
     if not files:
-        name = opinion_file(wishes.path, "NAME").name
+        name = opinion_file(wishes.labelling.path, "NAME").name
         raise CaseError(
-            f"{wishes.path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one"
+            f"{wishes.labelling.path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one"
         )
     results = agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
     if wishes.as_json:
         is_disputed = any(result.differences for result in results)
-        commands = [f"rageval label {shlex.quote(str(wishes.path))} --agree"] if is_disputed else ["rageval run"]
+        commands = (
+            [f"rageval label {shlex.quote(str(wishes.labelling.path))} --agree"] if is_disputed else ["rageval run"]
+        )
         echo_json({"agreements": [result.as_mapping() for result in results]}, commands)
         return results
     for result in results:

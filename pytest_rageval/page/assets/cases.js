@@ -50,7 +50,7 @@
   };
   const address = (number) => "#/case/" + encodeURIComponent(keyOf(number));
   const metricNamed = (written) =>
-    written in index.scores ? written : Object.keys(index.scores).find((metric) => metric.split("@")[0] === written);
+    Object.hasOwn(index.scores, written) ? written : Object.keys(index.scores).find((metric) => metric.split("@")[0] === written);
   const column = async (metric) => (NUMBERS.includes(metric) ? index[metric] : load(index.scores[metric]));
   // All words to find, a long text for each block: one search through it takes a tenth of one through each of its cases.
   const allTexts = async () => {
@@ -78,13 +78,17 @@
   };
 
   // ── filter: the words of gates and of -k ────────────────────────────────────────────────────────────────────
-  const TOKEN = /(-?)(?:([\p{L}_][\w.@\-]*?)(:|<=|>=|<|>|=))?("(?:[^"\\]|\\.)*"|[^\s"]+)/gu;
+  // White space and letters are those of compare/filter_language.py, which reads the same language.
+  const TOKEN = /(-?)(?:([\p{L}\p{Nl}\p{No}_][\p{L}\p{N}_.@\-]*?)(:|<=|>=|<|>|=))?("(?:[^"\\]|\\.)*"|[^\s\x1c-\x1f\x85"]+)/gsu;
+  const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
+  const OUTCOMES = ["passed", "failed", "error", "skipped", "xfailed"], CHANGES = ["worse", "fixed", "unmeasured", "new", "same"];
   const COLUMNS = { outcome: "outcome", changed: "change", category: "category", difficulty: "difficulty", domain: "domain", file: "file" };
   const COMPARE = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
   const shown = (names) => names.filter(Boolean).slice(0, 8).join(", ");
+  const always = { outcome: OUTCOMES, changed: CHANGES };
   const choices = (kind, names, value) => (names.includes(value) ? [value] : value.split(",")).map((word) => {
     const code = names.indexOf(word);
-    if (code < 0) throw new Error(`no ${kind} “${word}”; there are ${shown(names) || "none"}`);
+    if (code < 0 && !always[kind]?.includes(word)) throw new Error(`no ${kind} “${word}”; there are ${shown(names) || "none"}`);
     return code;
   });
   const condition = async (field, sign, value) => {
@@ -92,7 +96,8 @@
       const numbers = await holding(value.toLowerCase());
       return (number) => numbers[number] === 1;
     }
-    if (sign === ":" && field in COLUMNS) {
+    if (sign === ":" && field === "changed" && !index.compared) throw new Error("the run was compared with none: nothing changed in it");
+    if (sign === ":" && Object.hasOwn(COLUMNS, field)) {
       const codes = new Set(choices(field, index[COLUMNS[field] + "s"], value)), values = index[COLUMNS[field]];
       return (number) => codes.has(values[number]);
     }
@@ -106,7 +111,7 @@
     }
     if (sign === ":" && field === "id") return (number) => index.id[number].includes(value);
     if (sign === ":" && field === "fell") {
-      const metric = value in index.falls ? value : Object.keys(index.falls).find((known) => known.split("@")[0] === value);
+      const metric = Object.hasOwn(index.falls, value) ? value : Object.keys(index.falls).find((known) => known.split("@")[0] === value);
       if (!metric) throw new Error(`no case fell in “${value}”; cases fell in ${shown(Object.keys(index.falls)) || "no metric"}`);
       const fallen = new Set(await load(index.falls[metric]));
       return (number) => fallen.has(number);
@@ -114,14 +119,14 @@
     const metric = NUMBERS.includes(field) ? field : metricNamed(field);
     if (!metric) throw new Error(`“${field}” is nothing to filter by: ${Object.keys(COLUMNS).join(", ")}, tag, layer, id, fell, latency, or a metric as in token_f1<0.5`);
     const limit = Number(value), compare = COMPARE[sign];
-    if (!compare || value === "" || Number.isNaN(limit)) throw new Error(`“${field}${sign}${value}” needs a number, as in ${field}<0.5`);
+    if (!compare || !NUMBER.test(value)) throw new Error(`“${field}${sign}${value}” needs a number, as in ${field}<0.5`);
     const values = await column(metric);
     return (number) => values[number] !== null && compare(values[number], limit);
   };
   const conditions = async (query) => {
     const made = [];
     for (const [, minus, field, sign, written] of query.matchAll(TOKEN)) {
-      const holds = await condition(field, sign, written.startsWith('"') ? written.slice(1, -1).replace(/\\(.)/g, "$1") : written);
+      const holds = await condition(field, sign, written.startsWith('"') ? written.slice(1, -1).replace(/\\(.)/gs, "$1") : written);
       made.push(minus ? (number) => !holds(number) : holds);
     }
     return made;
@@ -129,7 +134,7 @@
   const sorted = async (chosen, by) => {
     if (!by) return chosen;
     const down = by.startsWith("-") ? -1 : 1, field = by.replace(/^-/, "");
-    if (field === "id") return chosen.sort((a, b) => down * (index.id[a] < index.id[b] ? -1 : 1));
+    if (field === "id") return chosen.sort((a, b) => down * ((index.id[a] > index.id[b]) - (index.id[a] < index.id[b])) || a - b);
     const metric = NUMBERS.includes(field) ? field : metricNamed(field);
     if (!metric) throw new Error(`“${field}” is nothing to sort by`);
     const values = await column(metric);

@@ -22,6 +22,7 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import EvalCase, Judgement, Observation, Source, Timings
+from pytest_rageval.runs.disk.row_records import row_records
 from pytest_rageval.runs.disk.run_ref import find_run
 from pytest_rageval.runs.disk.score_table import Scores, read_scores, scores_of_records
 from pytest_rageval.runs.disk.stored_records import check_observation, check_result
@@ -132,6 +133,10 @@ class StoredRun:
     def records(self) -> Iterator[dict[str, Any]]:
         """Lines of results.jsonl; a last line that was cut off is left out."""
         yield from (record for _, record in whole_records([self.path / RESULTS], check=check_result))
+
+    def row_records(self) -> Iterator[dict[str, Any]]:
+        """The same with what rows and lists need of each alone: chunks and details are left out."""
+        return row_records(self.path / RESULTS)
 
     def record_places(self) -> dict[Key, Place]:
         """Where the last record of each case and trial stands."""

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.config.files import case_globs, has_table
+from pytest_rageval.config.toml_text import toml_value
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.folder import GITIGNORE
 from pytest_rageval.workbench.scaffold.first_cases import as_lines, cases_about, check_notes
@@ -51,7 +52,7 @@ def scaffold(root: Path, choice: Choice) -> list[Scaffolded]:
 def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
     """The files by name. Where pyproject.toml configures the project already, ours goes beside it."""
     configuration = f"{CONFIGURATION}.new" if _is_configured_elsewhere(root) else CONFIGURATION
-    values = {"target": _toml_text(choice.target), "notes": _notes_line(root, choice.notes)}
+    values = {"target": toml_value(choice.target), "notes": _notes_line(root, choice.notes)}
     yield configuration, Template(_template("rageval.toml")).substitute(values)
     if not _case_files(root):
         is_demo = choice.target == "demo"
@@ -66,7 +67,7 @@ def _notes_line(root: Path, notes: Path | None) -> str:
     if notes is None:
         return '# notes = "notes"         '
     place = Path(os.path.relpath(notes, root))
-    return f"notes = {_toml_text(place.as_posix())}"
+    return f"notes = {toml_value(place.as_posix())}"
 
 
 def _is_configured_elsewhere(root: Path) -> bool:
@@ -80,12 +81,6 @@ def _case_files(root: Path) -> list[Path]:
 
 def _template(name: str) -> str:
     return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
-
-
-def _toml_text(text: str) -> str:
-    """A TOML basic string."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _write(root: Path, name: str, text: str) -> Scaffolded:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from pytest_rageval.config.settings import RESERVED_PARAMS
+from pytest_rageval.config.toml_text import toml_value
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import Json
 
@@ -66,7 +67,9 @@ class Point:
     def toml(self, *, is_own_file: bool = False) -> str:
         """Lines for pyproject.toml that make this point the default; `is_own_file`: for rageval.toml."""
         fields = [f"{name} = {json.dumps(self.params[name])}" for name in FIELDS if name in self.params]
-        others = [f"{name} = {_toml(value)}" for name, value in self.params.items() if name not in FIELDS]
+        # TOML has no null, which takes a default back: a parameter that is left out has its default.
+        given = ((name, value) for name, value in self.params.items() if name not in FIELDS and value is not None)
+        others = [f"{name} = {toml_value(value)}" for name, value in given]
         parts = [fields if is_own_file else ["[tool.rageval]", *fields]] if fields else []
         parts += [["[params]" if is_own_file else "[tool.rageval.params]", *others]] if others else []
         return "\n\n".join("\n".join(part) for part in parts)
@@ -205,12 +208,3 @@ def _number(point: Point, name: str, otherwise: float) -> float:
 
 def _is_number(value: Json) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _toml(value: Json) -> str:
-    """JSON is TOML for text, numbers and lists of them; a table is written inline."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(name)} = {_toml(item)}" for name, item in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)

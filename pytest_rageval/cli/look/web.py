@@ -1,0 +1,58 @@
+"""`rageval web`: runs, agents and datasets in a browser."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from pytest_rageval.config.project import find_project
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.text import printable
+
+NEEDED = ("fastapi", "uvicorn", "python_multipart")
+
+
+@click.command()
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond this machine: with a token."
+)
+@click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True, help="0: a free one.")
+@click.option("--data", metavar="DIR", type=click.Path(path_type=Path), help="Agents, datasets, jobs (default: data).")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@click.option(
+    "--token",
+    metavar="WORD",
+    envvar="RAGEVAL_WEB_TOKEN",
+    help="What a browser must give first; better set as RAGEVAL_WEB_TOKEN.",
+)
+@click.option("--host-name", "host_names", metavar="NAME", multiple=True, help="A name by which browsers may call it.")
+@click.option("--upload-rows", type=click.IntRange(1), help="Most rows of an uploaded file (default: 100,000).")
+@click.option("--field-characters", type=click.IntRange(1), help="Longest text of an uploaded row (default: 20,000).")
+@click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
+def web(
+    host: str, port: int, data: Path | None, reports: str | None, token: str | None, host_names: tuple[str, ...],
+    upload_rows: int | None, field_characters: int | None, is_opened: bool,
+) -> None:  # fmt: skip
+    """Serve the project of the current folder to a browser: runs, cases, comparisons, agents, datasets, new runs.
+
+    Only this machine can reach it, unless --host says otherwise. Stop it with Ctrl-C; runs that it started go on.
+    """
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise SettingsError(f"{', '.join(missing)}: not installed; pip install 'pytest-rageval[web]'")
+    from pytest_rageval.web.app import create_web_app  # here, because the extra may be missing
+    from pytest_rageval.web.server import serve_web
+    from pytest_rageval.web.settings import WebLimits, WebSettings
+
+    project = find_project({"reports": reports})
+    env_file = project.root / ".env"
+    chosen = {"upload_rows": upload_rows, "field_characters": field_characters}
+    limits = WebLimits(**{name: most for name, most in chosen.items() if most is not None})
+    settings = WebSettings(
+        root=project.root.resolve(), reports=project.reports.resolve(), host=host, port=port, token=token or None,
+        data=(Path.cwd() / data if data else project.root / "data").resolve(), host_names=host_names,
+        env_file=env_file if env_file.is_file() else None, limits=limits,
+    )  # fmt: skip
+    serve_web(create_web_app(settings), settings, lambda line: click.echo(printable(line)), is_opened=is_opened)

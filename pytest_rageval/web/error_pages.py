@@ -1,0 +1,79 @@
+"""Refusals and errors as pages: what is wrong and what to do, never a trace."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pytest_rageval.errors import RagevalError
+from pytest_rageval.web.opened_runs import StillReadingError
+from pytest_rageval.web.rendering import page
+from pytest_rageval.web.site import UnknownPageError
+
+AGAIN_S = 2
+"""Seconds until a page that is not there yet asks again."""
+LOG = logging.getLogger("rageval.web")
+
+
+def add_error_pages(app: FastAPI) -> None:
+    """Let everything that a route raises end in a page."""
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(RequestValidationError, _of_address)
+    app.add_exception_handler(RagevalError, _of_rageval)
+    app.add_exception_handler(StillReadingError, _of_reading)
+    app.add_exception_handler(Exception, _of_bug)
+
+
+def refused(request: Request, error: HTTPException) -> Response:
+    """The page of a request that was not taken."""
+    return error_page(request, error.status_code, [str(error.detail)], error.headers)
+
+
+def error_page(
+    request: Request, status: int, problems: list[str], headers: Mapping[str, str] | None = None
+) -> Response:  # fmt: skip
+    title = HTTPStatus(status).phrase
+    response = page(request, "error.html", status=status, title=title, code=status, problems=problems)
+    response.headers.update(headers or {})
+    return response
+
+
+def _of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if str(error.detail) == HTTPStatus(error.status_code).phrase:  # raised by the framework, which says no more
+        words = {404: "There is no such page.", 405: "This page cannot be asked so."}
+        error.detail = words.get(error.status_code, error.detail)
+    return refused(request, error)
+
+
+def _of_address(request: Request, error: Exception) -> Response:
+    """A path or a query that no page has."""
+    assert isinstance(error, RequestValidationError)
+    problems = [f"{'.'.join(map(str, flaw['loc'][1:]))}: {flaw['msg']}" for flaw in error.errors()]
+    return error_page(request, 400, problems)
+
+
+def _of_rageval(request: Request, error: Exception) -> Response:
+    """What the user can mend: a folder that is broken, a setting that is wrong."""
+    assert isinstance(error, RagevalError)
+    status = 404 if isinstance(error, UnknownPageError) else 409
+    return error_page(request, status, list(error.problems))
+
+
+def _of_reading(request: Request, error: Exception) -> Response:
+    """A page that is not there yet: it asks for itself again, without a script."""
+    response = page(request, "still_reading.html", status=202, what=str(error))
+    response.headers["Refresh"] = str(AGAIN_S)
+    return response
+
+
+def _of_bug(request: Request, error: Exception) -> Response:
+    LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
+    return error_page(request, 500, ["Something went wrong here; what it was stands where rageval web was started."])

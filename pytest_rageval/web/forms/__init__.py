@@ -1,0 +1,1 @@
+"""What forms send: one pydantic model a form, its errors beside the fields, its values kept."""

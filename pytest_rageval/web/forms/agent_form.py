@@ -1,0 +1,244 @@
+"""The form of an agent: its fields, the agent that they make, and the fields of an agent that is there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+from starlette.datastructures import FormData
+
+from pytest_rageval.config.toml_text import toml_document
+from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.text import excerpt
+from pytest_rageval.web.forms.form_state import FormState, read_form
+from pytest_rageval.web.forms.text_lengths import Address, Note, OneLine, Paragraphs, Prose, Title
+from pytest_rageval.web.versions.agent import ANSWERS_ONLY, DEFAULT_THRESHOLD, LONGEST_PROMPT, Agent
+from pytest_rageval.web.versions.agent_check import agent_problems
+from pytest_rageval.web.versions.judge_prompts import (
+    MAIN_RUBRIC,
+    default_prompt,
+    editable_rubrics,
+    own_prompt,
+)
+
+TARGET_KINDS = (
+    ("demo", "the demo system"), ("http", "HTTP, at a URL"), ("chat", "a model behind a chat endpoint"),
+    ("python", "a Python function or ASGI app"), (ANSWERS_ONLY, "uploaded answers only"),
+)  # fmt: skip
+CHAT_APIS = (("openai", "OpenAI's kind"), ("ollama", "Ollama"))
+JUDGES = ("lexical", "openai:gpt-4o-2024-08-06", "anthropic:claude-sonnet-4-5", "nli:FOLDER", "none")
+"""What the field of the judge suggests."""
+FIRST_METRICS = (MAIN_RUBRIC, "faithfulness")
+"""On in a new agent, each with the default threshold."""
+
+
+class AgentForm(BaseModel):
+    """The fields that every agent has; thresholds and prompts are read by their names."""
+
+    name: Title
+    description: Paragraphs = ""
+    tags: OneLine = ""
+    target_kind: Literal["demo", "http", "chat", "python", "answers"] = "demo"
+    url: Address = ""
+    mapping: Prose = ""
+    chat_api: Literal["openai", "ollama"] = "openai"
+    chat_model: OneLine = ""
+    chat_url: Address = ""
+    python: OneLine = ""
+    llm: OneLine = ""
+    params: Prose = ""
+    headers: Prose = ""
+    k: int = Field(5, ge=1, le=10_000)
+    metrics: list[str] = Field(default_factory=list)
+    other_metrics: Paragraphs = ""
+    gates: Prose = ""
+    judge: OneLine = "lexical"
+    judge_base_url: Address = ""
+    judge_temperature: float = Field(0.0, ge=0, le=2)
+    note: Note = ""
+    based_on: int = Field(0, ge=0)
+
+
+def agent_of_form(form: FormData, registry: Registry, begun: Agent | None) -> tuple[FormState[AgentForm], Agent | None]:
+    """The form as it was sent, and the agent that it makes; None where something is wrong with it.
+
+    begun  the version that is edited, whose settings without a field stay; None for a new agent
+    """
+    state = read_form(AgentForm, form)
+    named = {name: text for name in _named_fields(registry) if isinstance(text := form.get(name), str)}
+    state = FormState({**state.values, **_with_line_feeds(named)}, state.errors, state.model)
+    if state.model is None:
+        return state, None
+    fields, problems = _agent_fields(state.model, state.values, registry)
+    if not problems:
+        if begun is not None and not begun.metrics and set(fields["metrics"]) == {*shown_metrics(begun, registry)}:
+            fields["metrics"] = ()
+        agent = Agent(**fields, more={} if begun is None else dict(begun.more))
+        problems = [(problem.field, problem.message) for problem in agent_problems(agent, registry)]
+        if not problems:
+            return state, agent
+    for name, message in problems:
+        state = state.refused(_field_of(name, state.model), message)
+    return state, None
+
+
+def with_default_prompt(form: FormData, registry: Registry, rubric: str) -> FormState[AgentForm]:
+    """The form as it was typed, with the shipped prompt of a rubric in its field; nothing is checked."""
+    texts = {name: text for name in _named_fields(registry) if isinstance(text := form.get(name), str)}
+    state = read_form(AgentForm, form)
+    return FormState({**state.values, **_with_line_feeds(texts), f"prompt.{rubric}": default_prompt(rubric)})
+
+
+def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[str]]:
+    """What stands in the fields for an agent that is there."""
+    names = {metric.name for metric in registry}
+    shown = shown_metrics(agent, registry)
+    other = [name for name in shown if name not in names]
+    values: dict[str, str | Sequence[str]] = {
+        "name": agent.name, "description": agent.description, "tags": ", ".join(agent.tags),
+        "target_kind": agent.target_kind, "llm": agent.llm or "", "params": _toml(agent.params),
+        "headers": _toml(agent.headers), "k": str(agent.k), "metrics": list(shown), "other_metrics": ", ".join(other),
+        "gates": "\n".join(agent.gates), "judge": agent.judge, "judge_base_url": agent.judge_base_url or "",
+        "judge_temperature": f"{agent.judge_temperature:g}", "mapping": _toml(agent.mapping or {}),
+    }  # fmt: skip
+    values |= _target_values(agent)
+    off = [metric.name for metric in registry if metric.rubrics and metric.layer == "L5" and metric.name not in shown]
+    values |= {f"threshold.{name}": f"{DEFAULT_THRESHOLD:g}" for name in off}  # what they begin with, once they are on
+    values |= {f"threshold.{name}": f"{threshold:g}" for name, threshold in agent.thresholds.items()}
+    return values | {f"prompt.{name}": agent.prompts.get(name, default_prompt(name)) for name in editable_rubrics()}
+
+
+def new_agent_values(registry: Registry) -> dict[str, str | Sequence[str]]:
+    """What stands in the fields of an agent that is begun: two judged metrics with the default threshold."""
+    names = [metric.name for metric in registry if metric.on_by_default or metric.name in FIRST_METRICS]
+    thresholds = dict.fromkeys(FIRST_METRICS, DEFAULT_THRESHOLD)
+    blank = Agent(name="", target="demo", metrics=tuple(names), thresholds=thresholds)
+    return agent_values(blank, registry)
+
+
+def shown_metrics(agent: Agent, registry: Registry) -> tuple[str, ...]:
+    """The metrics that are on: those named, or those that are on by themselves where none is; and any with a
+    threshold."""
+    named = agent.metrics or tuple(metric.name for metric in registry if metric.on_by_default)
+    return tuple(dict.fromkeys([*named, *agent.thresholds]))
+
+
+# ── fields ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _named_fields(registry: Registry) -> list[str]:
+    return [*(f"threshold.{metric.name}" for metric in registry), *(f"prompt.{name}" for name in editable_rubrics())]
+
+
+def _with_line_feeds(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: text.replace("\r\n", "\n") for name, text in texts.items()}
+
+
+def _agent_fields(
+    form: AgentForm, values: Mapping[str, str | Sequence[str]], registry: Registry
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The fields of an agent, and what is wrong with those of the form, by name."""
+    problems: list[tuple[str, str]] = []
+    problems += [(name, "is blank") for name in ("name", "judge") if not getattr(form, name).strip()]
+    metrics = tuple(dict.fromkeys([*form.metrics, *_tags(form.other_metrics)]))
+    if not metrics:
+        problems.append(("metrics", "no metric is on; choose at least one"))
+    tables = {name: _table(name, getattr(form, name), problems) for name in ("params", "headers", "mapping")}
+    fields: dict[str, Any] = {
+        "name": form.name.strip(), "description": form.description.strip(), "tags": _tags(form.tags),
+        "target": _target(form, problems), "llm": form.llm.strip() or None, "params": tables["params"],
+        "k": form.k, "metrics": metrics, "gates": _lines(form.gates),
+        "judge": form.judge.strip(), "judge_base_url": form.judge_base_url.strip() or None,
+        "judge_temperature": form.judge_temperature,
+        "thresholds": _thresholds(form.metrics, values, registry, problems), "prompts": _prompts(values, problems),
+    }  # fmt: skip
+    if form.target_kind == "http" and tables["mapping"]:
+        fields["mapping"] = tables["mapping"]
+    if all(isinstance(value, str) for value in tables["headers"].values()):
+        fields["headers"] = tables["headers"]
+    else:
+        problems.append(("headers", 'holds a value that is no text; write NAME = "env:VARIABLE"'))
+    return fields, problems
+
+
+def _tags(written: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag.strip() for tag in written.split(",") if tag.strip()))
+
+
+def _lines(written: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in written.split("\n") if line.strip())
+
+
+def _table(name: str, written: str, problems: list[tuple[str, str]]) -> dict[str, Any]:
+    try:
+        return tomllib.loads(written)
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits and endless nesting, too
+        problems.append((name, f"is not valid TOML: {excerpt(str(error))}"))
+        return {}
+
+
+def _target(form: AgentForm, problems: list[tuple[str, str]]) -> str | None:
+    """The spelling of the target; None where answers are uploaded."""
+    if form.target_kind == ANSWERS_ONLY:
+        return None
+    if form.target_kind == "demo":
+        return "demo"
+    name = {"http": "url", "chat": "chat_model", "python": "python"}[form.target_kind]
+    written = str(getattr(form, name)).strip()
+    if not written:
+        problems.append((name, "is missing"))
+    if form.target_kind == "chat":
+        url = form.chat_url.strip()
+        return f"{form.chat_api}:{written}" + (f"@{url}" if url else "")
+    return written
+
+
+def _thresholds(
+    metrics: Sequence[str], values: Mapping[str, Any], registry: Registry, problems: list[tuple[str, str]]
+) -> dict[str, float]:
+    """Thresholds of the metrics that are on; a blank one leaves the metric its own gate."""
+    thresholds: dict[str, float] = {}
+    for metric in registry:
+        written = str(values.get(f"threshold.{metric.name}", "")).strip()
+        if metric.name not in metrics or not written:
+            continue
+        if re.fullmatch(r"\d{0,2}(?:[.,]\d{0,6})?", written) and written not in (".", ","):
+            thresholds[metric.name] = float(written.replace(",", "."))
+        else:
+            problems.append((f"threshold.{metric.name}", "is no number from 0 to 1"))
+    return thresholds
+
+
+def _prompts(values: Mapping[str, Any], problems: list[tuple[str, str]]) -> dict[str, str]:
+    prompts: dict[str, str] = {}
+    for name in editable_rubrics():
+        written = own_prompt(name, str(values.get(f"prompt.{name}", "")))
+        if written is not None and len(written) > LONGEST_PROMPT:
+            problems.append((f"prompt.{name}", f"has {len(written):,} characters, expected at most {LONGEST_PROMPT:,}"))
+        elif written is not None:
+            prompts[name] = written
+    return prompts
+
+
+def _target_values(agent: Agent) -> dict[str, str]:
+    target = agent.target or ""
+    if agent.target_kind == "chat":
+        api, _, rest = target.partition(":")
+        model, _, url = rest.partition("@http")
+        return {"chat_api": api, "chat_model": model, "chat_url": f"http{url}" if url else ""}
+    field = {"http": "url", "python": "python"}.get(agent.target_kind)
+    return {field: target} if field else {}
+
+
+def _field_of(name: str, form: AgentForm) -> str:
+    """Where on the form a problem of an agent stands."""
+    if name == "target":
+        return {"http": "url", "chat": "chat_model", "python": "python"}.get(form.target_kind, "target_kind")
+    return f"prompt.{MAIN_RUBRIC}" if name == "prompts" else name
+
+
+def _toml(table: Mapping[str, Any]) -> str:
+    return toml_document(table).strip("\n") if table else ""

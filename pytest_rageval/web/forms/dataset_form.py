@@ -1,0 +1,141 @@
+"""The forms of datasets: what a new one is called, and one case of a version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+from starlette.datastructures import FormData
+
+from pytest_rageval.cases import case_to_mapping
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.io.json_text import json_text
+from pytest_rageval.io.messages import Unsound, spelled
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import NOWHERE, EvalCase, Json
+from pytest_rageval.web.forms.form_state import FormState, read_form
+from pytest_rageval.web.forms.text_lengths import Note, OneLine, Paragraphs, Title
+from pytest_rageval.web.uploads.dataset_upload import too_long, trimmed
+from pytest_rageval.web.versions.dataset import DatasetAbout
+
+
+class ImportForm(BaseModel):
+    """The choice of fields for an upload, and what the dataset is called; `action` is the button that was pressed."""
+
+    field: list[str] = Field(default_factory=list)
+    name: Title = ""
+    description: Paragraphs = ""
+    tags: OneLine = ""
+    note: Note = ""
+    action: Literal["check", "import", "discard"] = "check"
+
+
+class CaseForm(BaseModel):
+    """One case: the fields that a person edits most, and everything else as JSON."""
+
+    id: OneLine = ""
+    question: str = ""
+    reference: str = ""
+    answerable: Literal["yes", "no"] = "yes"
+    category: str = ""
+    difficulty: str = ""
+    tags: str = ""
+    rest: str = ""
+    note: Note = ""
+    based_on: int = Field(ge=1)
+    action: Literal["save", "remove"] = "save"
+
+
+def about_of_form(form: ImportForm, origin: str) -> DatasetAbout:
+    """What a person says of a new dataset."""
+    return DatasetAbout(
+        name=form.name.strip(), description=form.description.strip(), tags=split_tags(form.tags), origin=origin
+    )
+
+
+def split_tags(written: str) -> tuple[str, ...]:
+    """Tags that stand behind one another, with commas between."""
+    return tuple(dict.fromkeys(tag.strip() for tag in written.split(",") if tag.strip()))
+
+
+def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
+    """What stands in the fields for a case; several right answers stand in the JSON."""
+    record = _record(case)
+    gold = dict(record.pop("gold", {}))
+    reference = gold.pop("answer") if isinstance(gold.get("answer"), str) else ""
+    if gold:
+        record["gold"] = gold
+    has_plain_tags = not any("," in tag for tag in case.tags)
+    tags = record.pop("tags", []) if has_plain_tags else []
+    for name in ("id", "question", "answerable", "category", "difficulty"):
+        record.pop(name, None)
+    return {
+        "id": case.id, "question": case.question, "reference": reference, "answerable": _yes(case.answerable),
+        "category": case.category or "", "difficulty": case.difficulty or "", "tags": ", ".join(tags),
+        "rest": json_text(record, 2),
+    }  # fmt: skip
+
+
+def case_of_form(form: FormData, begun: EvalCase | None, most: int) -> tuple[FormState[CaseForm], EvalCase | None]:
+    """The form as it was sent, and the case that it makes; None where something is wrong with it.
+
+    begun  the case that is edited, whose id stays; None for a new one
+    most   characters of a text
+    """
+    state = read_form(CaseForm, form)
+    if state.model is None:
+        return state, None
+    try:
+        rest = parse(state.model.rest or "{}")
+    except StrictJsonError as error:
+        return state.refused("rest", str(error)), None
+    if not isinstance(rest, dict) or not isinstance(rest.get("gold") or {}, dict):
+        return state.refused("rest", "is no JSON object, in which gold is one"), None
+    record = trimmed(_typed_record(state.model, rest, begun))
+    for path, message in too_long(record, most):
+        state = state.refused(_field_of(path), f"{spelled(path)} {message}")
+    if state.model is None:
+        return state, None
+    try:
+        case, _ = case_from_record(record, begun.source if begun else NOWHERE)
+    except Unsound as unsound:
+        for finding in unsound.findings.kept:
+            state = state.refused(_field_of(finding.path), str(finding))
+        return state, None
+    return state, case
+
+
+def _record(case: EvalCase) -> dict[str, Json]:
+    record = case_to_mapping(case)
+    del record["source"]
+    return record
+
+
+def _typed_record(form: CaseForm, rest: Mapping[str, Any], begun: EvalCase | None) -> dict[str, Json]:
+    """The case as a line of a file would hold it: blank fields are left out, those of the JSON stand beside them."""
+    record: dict[str, Json] = {
+        **rest, "id": begun.id if begun else form.id, "question": form.question, "answerable": form.answerable == "yes",
+    }  # fmt: skip
+    for name in ("category", "difficulty"):
+        if text := getattr(form, name).strip():
+            record[name] = text
+    if tags := split_tags(form.tags):
+        record["tags"] = list(tags)
+    if form.reference.strip():
+        record["gold"] = {**(rest.get("gold") or {}), "answer": form.reference}
+    return {name: value for name, value in record.items() if name != "id" or value.strip()}
+
+
+def _field_of(path: Sequence[str | int]) -> str:
+    """Which field of the form a place in the record stands in."""
+    first = str(path[0]) if path else ""
+    if path[:2] == ("gold", "answer"):
+        return "reference"
+    if first in ("id", "question", "answerable", "category", "difficulty", "tags"):
+        return first
+    return "rest" if path else "question"
+
+
+def _yes(claim: bool) -> str:
+    return "yes" if claim else "no"

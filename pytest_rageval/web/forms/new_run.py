@@ -1,0 +1,49 @@
+"""The form that starts a run."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from pytest_rageval.io.expected import Expects
+from pytest_rageval.web.jobs.job_files import Source
+from pytest_rageval.web.versions.slugs import is_slug
+
+LONGEST_DESCRIPTION = 500
+
+
+class VersionChoice(NamedTuple):
+    """A version that a form names as `shop-bot/3`."""
+
+    slug: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.slug}/{self.number}"
+
+
+def version_choice(written: str) -> VersionChoice | None:
+    """The version that is named; None where the text names none."""
+    slug, _, number = written.partition("/")
+    if not is_slug(slug) or not (number.isascii() and number.isdecimal()) or len(number) > 5:
+        return None
+    return VersionChoice(slug, int(number))
+
+
+def _choice(written: str) -> str:
+    if version_choice(written) is None:
+        raise ValueError("names no version; choose one of the list")
+    return written
+
+
+Choice = Annotated[str, AfterValidator(_choice), Expects("one of the list")]
+
+
+class NewRunForm(BaseModel):
+    """What is run: an agent's version on a dataset's, with live or uploaded answers."""
+
+    agent: Choice
+    dataset: Choice
+    source: Source = "connector"
+    description: str = Field("", max_length=LONGEST_DESCRIPTION)

@@ -1,0 +1,47 @@
+"""A form as it was sent: read within limits, and only from a page of the same session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Depends, Request
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+
+from pytest_rageval.web.rendering import FORM_TOKEN
+from pytest_rageval.web.security.session import BrowserSession
+from pytest_rageval.web.site import site_of
+
+KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+async def submitted(request: Request) -> AsyncIterator[FormData]:
+    """The fields and files of a POST, and nothing of any other; HTTPException where it must not be taken.
+
+    The app asks this of every request, so that no route that writes can forget it.
+    """
+    if request.method != "POST":
+        yield FormData()
+        return
+    kind, _, rest = request.headers.get("content-type", "").partition(";")
+    if kind.strip().lower() not in KINDS:
+        raise HTTPException(415, f"A form is sent as {' or '.join(KINDS)}.")
+    if "charset" in rest.lower() and "utf-8" not in rest.lower():
+        raise HTTPException(415, "A form is sent in UTF-8.")
+    limits = site_of(request).settings.limits
+    form = await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=limits.field_bytes)
+    try:
+        session: BrowserSession = request.state.session
+        given = form.get(FORM_TOKEN)
+        if not isinstance(given, str) or not session.is_form_token(given):
+            raise HTTPException(
+                403, "This form is of another session: go back, load its page again, and send it once more."
+            )
+        yield form
+    finally:
+        await form.close()
+
+
+Submitted = Annotated[FormData, Depends(submitted)]
+"""A parameter of a route that takes a form."""

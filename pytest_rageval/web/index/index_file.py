@@ -1,0 +1,106 @@
+"""Open the file of the index: made where there is none, brought up to date, set aside where it cannot be read."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from pytest_rageval.judges.cache.cache_file import Foreign, is_broken, open_alone
+from pytest_rageval.web.index.schema import APPLICATION_ID, MIGRATIONS
+
+BUSY_S = 30.0
+"""Seconds that a writer waits for another: the cases of a large run are put in within one transaction."""
+
+
+class IndexFile:
+    """The file of the index. `problems` holds, until it is read, why a file was set aside."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._problems: list[str] = []
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own for whoever asks, closed at the end; in autocommit."""
+        with closing(self._open()) as connection:
+            yield connection
+
+    def take_problems(self) -> list[str]:
+        """What went wrong with the file since it was asked for last: each is said once."""
+        problems, self._problems = self._problems, []
+        return problems
+
+    def set_aside(self, error: sqlite3.Error) -> None:
+        """Rename a file that cannot be used, with what SQLite keeps beside it; the next connection begins a new one."""
+        with suppress(FileNotFoundError):  # another process was faster
+            name = f"{self.path.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**6:06}"
+            self.path.rename(self.path.with_name(name))
+            for part in ("-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    self.path.with_name(self.path.name + part).rename(self.path.with_name(name + part))
+            self._problems.append(
+                f"{self.path}: not a usable index ({error}); set aside as {name}, and built anew from the run folders"
+            )
+
+    def _open(self) -> sqlite3.Connection:
+        if self.path.exists():
+            with suppress(sqlite3.Error):
+                connection = _connected(self.path)
+                if _version(connection) == len(MIGRATIONS):
+                    return connection
+                connection.close()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return open_alone(self._prepared, self.path.parent)
+
+    def _prepared(self) -> sqlite3.Connection:
+        """A connection to a file of the present version, while no other process prepares one."""
+        try:
+            return _migrated(self.path)
+        except sqlite3.Error as error:
+            if not is_broken(error):
+                raise
+            self.set_aside(error)
+            return _migrated(self.path)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """How many migrations the file has seen; Foreign where it is not ours, or a newer one."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (things,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if application != APPLICATION_ID and (application or version or things):
+        raise Foreign("a database of something else")
+    if version > len(MIGRATIONS):
+        raise Foreign(
+            f"written by a newer version of rageval: its layout is {version}, the latest here {len(MIGRATIONS)}"
+        )
+    return int(version)
+
+
+def _migrated(path: Path) -> sqlite3.Connection:
+    connection = _connected(path)
+    try:
+        version = _version(connection)
+        if not version:
+            connection.execute("PRAGMA journal_mode = WAL")
+        for number, script in enumerate(MIGRATIONS[version:], version + 1):
+            end = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}; COMMIT;"
+            connection.executescript(f"BEGIN IMMEDIATE; {script} {end}")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,181 @@
+"""What pages ask of the index of runs: lists with filters, the latest run of each series, metrics in time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from pytest_rageval.runs.history import PastRun, with_changes
+from pytest_rageval.web.index.run_rows import RUN_COLUMNS, RUN_STATES, RunRow
+
+UNVERSIONED = "unversioned"
+"""Stands in filters for runs without an agent, or a data set, of this app."""
+TREND = 20
+MOST_WORDS = 20
+_SELECT = f"SELECT {', '.join(f'r.{column}' for column in RUN_COLUMNS)} FROM runs AS r"  # noqa: S608  names of ours
+_LAST_OF_SERIES = """r.word IS NOT NULL AND NOT r.is_partial AND r.run_id = (
+    SELECT s.run_id FROM runs AS s WHERE s.series = r.series AND s.word IS NOT NULL AND NOT s.is_partial
+    ORDER BY s.begun DESC, s.run_id DESC LIMIT 1)"""
+_NEWEST_FIRST = "ORDER BY r.begun DESC, r.run_id DESC"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """What a list of runs is narrowed to; a blank field narrows nothing."""
+
+    agent: str = ""
+    dataset: str = ""
+    source: str = ""
+    state: str = ""
+    text: str = ""
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The fields that narrow, as an address holds them."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+
+
+class RunChoices(NamedTuple):
+    """What there is to choose from in the filters of a list."""
+
+    agents: Sequence[str]
+    datasets: Sequence[str]
+    sources: Sequence[str]
+    states: Sequence[str]
+
+
+class RunList(NamedTuple):
+    """A page of runs, the newest first; `left` by the filter of `total`."""
+
+    runs: Sequence[RunRow]
+    left: int
+    total: int
+
+
+def run_list(connection: sqlite3.Connection, narrowed: RunFilter, page: int = 1, size: int = 50) -> RunList:
+    """One page of the runs that a filter leaves."""
+    where, values = _where(narrowed)
+    (total,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+    (left,) = connection.execute(f"SELECT count(*) FROM runs AS r WHERE {where}", values).fetchone()  # noqa: S608
+    offset = min(size * (max(page, 1) - 1), 2**62)
+    rows = connection.execute(f"{_SELECT} WHERE {where} {_NEWEST_FIRST} LIMIT ? OFFSET ?", (*values, size, offset))
+    return RunList([_run(row) for row in rows], left, total)
+
+
+def run_choices(connection: sqlite3.Connection) -> RunChoices:
+    """Agents, data sets, sources and states of the runs that there are."""
+    agents, datasets, sources, states = (
+        {value for (value,) in connection.execute(f"SELECT DISTINCT {column} FROM runs")}  # noqa: S608  our own names
+        for column in ("agent", "dataset", "source", "state")
+    )
+    return RunChoices(
+        _named(agents), _named(datasets), sorted(sources), [state for state in RUN_STATES if state in states]
+    )  # fmt: skip
+
+
+def run_by_id(connection: sqlite3.Connection, run_id: str) -> RunRow | None:
+    """The row of a run, if there is one."""
+    row = connection.execute(f"{_SELECT} WHERE r.run_id = ?", (run_id,)).fetchone()
+    return _run(row) if row else None
+
+
+def runs_by_id(connection: sqlite3.Connection, run_ids: Iterable[str]) -> dict[str, RunRow]:
+    """Rows of some runs; those that are not there are left out."""
+    rows = {run_id: run_by_id(connection, run_id) for run_id in run_ids}
+    return {run_id: row for run_id, row in rows.items() if row is not None}
+
+
+def latest_of_series(connection: sqlite3.Connection, most: int) -> list[RunRow]:
+    """The last whole run of each series, the newest first: what a dashboard is about."""
+    rows = connection.execute(f"{_SELECT} WHERE {_LAST_OF_SERIES} {_NEWEST_FIRST} LIMIT ?", (most,))
+    return [_run(row) for row in rows]
+
+
+def pass_rates(connection: sqlite3.Connection, run: RunRow) -> list[float | None]:
+    """Shares of passing cases of the last whole runs of its series up to this one, the oldest first."""
+    rows = connection.execute(
+        "SELECT passed * 1.0 / cases FROM runs WHERE series = ? AND word IS NOT NULL AND NOT is_partial AND cases > 0 "
+        "AND (begun, run_id) <= (?, ?) ORDER BY begun DESC, run_id DESC LIMIT ?",
+        (run.series, run.begun, run.run_id, TREND),
+    )
+    return [rate for (rate,) in rows][::-1]
+
+
+def metric_means(connection: sqlite3.Connection, run_id: str) -> dict[str, float | None]:
+    """By name the means of a run's metrics."""
+    return dict(connection.execute("SELECT metric, mean FROM run_metrics WHERE run_id = ?", (run_id,)))
+
+
+class DatasetRuns(NamedTuple):
+    """Cases that were run with: their hash, what people call them, and how many finished runs there are."""
+
+    dataset_hash: str
+    name: str
+    runs: int
+
+
+def datasets_run(connection: sqlite3.Connection) -> list[DatasetRuns]:
+    """The data sets of finished runs, the one of the last run first: only within one can metrics be compared."""
+    rows = connection.execute(
+        "SELECT dataset_hash, max(dataset), max(dataset_version), count(*), max(cases) FROM runs "
+        "WHERE word IS NOT NULL GROUP BY dataset_hash ORDER BY max(begun) DESC"
+    )
+    return [
+        DatasetRuns(key, f"{name} v{version}" if name else f"{cases} cases, {key[:8]}", runs)
+        for key, name, version, runs, cases in rows
+    ]
+
+
+def past_runs(connection: sqlite3.Connection, dataset_hash: str, agent: str = "", most: int = 200) -> list[PastRun]:
+    """The last finished runs of a data set in time, with what was changed in between.
+
+    agent  only its runs; `UNVERSIONED` are those without one
+    """
+    where, values = _where(RunFilter(agent=agent))
+    rows = connection.execute(
+        f"{_SELECT} WHERE r.word IS NOT NULL AND r.dataset_hash = ? AND {where} "
+        "ORDER BY r.ended DESC, r.run_id DESC LIMIT ?",
+        (dataset_hash, *values, most),
+    ).fetchall()  # fmt: skip
+    return list(with_changes(_past_run(connection, _run(row)) for row in reversed(rows)))
+
+
+def _past_run(connection: sqlite3.Connection, run: RunRow) -> PastRun:
+    (settings,) = connection.execute("SELECT settings FROM run_settings WHERE run_id = ?", (run.run_id,)).fetchone()
+    outcomes = {"passed": run.passed, "failed": run.failed, "error": run.errors, "skipped": run.skipped,
+                "xfailed": run.known}  # fmt: skip
+    return PastRun(
+        run_id=run.run_id, timestamp=run.ended or run.begun, dataset_version=run.dataset_version,
+        dataset_hash=run.dataset_hash or "", is_partial=bool(run.is_partial), k=run.k or 0, total=run.cases or 0,
+        outcomes={name: number or 0 for name, number in outcomes.items()}, overall=run.overall,
+        metrics=metric_means(connection, run.run_id), description=run.description, settings=json.loads(settings),
+    )  # fmt: skip
+
+
+def _run(row: Sequence[Any]) -> RunRow:
+    return RunRow(*row)
+
+
+def _where(narrowed: RunFilter) -> tuple[str, tuple[str, ...]]:
+    """The condition of a filter: names of columns are ours, values are bound."""
+    parts, values = ["1"], []
+    for column in ("agent", "dataset", "source", "state"):
+        value = getattr(narrowed, column)
+        if value == UNVERSIONED:
+            parts.append(f"r.{column} IS NULL")
+        elif value:
+            parts.append(f"r.{column} = ?")
+            values.append(value)
+    for word in narrowed.text.lower().split()[:MOST_WORDS]:
+        parts.append("instr(r.searched, ?) > 0")
+        values.append(word)
+    return " AND ".join(parts), tuple(values)
+
+
+def _named(values: Iterable[str | None]) -> list[str]:
+    """Names in order; that of what has none comes last."""
+    values = set(values)
+    return [*sorted(value for value in values if value), *([UNVERSIONED] if None in values else [])]

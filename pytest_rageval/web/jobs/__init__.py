@@ -1,0 +1,1 @@
+"""Runs that the browser starts: each a child process in a folder of its own."""

@@ -1,0 +1,255 @@
+"""All jobs of a data folder: made, started, watched, cancelled and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from signal import SIGINT, SIGTERM
+
+from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.io.atomic import write_json, write_text
+from pytest_rageval.runs.disk.folder import check_reports
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.web.jobs.job_files import (
+    CANCELLED,
+    CONFIGURATION,
+    ENDED,
+    JOB,
+    RUN_PROCESS,
+    SUPERVISOR,
+    Job,
+    Source,
+    read_job,
+    read_process,
+)
+from pytest_rageval.web.jobs.job_log import LOG, log_tail
+from pytest_rageval.web.jobs.job_status import JobStatus, status
+from pytest_rageval.web.jobs.process_identity import identify
+from pytest_rageval.web.jobs.progress import ProgressReader
+from pytest_rageval.web.jobs.run_environment import run_environment
+
+MOST_AT_ONCE = 4
+"""Jobs that may run at the same time."""
+SUPERVISED = "pytest_rageval.web.jobs.supervisor"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a person wants to be run, complete: nothing else is looked up when it is started.
+
+    lay_out   writes the configuration, the cases, and what else these need into the job's folder
+    cases     how many there are
+    answers   path of the uploaded answers in that folder; None where a connector is asked
+    baseline  run that it is compared with, if any
+    warnings  what a person should know of this run, a line each
+    """
+
+    agent: str
+    agent_version: int
+    dataset: str
+    dataset_version: int
+    source: Source
+    lay_out: Callable[[Path], object]
+    cases: int
+    answers: str | None = None
+    description: str = ""
+    baseline: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Jobs:
+    """The folder `data/jobs`. One for a server; what it says of a job rests on files and processes alone."""
+
+    def __init__(self, data: Path, reports: Path, root: Path, env_file: Path | None) -> None:
+        self._folder, self._reports, self._root, self._env_file = data / "jobs", reports, root, env_file
+        self._readers: dict[str, ProgressReader] = {}
+        self._lock = threading.Lock()
+
+    # ── what there is ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def all(self) -> list[JobStatus]:
+        """Every job, the newest first; folders that hold none are passed over."""
+        return list(self._statuses())
+
+    def going(self) -> list[JobStatus]:
+        """The jobs that have not ended."""
+        return [job for job in self._statuses(is_ended_left_out=True) if job.is_going]
+
+    def _statuses(self, *, is_ended_left_out: bool = False) -> Iterator[JobStatus]:
+        for name in sorted(self._names(), reverse=True):
+            if is_ended_left_out and (self._folder / name / ENDED).exists():
+                continue
+            try:
+                yield self.status(name)
+            except SettingsError:
+                continue
+
+    def last_complete(self, agent: str, dataset: str) -> str | None:
+        """The last run of any versions of these two that came to its end: what the next one is compared with."""
+        for name in sorted(self._names(), reverse=True):
+            try:
+                job = read_job(self._folder / name)
+                if (job.agent, job.dataset) == (agent, dataset) and StoredRun(
+                    self._run_folder(name)
+                ).state == "complete":
+                    return name
+            except SettingsError:
+                continue
+        return None
+
+    def _names(self) -> list[str]:
+        try:
+            return [entry.name for entry in os.scandir(self._folder) if entry.is_dir()]
+        except OSError:
+            return []
+
+    def status(self, job_id: str) -> JobStatus:
+        """A job as it is now; SettingsError where there is none of this id."""
+        folder = self._place(job_id)
+        job = read_job(folder)
+        run_folder = self._run_folder(job_id)
+        with self._lock:
+            reader = self._readers.setdefault(job_id, ProgressReader(run_folder, job.cases))
+        return status(folder, job, run_folder, reader.read())
+
+    def log(self, job_id: str) -> list[str]:
+        """The last lines that the run of a job printed; none where there is no such job."""
+        return log_tail(self._place(job_id) / LOG) if job_id in self._names() else []
+
+    def _place(self, job_id: str) -> Path:
+        """The folder of a job. The id is looked for among the names that are there: it is never a path."""
+        if job_id not in self._names():
+            raise SettingsError(f"there is no job {job_id!r}")
+        return self._folder / job_id
+
+    def _run_folder(self, job_id: str) -> Path:
+        return self._reports / "runs" / job_id
+
+    # ── what is done ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, order: Order) -> Job:
+        """Run what is ordered; SettingsError where that cannot begin."""
+        check_reports(self._reports)
+        environment = run_environment(self._root, self._env_file)
+        with self._lock:
+            if len(self.going_names()) >= MOST_AT_ONCE:
+                raise SettingsError(f"{MOST_AT_ONCE} at most run at the same time; wait for one to end, or cancel one")
+            folder = self._new_folder()
+        try:
+            order.lay_out(folder)
+            file = folder / CONFIGURATION
+            write_text(file, _with_origin(file.read_text(encoding="utf-8"), order))
+            job = self._job(folder.name, order)
+            write_json(folder / JOB, job.model_dump())
+            self._supervise(folder, environment)
+        except (RagevalError, OSError):
+            shutil.rmtree(folder)
+            raise
+        return job
+
+    def _job(self, job_id: str, order: Order) -> Job:
+        return Job(
+            id=job_id, agent=order.agent, agent_version=order.agent_version, dataset=order.dataset,
+            dataset_version=order.dataset_version, source=order.source, description=order.description,
+            created=datetime.now(UTC).isoformat(timespec="seconds"), cases=order.cases, warnings=order.warnings,
+            arguments=self._arguments(job_id, order),
+        )  # fmt: skip
+
+    def going_names(self) -> list[str]:
+        """Names of the jobs whose processes live."""
+        return [
+            name
+            for name in self._names()
+            if not (self._folder / name / ENDED).exists()
+            and (process := read_process(self._folder / name / SUPERVISOR)) is not None
+            and process.is_alive
+        ]
+
+    def resume(self, job_id: str) -> None:
+        """Finish the run of a job that was stopped or killed; SettingsError where there is nothing to finish."""
+        folder = self._place(job_id)
+        with self._lock:
+            is_going = job_id in self.going_names()
+        if is_going or not self.status(job_id).can_resume:
+            raise SettingsError(f"job {job_id} has nothing to resume")
+        job = read_job(folder)
+        kept = [word for word in job.arguments if word not in ("--run-id", "--resume", job_id)]
+        write_json(folder / JOB, job.model_copy(update={"arguments": (*kept, "--resume", job_id)}).model_dump())
+        for name in (ENDED, CANCELLED, RUN_PROCESS, SUPERVISOR):
+            (folder / name).unlink(missing_ok=True)
+        self._supervise(folder, run_environment(self._root, self._env_file))
+
+    def cancel(self, job_id: str) -> None:
+        """End a run in order: it keeps what has ended. Nothing happens where it has ended already."""
+        folder = self._place(job_id)
+        supervisor, run = (read_process(folder / name) for name in (SUPERVISOR, RUN_PROCESS))
+        if (folder / ENDED).exists() or not any(
+            process is not None and process.is_alive for process in (supervisor, run)
+        ):
+            return
+        (folder / CANCELLED).touch()
+        if supervisor is None or not supervisor.send(SIGTERM):
+            # Nobody looks after the run any more: it gets the signal from here.
+            _ = run is not None and run.send(SIGINT)
+
+    def _new_folder(self) -> Path:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        begun = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
+        for suffix in ("", *(f"_{number}" for number in range(2, 1000))):
+            folder = self._folder / (begun + suffix)
+            if self._run_folder(folder.name).exists():
+                continue
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
+        raise SettingsError(f"{self._folder}: too many jobs in one second")
+
+    def _arguments(self, job_id: str, order: Order) -> tuple[str, ...]:
+        arguments = ["--reports", str(self._reports.resolve()), "--run-id", job_id]
+        if order.answers is not None:
+            arguments += ["--target", f"answers:{order.answers}"]
+        if order.description:
+            arguments.append(f"--description={order.description}")
+        if order.baseline is None:
+            return (*arguments, "--baseline", "none")
+        return (*arguments, "--baseline", f"run:{order.baseline}", "--ignore-invariants")
+
+    def _supervise(self, folder: Path, environment: Mapping[str, str]) -> None:
+        secrets = sorted(set(load_settings(folder, environment=environment).secrets(environment)))
+        with (folder / LOG).open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 because the arguments are ours and no shell reads them
+                [sys.executable, "-m", SUPERVISED, str(folder.resolve())],
+                cwd=folder, env=dict(environment), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+        if (identity := identify(process.pid)) is not None:
+            write_json(folder / SUPERVISOR, identity.model_dump())
+        assert process.stdin is not None
+        with suppress(BrokenPipeError), process.stdin as stream:  # one that died at once has nothing to mask
+            stream.write(json.dumps(secrets).encode())
+        # Waited for, so that its pid is given back; the thread ends with the process, or with the server.
+        threading.Thread(target=process.wait, name=f"job {folder.name}", daemon=True).start()
+
+
+def _with_origin(configuration: str, order: Order) -> str:
+    """The configuration with the table that says which versions it is made of."""
+    prefix = "tool.rageval." if "tool" in tomllib.loads(configuration) else ""
+    values = {
+        "agent": order.agent, "agent_version": order.agent_version, "dataset": order.dataset,
+        "dataset_version": order.dataset_version, "source": order.source,
+    }  # fmt: skip
+    lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
+    return f"{configuration.rstrip()}\n\n[{prefix}origin]\n" + "\n".join(lines) + "\n"

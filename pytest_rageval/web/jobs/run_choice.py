@@ -1,0 +1,84 @@
+"""A chosen pair of versions: what a run of it takes, what is doubtful about it, and the order for it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.model import EvalCase
+from pytest_rageval.text import counted
+from pytest_rageval.web.jobs.job_files import Source
+from pytest_rageval.web.jobs.jobs import Order
+from pytest_rageval.web.jobs.run_outlook import RunOutlook, run_outlook
+from pytest_rageval.web.uploads.answers_upload import AnswersUpload
+from pytest_rageval.web.versions.agent import AgentVersion
+from pytest_rageval.web.versions.agent_check import agent_warnings
+from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.dataset import DatasetVersion
+from pytest_rageval.web.versions.dataset_store import DatasetStore
+
+CASES = "evalcases"
+"""Folder of a job in which its cases stand, as a project's do. The file is named by the dataset alone, so that a case
+keeps its key from version to version."""
+
+
+@dataclass(frozen=True)
+class RunChoice:
+    """An agent version and a dataset version, both there; a RagevalError where one is not, or cannot be read."""
+
+    agents: AgentStore
+    datasets: DatasetStore
+    agent: AgentVersion
+    dataset: DatasetVersion
+    source: Source
+
+    @cached_property
+    def cases(self) -> tuple[EvalCase, ...]:
+        return self.datasets.cases(self.dataset.slug, self.dataset.number)
+
+    @property
+    def title(self) -> str:
+        return f"{self.agent.title} × {self.dataset.title}"
+
+    def check(self) -> None:
+        """SettingsError where the versions are not as they were saved, or the agent cannot be asked."""
+        self.datasets.checked_path(self.dataset.slug, self.dataset.number)
+        if self.source == "connector" and self.agent.agent.target is None:
+            raise SettingsError(f"{self.agent.title} names no system to ask; upload its answers, or give it a target")
+
+    def outlook(self) -> RunOutlook:
+        """What the run takes; SettingsError where it could not begin."""
+        self.check()
+        return run_outlook(self.agents, self.agent.slug, self.agent.number, len(self.cases), self.source)
+
+    def warnings(self, answers: AnswersUpload | None = None) -> list[str]:
+        """What a person should know before it is started."""
+        warnings = agent_warnings(self.agent.agent, self.agents.registry, answers.model_names if answers else ())
+        doubts = [version.problem for version in (self.agent, self.dataset) if version.problem is not None]
+        if answers is not None and answers.without_contexts:
+            warnings.append(
+                f"{counted(answers.without_contexts, 'answer')} of {answers.answers} come without contexts: "
+                "faithfulness, groundedness and whatever else is held against contexts are skipped for them"
+            )
+        return [*doubts, *warnings]
+
+    def order(self, description: str, baseline: str | None, answers: Path | None, warnings: list[str]) -> Order:
+        """The order for the run; `answers` is the uploaded file."""
+        kept_as = None if answers is None else f"answers{answers.suffix}"
+
+        def lay_out(folder: Path) -> None:
+            self.agents.write_configuration(self.agent.slug, self.agent.number, folder)
+            (folder / CASES).mkdir()
+            cases = self.datasets.checked_path(self.dataset.slug, self.dataset.number)
+            shutil.copyfile(cases, folder / CASES / f"{self.dataset.slug}.jsonl")
+            if answers is not None and kept_as is not None:
+                shutil.copyfile(answers, folder / kept_as)
+
+        return Order(
+            agent=self.agent.slug, agent_version=self.agent.number, dataset=self.dataset.slug,
+            dataset_version=self.dataset.number, source=self.source, lay_out=lay_out, cases=len(self.cases),
+            answers=kept_as, description=description, baseline=baseline, warnings=tuple(warnings),
+        )  # fmt: skip

@@ -1,0 +1,89 @@
+"""The parent of one run: keeps its log, hands a cancellation on, and writes down how it ended.
+
+It is a process of its own, in a session of its own, so that the run goes on when the server is gone, and so that its
+end is known to the server that comes next. `python -m pytest_rageval.web.jobs.supervisor FOLDER` reads the credentials
+to mask from standard input, as a JSON list.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.web.jobs.job_files import ENDED, RUN_PROCESS, read_job
+from pytest_rageval.web.jobs.job_log import LOG, JobLog
+from pytest_rageval.web.jobs.process_identity import identify
+
+GRACE_S = 10.0
+"""Seconds after which a run that heeds no signal gets the next one: SIGINT, SIGTERM, SIGKILL."""
+LONGEST_PIECE = 2**20
+"""Bytes of a printed line that are looked at; what is longer is left out, lest a credential be cut in two."""
+
+
+class Supervisor:
+    """One run of the command in its job's folder."""
+
+    def __init__(self, folder: Path, mask: Mask) -> None:
+        self._folder, self._mask = folder, mask
+        self._run: subprocess.Popen[bytes] | None = None
+        self._is_cancelled = False
+        self._signals = iter((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
+
+    def run(self) -> None:
+        """To the end of the run, whatever its end."""
+        signal.signal(signal.SIGTERM, lambda *_: self._cancel())
+        job = read_job(self._folder)
+        if not self._is_cancelled:
+            self._run = subprocess.Popen(  # noqa: S603 because the arguments are ours and no shell reads them
+                [sys.executable, "-m", "pytest_rageval", "run", *job.arguments],
+                cwd=self._folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            if (identity := identify(self._run.pid)) is not None:
+                write_json(self._folder / RUN_PROCESS, identity.model_dump())
+            if self._is_cancelled:
+                self._signal()
+            assert self._run.stdout is not None
+            with JobLog(self._folder / LOG, self._mask) as log:
+                for line in _lines(self._run.stdout):
+                    log.add(line)
+        code = None if self._run is None else self._run.wait()
+        ended = datetime.now(UTC).isoformat(timespec="seconds")
+        write_json(self._folder / ENDED, {"exit_code": code, "ended": ended, "is_cancelled": self._is_cancelled})
+
+    def _cancel(self) -> None:
+        if not self._is_cancelled:
+            self._is_cancelled = True
+            self._signal()
+
+    def _signal(self) -> None:
+        """Send the next signal, and the one after it where the run does not end."""
+        number = next(self._signals, None)
+        if self._run is None or number is None or self._run.poll() is not None:
+            return
+        self._run.send_signal(number)
+        later = threading.Timer(GRACE_S, self._signal)
+        later.daemon = True
+        later.start()
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    while line := stream.readline(LONGEST_PIECE):
+        is_whole = line.endswith(b"\n") or len(line) < LONGEST_PIECE
+        while not is_whole:
+            rest = stream.readline(LONGEST_PIECE)
+            is_whole = rest.endswith(b"\n") or len(rest) < LONGEST_PIECE
+            line = f"(a line of more than {LONGEST_PIECE:,} bytes was left out)".encode()
+        yield line
+
+
+if __name__ == "__main__":
+    Supervisor(Path(sys.argv[1]), Mask(json.load(sys.stdin))).run()

@@ -1,0 +1,184 @@
+"""Labelling sessions that are open: one a file and person, whoever looks at it from which window."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_rageval.cases.discovery import case_files_of
+from pytest_rageval.cases.drafts import ENDING
+from pytest_rageval.config.project import Project
+from pytest_rageval.errors import CaseError
+from pytest_rageval.web.jobs.env_file import read_env_file
+from pytest_rageval.web.rendering import path_to
+from pytest_rageval.workbench.label.label_session import LabelSession
+from pytest_rageval.workbench.label.opening import Labelling, cases_to_label, label_store, pool_source
+
+MOST_OPEN = 6
+"""Sessions that are kept; the one that was used longest ago is closed for another."""
+
+
+class Where(NamedTuple):
+    """What is looked at. It stands in the address, so that a page can be loaded again and sent to others.
+
+    file      path of the case file within the project
+    opinion   name of whose second opinion it is, or blank
+    case      id; blank: the first that is not labelled
+    row       of the chunk pointed at
+    start     with a range, the row where it begins
+    group     of golds to come
+    """
+
+    file: str
+    opinion: str = ""
+    case: str = ""
+    row: int = 0
+    start: int | None = None
+    group: int = 1
+
+    def at_row(self, row: int, start: int | None = None) -> Where:
+        """The same with another chunk pointed at."""
+        return self._replace(row=row, start=start)
+
+    def at_case(self, case: str | None) -> Where:
+        """Another case of the file."""
+        return Where(self.file, self.opinion, case or "")
+
+    @property
+    def address(self) -> str:
+        group = None if self.group == 1 else self.group
+        return path_to(
+            "label", "cases", file=self.file, opinion=self.opinion, case=self.case, row=self.row or None,
+            start=self.start, group=group,
+        )  # fmt: skip
+
+
+def label_files(project: Project) -> dict[str, Path]:
+    """Files that can be labelled, by path within the project: case files, and drafts beside them."""
+    files = case_files_of(project.root, project.settings.cases, project.reports)
+    folders = dict.fromkeys([*(file.parent for file in files), project.root / "evalcases"])
+    drafts = [file for folder in folders if folder.is_dir() for file in sorted(folder.glob(f"*{ENDING}"))]
+    return {file.relative_to(project.root).as_posix(): file for file in [*files, *drafts]}
+
+
+class OpenLabelling:
+    """One session with its lock: requests come from several threads."""
+
+    def __init__(self, labelling: Labelling, project: Project, environment: Mapping[str, str] | None = None) -> None:
+        self.lock = threading.RLock()
+        self._path = labelling.path
+        if labelling.is_of_drafts and not labelling.path.read_bytes().strip():
+            raise CaseError(f"{labelling.path.name}: every draft is decided")
+        cases = cases_to_label(labelling.path, project)
+        store = label_store(labelling, project)
+        self._source = pool_source(labelling, project, cases, environment)
+        try:
+            self.session = LabelSession(cases, store, self._source, is_blind=labelling.blind is not None)
+        except CaseError:
+            self._source.close()
+            raise
+        self._stamp = _stamp(self._path)
+
+    def look(self, where: Where) -> None:
+        """Point at what an address says; CaseError where there is no such case."""
+        session = self.session
+        if where.case and where.case != session.case.id:
+            session.save()
+            session.open_case(where.case)
+        last = max(0, len(session.pool.candidates) - 1)
+        session.row = min(max(0, where.row), last)
+        session.range_start = None if where.start is None else min(max(0, where.start), last)
+        session.group = min(max(1, where.group), 9)
+
+    def here(self, where: Where) -> Where:
+        """The address of what the session points at now."""
+        session = self.session
+        is_same = session.case.id == where.case
+        row, start = (session.row, session.range_start) if is_same else (0, None)
+        return where._replace(case=session.case.id, row=row, start=start, group=session.group if is_same else 1)
+
+    @property
+    def seen(self) -> str:
+        """A mark of the case, what is said of it and the chunk pointed at, so that a form of an older page is known."""
+        session, case = self.session, self.session.case
+        chunk = session.candidate.chunk if session.candidate is not None else None
+        state = repr((case.id, case.question, case.history, case.contexts, session.states[session.at], chunk))
+        return hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:16]
+
+    def act(self, action: Callable[[LabelSession], object]) -> None:
+        """Do something, and write down at once what was said by it."""
+        session = self.session
+        session.message = ""
+        action(session)
+        message, session.message = session.message, ""
+        session.save()
+        session.message = session.message or message  # what becomes of the file matters more
+        self._stamp = _stamp(self._path)
+
+    @property
+    def is_of_another_file(self) -> bool:
+        """Has another program changed the file since we read or wrote it, and is nothing of ours waiting?"""
+        return self.session.is_saved and not self.is_aside and _stamp(self._path) != self._stamp
+
+    @property
+    def is_aside(self) -> bool:
+        """Do labels go into another file, because this one was changed?"""
+        return not self.session.is_blind and self.session.store.file_name != self._path.name
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class LabelDesk:
+    """The open sessions of a server."""
+
+    def __init__(self, env_file: Path | None = None) -> None:
+        """`env_file`: holds keys for the systems that are asked, beside the environment."""
+        self._env_file = env_file
+        self._lock = threading.Lock()
+        self._open: dict[tuple[str, str], OpenLabelling] = {}
+
+    def open(self, project: Project, where: Where) -> OpenLabelling:
+        """The session of a file, begun anew where another program has changed the file; a RagevalError where it cannot
+        be opened."""
+        key = (where.file, where.opinion)
+        with self._lock:
+            labelling = self._open.pop(key, None)
+            if labelling is not None and labelling.is_of_another_file:
+                labelling.close()
+                labelling = None
+            if labelling is None:
+                labelling = OpenLabelling(_labelling(project, where), project, self._environment())
+            self._open[key] = labelling
+            while len(self._open) > MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            return labelling
+
+    def _environment(self) -> Mapping[str, str]:
+        return {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
+
+    def begin_anew(self, where: Where) -> None:
+        """Forget a session, with its undo: the file is read again."""
+        with self._lock:
+            labelling = self._open.pop((where.file, where.opinion), None)
+        if labelling is not None:
+            labelling.close()
+
+
+def _labelling(project: Project, where: Where) -> Labelling:
+    path = label_files(project).get(where.file)
+    if path is None:
+        raise CaseError(f"there is no case file {where.file!r} in this project")
+    return Labelling(path, blind=where.opinion or None)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0)
+    return status.st_mtime_ns, status.st_size

@@ -1,0 +1,1 @@
+"""The pages, one module each: a router whose routes read, build a view and render it."""

@@ -1,0 +1,227 @@
+"""Agents: the list, an agent with its versions, the form that saves a next version, and the difference of two."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import PlainTextResponse, Response
+
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import LAYERS, Metric, Registry
+from pytest_rageval.web.forms.agent_form import (
+    CHAT_APIS,
+    JUDGES,
+    TARGET_KINDS,
+    AgentForm,
+    agent_of_form,
+    agent_values,
+    new_agent_values,
+    shown_metrics,
+    with_default_prompt,
+)
+from pytest_rageval.web.forms.form_state import FormState
+from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.site import TheSite
+from pytest_rageval.web.versions.agent import Agent, AgentVersion
+from pytest_rageval.web.versions.agent_check import agent_warnings
+from pytest_rageval.web.versions.agent_diff import agent_changes, changed_in_words
+from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.agent_toml import threshold_gate
+from pytest_rageval.web.versions.judge_prompts import MAIN_RUBRIC, editable_rubrics
+from pytest_rageval.web.versions.slugs import slug_of
+from pytest_rageval.web.versions.version_folder import NewerVersion
+
+router = APIRouter()
+
+
+@cache
+def _registry() -> Registry:
+    return load_registry([])
+
+
+def _store(site: TheSite) -> AgentStore:
+    return AgentStore(site.settings.data, _registry())
+
+
+Agents = Annotated[AgentStore, Depends(_store)]
+
+
+@router.get("/agents")
+def agents_page(request: Request, store: Agents, q: str = "") -> Response:
+    versions, problems = store.newest_versions()
+    shown = [version for version in versions if _mentions(version, q)]
+    return page(request, "agents.html", versions=shown, all=len(versions), problems=problems, q=q,
+                folder=store.files.folder)  # fmt: skip
+
+
+@router.get("/agents/new")
+def new_agent_page(request: Request, store: Agents) -> Response:
+    return _form_page(request, store, FormState(new_agent_values(store.registry)), None, 0)
+
+
+@router.post("/agents")
+def create_agent(request: Request, store: Agents, submitted: Submitted) -> Response:
+    """A first version, unless the name is taken."""
+    if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
+        state = with_default_prompt(submitted, store.registry, rubric)
+        return _form_page(request, store, state, None, 0)
+    form, agent = agent_of_form(submitted, store.registry, None)
+    if agent is None or form.model is None:
+        return _form_page(request, store, form, None, 0, status=422)
+    slug = slug_of(agent.name)
+    try:
+        store.save(slug, agent, form.model.note.strip(), 0)
+    except NewerVersion:
+        refused = form.refused("name", "is taken: an agent of this name, or of one very like it, is there already")
+        return _form_page(request, store, refused, None, 0, status=422)
+    return see(path_to("agents", slug))
+
+
+@router.get("/agents/{slug}")
+def agent_page(request: Request, store: Agents, slug: str) -> Response:
+    return _version_page(request, store, store.newest(slug))
+
+
+@router.get("/agents/{slug}/versions/{number}")
+def agent_version_page(request: Request, store: Agents, slug: str, number: int) -> Response:
+    return _version_page(request, store, store.read(slug, number))
+
+
+@router.get("/agents/{slug}/versions/{number}/toml")
+def agent_toml(store: Agents, slug: str, number: int) -> Response:
+    """The file as it is, to be kept elsewhere or run with the command."""
+    disposition = f'attachment; filename="{slug}-v{number}.toml"'
+    content = store.files.content(slug, number).decode("utf-8", "replace")
+    return PlainTextResponse(content, headers={"Content-Disposition": disposition})
+
+
+@router.get("/agents/{slug}/edit")
+def edit_agent_page(request: Request, store: Agents, slug: str, version: int | None = None) -> Response:
+    """The form over the newest version, or over an older one that is to be the next."""
+    newest = store.files.newest(slug)
+    begun = store.read(slug, version or newest)
+    state: FormState[AgentForm] = FormState(agent_values(begun.agent, store.registry))
+    return _form_page(request, store, state, begun, newest)
+
+
+@router.post("/agents/{slug}")
+def save_agent(request: Request, store: Agents, submitted: Submitted, slug: str) -> Response:
+    """The next version of an agent; the page of the conflict where somebody else saved one meanwhile."""
+    newest = store.files.newest(slug)
+    based_on = _whole(submitted.get("based_on"), newest)
+    begun = store.read(slug, min(based_on, newest))
+    if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
+        return _form_page(request, store, with_default_prompt(submitted, store.registry, rubric), begun, based_on)
+    form, agent = agent_of_form(submitted, store.registry, begun.agent)
+    if agent is None or form.model is None:
+        return _form_page(request, store, form, begun, based_on, status=422)
+    if agent == begun.agent and begun.problem is None and based_on == newest:
+        refused = form.refused("", f"Nothing differs from version {based_on}.")
+        return _form_page(request, store, refused, begun, based_on, status=422)
+    note = form.model.note.strip() or changed_in_words(agent_changes(begun.agent, agent))
+    try:
+        store.save(slug, agent, note, based_on)
+    except NewerVersion as newer:
+        return _conflict_page(request, store, form, begun, agent, newer)
+    return see(path_to("agents", slug))
+
+
+@router.get("/agents/{slug}/diff")
+def agent_diff_page(
+    request: Request, store: Agents, slug: str, before: int | None = None, after: int | None = None
+) -> Response:
+    """What differs between any two versions; without numbers, between the last two."""
+    numbers = store.files.numbers(slug)
+    later = after or store.files.newest(slug)
+    earlier = before or max((number for number in numbers if number < later), default=later)
+    one, other = store.read(slug, earlier), store.read(slug, later)
+    return page(request, "agent_diff.html", before=one, after=other, numbers=list(reversed(numbers)), slug=slug,
+                changes=agent_changes(one.agent, other.agent))  # fmt: skip
+
+
+# ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _version_page(request: Request, store: AgentStore, version: AgentVersion) -> Response:
+    versions, problems = store.versions(version.slug)
+    agent = version.agent
+    on = shown_metrics(agent, store.registry)
+    thresholds = [(store.registry[name], threshold) for name, threshold in agent.thresholds.items()]
+    held = [(metric, threshold, threshold_gate(metric, threshold)) for metric, threshold in thresholds]
+    others = [(name, _own_gate(store.registry, name)) for name in on if name not in agent.thresholds]
+    return page(
+        request, "agent.html", version=version, agent=agent, versions=versions, problems=problems, held=held,
+        others=others, main_rubric=MAIN_RUBRIC, warnings=agent_warnings(agent, store.registry),
+        newest=store.files.newest(version.slug), place=store.files.path(version.slug, version.number),
+    )  # fmt: skip
+
+
+def _form_page(
+    request: Request,
+    store: AgentStore,
+    form: FormState[AgentForm],
+    begun: AgentVersion | None,
+    based_on: int,
+    *,
+    status: int = 200,
+    **content: Any,
+) -> Response:
+    """The form; `begun` is the version that its values came from, None for a new agent."""
+    layers = _by_layer(store.registry)
+    wrong = [
+        title for title, metrics in layers.items() if any(f"threshold.{m.name}" in form.errors for m, _ in metrics)
+    ]
+    return page(
+        request, "agent_form.html", status=status, form=form, begun=begun, based_on=based_on,
+        layers=layers, open_layers={LAYERS["L5"], *wrong}, rubrics=editable_rubrics(), main_rubric=MAIN_RUBRIC,
+        target_kinds=TARGET_KINDS, chat_apis=CHAT_APIS, judges=JUDGES,
+        on=frozenset(form.values.get("metrics", ())),
+        has_prompt_errors=any(f"prompt.{name}" in form.errors for name in editable_rubrics()[1:]),
+        **{"conflict": None, **content},
+    )  # fmt: skip
+
+
+def _conflict_page(
+    request: Request, store: AgentStore, form: FormState[AgentForm], begun: AgentVersion, typed: Agent,
+    newer: NewerVersion,
+) -> Response:  # fmt: skip
+    """The form with what was typed, over the version that was saved meanwhile, and what differs."""
+    theirs = store.read(newer.slug, newer.newest)
+    conflict = {
+        "base": begun.number,
+        "number": newer.newest,
+        "theirs": agent_changes(begun.agent, theirs.agent),
+        "mine": agent_changes(theirs.agent, typed),
+        "note": theirs.note,
+    }
+    return _form_page(request, store, form, theirs, newer.newest, status=409, conflict=conflict)
+
+
+def _by_layer(registry: Registry) -> Mapping[str, Sequence[tuple[Metric, str]]]:
+    """The metrics below the titles of their layers, each with its own gate in words."""
+    layers: dict[str, list[tuple[Metric, str]]] = {title: [] for title in LAYERS.values()}
+    for metric in registry:
+        layers[LAYERS[metric.layer]].append((metric, _own_gate(registry, metric.name)))
+    return {title: metrics for title, metrics in layers.items() if metrics}
+
+
+def _own_gate(registry: Registry, name: str) -> str:
+    """The default gates of a metric, without what a failure is called."""
+    bare = name.partition("@")[0]
+    gates = registry[bare].gates if bare in registry else ()
+    return "; ".join(gate.partition(" tag ")[0].partition(" when ")[0].removeprefix(f"{bare} ") for gate in gates[:1])
+
+
+def _mentions(version: AgentVersion, q: str) -> bool:
+    agent = version.agent
+    texts = (version.slug, agent.name, agent.description, agent.target_in_words, agent.judge, *agent.tags)
+    return all(any(word in text.lower() for text in texts) for word in q.lower().split())
+
+
+def _whole(written: object, otherwise: int) -> int:
+    return int(written) if isinstance(written, str) and re.fullmatch("[0-9]{1,6}", written) else otherwise

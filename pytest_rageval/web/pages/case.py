@@ -1,0 +1,83 @@
+"""The page of a case: the fragment of the report, with the cases before and after it in the list it was opened from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from pytest_rageval.page import sections
+from pytest_rageval.page.case_views import case_views
+from pytest_rageval.page.report_page import KEYS
+from pytest_rageval.page.run_cases import ListedCase
+from pytest_rageval.text import printable
+from pytest_rageval.web.case_list import CaseList, CaseQuery
+from pytest_rageval.web.index_of_site import TheIndex
+from pytest_rageval.web.opened_runs import OpenedRun, TheRuns
+from pytest_rageval.web.pages.run import Filter, Order
+from pytest_rageval.web.rendering import page, path_to
+from pytest_rageval.web.run_head import head_of_run
+from pytest_rageval.web.site import TheSite, UnknownPageError
+
+View = Literal["case", "compare"]
+
+router = APIRouter()
+
+
+class Shown(NamedTuple):
+    """What an address shows, and where it leads from there."""
+
+    run_id: str
+    key: str
+    q: str
+    sort: str
+    view: View
+    diff: str
+    against: str = ""
+
+    def case(self, key: str | None = None, **changed: str) -> str:
+        """The address of a case in the same list and the same view, as far as nothing is `changed`."""
+        chosen = {"view": self.view, "diff": self.diff} | changed
+        unusual = {name: value for name, value in chosen.items() if value not in ("case", "on")}
+        return path_to("runs", self.run_id, "cases", printable(key or self.key), **self._list, **unusual)
+
+    @property
+    def cases(self) -> str:
+        """The address of the list."""
+        if self.against:
+            return path_to("compare", a=self.against, b=self.run_id, q=self.q, sort=self.sort) + "#cases"
+        return path_to("runs", self.run_id, q=self.q, sort=self.sort) + "#cases"
+
+    @property
+    def _list(self) -> dict[str, str]:
+        return {"q": self.q, "sort": self.sort, "against": self.against}
+
+
+@router.get("/runs/{run_id}/cases/{key:path}")
+def show_case(
+    request: Request, run_id: str, key: str, site: TheSite, runs: TheRuns, index: TheIndex, q: Filter = "",
+    sort: Order = "", view: View = "case",
+    diff: Literal["on", "off"] = "on", against: Annotated[str, Query(max_length=400)] = "",
+) -> Response:  # fmt: skip
+    """A case of a finished run, or the same before and after; `against`: the run chosen to compare with."""
+    opened, stored = runs.open(run_id, against or None), site.stored_run(run_id)
+    number = opened.numbers.get(key)
+    if number is None:
+        raise UnknownPageError(f"run {run_id} has no case {key!r}")
+    case = opened.page.cases[number]
+    chosen = opened.page if against else None
+    beside = CaseList(index, stored, site.project(), chosen).neighbours(case.key, CaseQuery(q, sort))
+    shown = Shown(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff, against)
+    content = next(case_views(opened.page, [case]), None)
+    return page(
+        request, "case_page.html", page=opened.page, case=case, c=content, shown=shown, beside=beside,
+        has_both_sides=opened.page.has_both_sides, head=head_of_run(opened.page.config),
+        definitions=_definitions(opened, case), keys=KEYS,
+    )  # fmt: skip
+
+
+def _definitions(opened: OpenedRun, case: ListedCase) -> list[sections.DefinitionText]:
+    """Of the metrics that the case has scores of: their names lead there."""
+    names = {name.partition("@")[0] for name in (*case.row.scores, *(name for name, _ in case.row.failed))}
+    return [each for each in opened.content["definitions"] if each.name in names]

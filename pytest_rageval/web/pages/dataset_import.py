@@ -1,0 +1,190 @@
+"""Importing a dataset in steps: upload, look at it, choose what each column is, and save what is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.datastructures import FormData, UploadFile
+from starlette.responses import Response
+
+from pytest_rageval.errors import CaseError
+from pytest_rageval.web.forms.dataset_form import ImportForm, about_of_form
+from pytest_rageval.web.forms.form_state import FormState, read_form
+from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.pages.datasets import Datasets
+from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.site import Site, TheSite
+from pytest_rageval.web.uploads.column_mapping import CHOICES, LEFT_OUT, METADATA, MappedColumn, mapping_problems
+from pytest_rageval.web.uploads.dataset_upload import (
+    CASES,
+    REFERENCES,
+    DatasetReading,
+    Preview,
+    guessed_columns,
+    is_document,
+    preview,
+    read_dataset,
+)
+from pytest_rageval.web.uploads.upload_folder import Upload, UploadedFile, UploadFolder
+from pytest_rageval.web.versions.dataset_diff import dataset_changes
+from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.slugs import slug_of
+from pytest_rageval.web.versions.version_folder import NewerVersion
+
+router = APIRouter()
+MOST_PROBLEMS = 1_000
+"""Lines that a page lists."""
+
+
+@router.get("/datasets/new")
+def dataset_upload_page(request: Request, site: TheSite, store: Datasets, dataset: str = "") -> Response:
+    """The form that takes files, for a new dataset or for the next version of one."""
+    return _upload_form(request, site, store, FormState(), dataset)
+
+
+@router.post("/datasets/uploads")
+def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submitted: Submitted) -> Response:
+    """Keep the files until they are confirmed; nothing becomes a dataset yet."""
+    dataset = str(submitted.get("dataset") or "")
+    files = {part: file for part in (CASES, REFERENCES) if (file := _file(submitted, part)) is not None}
+    about: dict[str, Any] = {"dataset": dataset, "based_on": store.files.newest(dataset)} if dataset else {}
+    form: FormState[ImportForm] = FormState()
+    if CASES not in files:
+        return _upload_form(request, site, store, form.refused(CASES, "choose a file"), dataset, status=422)
+    try:
+        upload = UploadFolder(site.settings.data, site.settings.limits).begin(files, about)
+    except CaseError as error:
+        for problem in error.problems:
+            form = form.refused(CASES, problem)
+        return _upload_form(request, site, store, form, dataset, status=422)
+    return see(path_to("datasets", "uploads", upload.id))
+
+
+@router.get("/datasets/uploads/{upload_id}")
+def dataset_preview_page(request: Request, site: TheSite, store: Datasets, upload_id: str) -> Response:
+    """The first rows, the guesses, and everything that is wrong."""
+    looked_at = _looked_at(site, upload_id, None)
+    form: FormState[ImportForm] = FormState(_first_values(looked_at, store))
+    return _preview(request, store, looked_at, form)
+
+
+@router.post("/datasets/uploads/{upload_id}")
+def decide_dataset_upload(
+    request: Request, site: TheSite, store: Datasets, submitted: Submitted, upload_id: str
+) -> Response:
+    """Look again with other fields, save what was read as a version, or forget the upload."""
+    form = read_form(ImportForm, submitted)
+    looked_at = _looked_at(site, upload_id, form)
+    if form.model is None or form.model.action == "check":
+        return _preview(request, store, looked_at, form, status=200 if form.model else 422)
+    uploads = UploadFolder(site.settings.data, site.settings.limits)
+    if form.model.action == "discard":
+        uploads.remove(looked_at.upload)
+        return see("/datasets")
+    if looked_at.problems:
+        refused = form.refused("", "Nothing is saved as long as the file has problems.")
+        return _preview(request, store, looked_at, refused, status=422)
+    dataset = str(looked_at.upload.about.get("dataset", ""))
+    if not dataset and not form.model.name.strip():
+        return _preview(request, store, looked_at, form.refused("name", "is blank"), status=422)
+    try:
+        saved = _saved(store, looked_at, form.model, dataset)
+    except NewerVersion as newer:
+        return _preview(request, store, looked_at, _told(form, newer, dataset), status=409)
+    uploads.remove(looked_at.upload)
+    return see(path_to("datasets", saved))
+
+
+# ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _LookedAt:
+    """An upload with what was read of it by the fields that were chosen or guessed."""
+
+    upload: Upload
+    preview: Preview
+    columns: list[MappedColumn]
+    reading: DatasetReading
+
+    @property
+    def problems(self) -> list[str]:
+        """Everything that stands between this upload and a version."""
+        chosen = mapping_problems(self.columns) if self.columns else []
+        return [*chosen, *self.reading.problems]
+
+
+def _looked_at(site: Site, upload_id: str, form: FormState[ImportForm] | None) -> _LookedAt:
+    upload = UploadFolder(site.settings.data, site.settings.limits).get(upload_id)
+    shown = preview(upload)
+    columns = guessed_columns(upload)
+    chosen = [] if form is None else list(form.values.get("field", ()))
+    if len(chosen) == len(columns):
+        columns = [column._replace(field=field) for column, field in zip(columns, chosen, strict=True)]
+    if columns and mapping_problems(columns):
+        reading = DatasetReading((), (), {})
+    else:
+        reading = read_dataset(upload, columns, site.settings.limits)
+    return _LookedAt(upload, shown, columns, reading)
+
+
+def _first_values(looked_at: _LookedAt, store: DatasetStore) -> Mapping[str, str]:
+    """A name for a new dataset from that of its file; for a next version a note of what differs."""
+    dataset = looked_at.upload.about.get("dataset")
+    if not dataset:
+        return {"name": looked_at.upload.names[CASES].partition(".")[0]}
+    if looked_at.problems:
+        return {}
+    before = store.cases(dataset, looked_at.upload.about["based_on"])
+    return {"note": str(dataset_changes(before, looked_at.reading.cases))}
+
+
+def _saved(store: DatasetStore, looked_at: _LookedAt, form: ImportForm, dataset: str) -> str:
+    """The slug of the dataset that has the new version."""
+    origin = " + ".join(looked_at.upload.names.values())
+    if not dataset:
+        about = about_of_form(form, origin)
+        slug = slug_of(about.name)
+        store.save(slug, about, looked_at.reading.cases, form.note.strip(), 0)
+        return slug
+    based_on = int(looked_at.upload.about["based_on"])
+    about = store.version(dataset, based_on).about.model_copy(update={"origin": origin})
+    note = form.note.strip() or str(dataset_changes(store.cases(dataset, based_on), looked_at.reading.cases))
+    store.save(dataset, about, looked_at.reading.cases, note, based_on)
+    return dataset
+
+
+def _told(form: FormState[ImportForm], newer: NewerVersion, dataset: str) -> FormState[ImportForm]:
+    if not dataset:
+        return form.refused("name", "is taken: a dataset of this name, or of one very like it, is there already")
+    words = f"Version {newer.newest} was saved meanwhile by another window; nothing was overwritten."
+    return form.refused("", f"{words} Look at it, and upload the file again if yours is to be the next.")
+
+
+def _file(submitted: FormData, part: str) -> UploadedFile | None:
+    """The file of a part; a field without a chosen file comes with an empty name."""
+    file = submitted.get(part)
+    return UploadedFile(file.filename, file.file) if isinstance(file, UploadFile) and file.filename else None
+
+
+def _upload_form(
+    request: Request, site: Site, store: DatasetStore, form: FormState[ImportForm], dataset: str, *, status: int = 200
+) -> Response:
+    version = store.newest(dataset) if dataset else None
+    return page(request, "dataset_new.html", status=status, form=form, version=version, limits=site.settings.limits)
+
+
+def _preview(
+    request: Request, store: DatasetStore, looked_at: _LookedAt, form: FormState[ImportForm], *, status: int = 200
+) -> Response:
+    dataset = looked_at.upload.about.get("dataset")
+    problems = looked_at.problems
+    return page(
+        request, "dataset_upload.html", status=status, form=form, upload=looked_at.upload, preview=looked_at.preview,
+        columns=looked_at.columns, reading=looked_at.reading, problems=problems[:MOST_PROBLEMS], count=len(problems),
+        choices=CHOICES, left_out=LEFT_OUT, metadata=METADATA, is_document=is_document(looked_at.upload),
+        version=store.newest(dataset) if dataset else None,
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+"""Datasets: the list, a dataset with its versions and cases, one case, differences, the audit and exports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+
+from pytest_rageval.cases.exchange.case_csv import write_csv
+from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.model import EvalCase
+from pytest_rageval.web.rendering import page
+from pytest_rageval.web.site import Site, TheSite
+from pytest_rageval.web.versions.dataset import DatasetVersion
+from pytest_rageval.web.versions.dataset_diff import dataset_changes
+from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.workbench.audit.gold_findings import findings_in_notes
+from pytest_rageval.workbench.audit.label_findings import AuditFinding, audit_in_words, findings_in_files
+
+router = APIRouter()
+PAGE_SIZE = 50
+MOST_SHOWN = 200
+"""Cases of a difference, and findings of an audit, that a page shows."""
+
+
+def _store(site: TheSite) -> DatasetStore:
+    return DatasetStore(site.settings.data)
+
+
+Datasets = Annotated[DatasetStore, Depends(_store)]
+
+
+@router.get("/datasets")
+def datasets_page(request: Request, store: Datasets, q: str = "") -> Response:
+    versions = store.newest_versions()
+    shown = [version for version in versions if _mentions(version, q)]
+    return page(request, "datasets.html", versions=shown, all=len(versions), q=q, folder=store.files.folder)
+
+
+@router.get("/datasets/{slug}")
+def dataset_page(
+    request: Request, store: Datasets, slug: str, q: str = "", category: str = "", at: int = 1
+) -> Response:
+    return _version_page(request, store, store.newest(slug), q, category, at)
+
+
+@router.get("/datasets/{slug}/versions/{number}")
+def dataset_version_page(
+    request: Request, store: Datasets, slug: str, number: int, q: str = "", category: str = "", at: int = 1
+) -> Response:
+    return _version_page(request, store, store.version(slug, number), q, category, at)
+
+
+@router.get("/datasets/{slug}/versions/{number}/jsonl")
+def dataset_jsonl(store: Datasets, slug: str, number: int) -> Response:
+    """The case file as it is."""
+    path = store.files.checked_path(slug, number)
+    return FileResponse(path, media_type="application/jsonl", filename=f"{slug}-v{number}.jsonl")
+
+
+@router.get("/datasets/{slug}/versions/{number}/csv")
+def dataset_csv(store: Datasets, slug: str, number: int) -> Response:
+    """The cases as a table of our own names."""
+    lines = write_csv(store.cases(slug, number), {}).files["cases.csv"]
+    disposition = f'attachment; filename="{slug}-v{number}.csv"'
+    return PlainTextResponse(
+        "".join(f"{line}\r\n" for line in lines), media_type="text/csv", headers={"Content-Disposition": disposition}
+    )
+
+
+@router.get("/datasets/{slug}/diff")
+def dataset_diff_page(
+    request: Request, store: Datasets, slug: str, before: int | None = None, after: int | None = None
+) -> Response:
+    """What differs between any two versions; without numbers, between the last two."""
+    numbers = store.files.numbers(slug)
+    later = after or store.files.newest(slug)
+    earlier = before or max((number for number in numbers if number < later), default=later)
+    changes = dataset_changes(store.cases(slug, earlier), store.cases(slug, later))
+    return page(
+        request, "dataset_diff.html", before=store.version(slug, earlier), after=store.version(slug, later),
+        numbers=list(reversed(numbers)), slug=slug, changes=changes, most=MOST_SHOWN,
+    )  # fmt: skip
+
+
+@router.get("/datasets/{slug}/versions/{number}/audit")
+def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: str, number: int) -> Response:
+    """What may be wrong with the labels, by themselves and against the notes of the project."""
+    cases = store.cases(slug, number)
+    findings, notes = _findings(site, cases)
+    positions = {case.key: position for position, case in enumerate(cases, start=1)}
+    return page(
+        request, "dataset_audit.html", version=store.version(slug, number), findings=findings[:MOST_SHOWN],
+        count=len(findings), words=audit_in_words(findings, len(cases)), notes=notes, positions=positions,
+        place=store.files.path(slug, number),
+    )  # fmt: skip
+
+
+# ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _version_page(
+    request: Request, store: DatasetStore, version: DatasetVersion, q: str, category: str, at: int
+) -> Response:
+    """The cases of a version, a page of them; a file that cannot be read is said, and its versions stay reachable."""
+    problems: Sequence[str] = ()
+    cases: Sequence[EvalCase] = ()
+    try:
+        cases = store.cases(version.slug, version.number)
+    except CaseError as error:
+        problems = error.problems
+    shown = [(position, case) for position, case in enumerate(cases, start=1) if _holds(case, q, category)]
+    pages = max(1, -(-len(shown) // PAGE_SIZE))
+    at = min(max(at, 1), pages)
+    return page(
+        request, "dataset.html", version=version, problems=problems, total=len(cases), found=len(shown),
+        rows=shown[(at - 1) * PAGE_SIZE : at * PAGE_SIZE], q=q, category=category, at=at, pages=pages,
+        categories=sorted({case.category for case in cases if case.category}), newest=store.files.newest(version.slug),
+        versions=store.versions(version.slug), place=store.files.path(version.slug, version.number),
+    )  # fmt: skip
+
+
+def _holds(case: EvalCase, q: str, category: str) -> bool:
+    if category and case.category != category:
+        return False
+    texts = (case.id, case.question, *(case.gold.answers or ()), *case.tags)
+    return all(any(word in text.lower() for text in texts) for word in q.lower().split())
+
+
+def _findings(site: Site, cases: Sequence[EvalCase]) -> tuple[list[AuditFinding], str]:
+    """The findings, and what was looked at beside the cases."""
+    findings = list(findings_in_files(cases))
+    try:
+        notes = site.project().notes
+    except SettingsError as error:
+        return findings, f"Golds were not looked for in the notes: {error}"
+    if notes is None:
+        return findings, "Golds were not looked for in the notes: name their folder as notes in the configuration."
+    return [*findings_in_notes(cases, notes), *findings], f"Golds were looked for in {notes}."
+
+
+def _mentions(version: DatasetVersion, q: str) -> bool:
+    texts = (version.slug, version.about.name, version.about.description, *version.about.tags)
+    return all(any(word in text.lower() for text in texts) for word in q.lower().split())

@@ -1,0 +1,107 @@
+"""Metrics of the runs of one data set in time: a chart each with its table, changes of the configuration marked."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from pytest_rageval.numbers import change, score_text
+from pytest_rageval.page.figures import Spark, spark
+from pytest_rageval.page.first_screen import PREFERRED
+from pytest_rageval.runs.config_diff import setting_text
+from pytest_rageval.runs.history import PastRun
+from pytest_rageval.web.index.run_queries import datasets_run, past_runs, run_choices
+from pytest_rageval.web.index_of_site import TheIndex
+from pytest_rageval.web.pages.runs import Word
+from pytest_rageval.web.rendering import page
+
+PASSING = "pass rate"
+CHARTS = 6
+LASTS = (20, 50, 200)
+"""Runs that can be asked for; more than the first in one chart alone, or the page would be too long to be read."""
+SHOWN_CHANGES = 3
+
+router = APIRouter()
+
+
+class TimelineRow(NamedTuple):
+    """A run in the table under a chart."""
+
+    run: PastRun
+    value: str
+    change: str
+    changes: str
+
+
+class Timeline(NamedTuple):
+    """A metric in time: its line, the places where the configuration changed, and its table, the newest run first."""
+
+    metric: str
+    line: Spark | None
+    changes: Sequence[float]
+    low: str
+    high: str
+    rows: Sequence[TimelineRow]
+
+
+@router.get("/history")
+def history_page(
+    request: Request, index: TheIndex, dataset: Word = "", agent: Word = "", metric: Word = "",
+    last: Annotated[int, Query(ge=1, le=LASTS[-1])] = LASTS[0],
+) -> Response:  # fmt: skip
+    progress = index.refresh()
+    content = index.read(lambda connection: _content(connection, dataset, agent, metric, last))
+    return page(
+        request, "history.html", **content, agent=agent, metric=metric, last=last, progress=progress, lasts=LASTS
+    )
+
+
+def _content(connection: sqlite3.Connection, dataset: str, agent: str, metric: str, last: int) -> dict[str, Any]:
+    datasets = datasets_run(connection)
+    chosen = dataset or (datasets[0].dataset_hash if datasets else "")
+    runs = past_runs(connection, chosen, agent, last if metric else min(last, LASTS[1])) if chosen else []
+    names = sorted({name.partition("@")[0] for run in runs for name, mean in run.metrics.items() if mean is not None})
+    shown = [metric] if metric else [PASSING, *[name for name in PREFERRED if name in names][: CHARTS - 1]]
+    return {
+        "datasets": datasets,
+        "dataset": chosen,
+        "agents": run_choices(connection).agents,
+        "names": [PASSING, *names],
+        "timelines": [_timeline(name, runs) for name in shown] if runs else [],
+        "count": len(runs),
+    }
+
+
+def _timeline(metric: str, runs: Sequence[PastRun]) -> Timeline:
+    values = [_value(run, metric) for run in runs]
+    numbers = [value for value in values if value is not None]
+    steps = max(len(runs) - 1, 1)
+    moved = [round(100 * place / steps, 1) for place, run in enumerate(runs) if place and run.changes]
+    rows = [
+        TimelineRow(run, score_text(value), _change(values[:place], value), _changes(run))
+        for place, (run, value) in enumerate(zip(runs, values, strict=True))
+    ]
+    low, high = (score_text(end) for end in (min(numbers), max(numbers))) if numbers else ("", "")
+    return Timeline(metric, spark(values), moved, low, high, rows[::-1])
+
+
+def _value(run: PastRun, metric: str) -> float | None:
+    if metric == PASSING:
+        return run.outcomes["passed"] / run.total if run.total else None
+    return run.value(metric) if run.value(metric) is not None else run.value(f"{metric}@k")
+
+
+def _change(before: Sequence[float | None], value: float | None) -> str:
+    """Against the last run before that has a value."""
+    earlier = next((number for number in reversed(before) if number is not None), None)
+    return "" if value is None or earlier is None else change(value - earlier)
+
+
+def _changes(run: PastRun) -> str:
+    texts = [f"{each.name} {setting_text(each.before)} → {setting_text(each.after)}" for each in run.changes]
+    more = len(texts) - SHOWN_CHANGES
+    return "; ".join(texts[:SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")

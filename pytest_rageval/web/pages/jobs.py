@@ -1,0 +1,69 @@
+"""Jobs: how far a run is that was started here, what it prints, and how it is cancelled or finished."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.jobs.job_status import JobStatus
+from pytest_rageval.web.jobs.jobs import Jobs
+from pytest_rageval.web.rendering import page, path_to, see
+
+router = APIRouter()
+
+
+def jobs_of(request: Request) -> Jobs:
+    jobs: Jobs = request.app.state.jobs
+    return jobs
+
+
+TheJobs = Annotated[Jobs, Depends(jobs_of)]
+"""A parameter of a route: the jobs."""
+
+
+@router.get("/jobs")
+def list_jobs(request: Request, jobs: TheJobs) -> Response:
+    """All jobs, the newest first."""
+    return page(request, "jobs.html", jobs=jobs.all())
+
+
+@router.get("/jobs/{job_id}")
+def show_job(request: Request, jobs: TheJobs, job_id: str) -> Response:
+    """One job: what it runs, how far it is, its log."""
+    return page(request, "job.html", job_status=_status(jobs, job_id), log=jobs.log(job_id))
+
+
+@router.get("/jobs/{job_id}/progress")
+def show_progress(request: Request, jobs: TheJobs, job_id: str) -> Response:
+    """What changes of that page, for its script, which asks again as long as the run goes on."""
+    return page(request, "job_progress.html", job_status=_status(jobs, job_id), log=jobs.log(job_id))
+
+
+@router.post("/jobs/{job_id}/cancel")
+def cancel_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
+    _status(jobs, job_id)
+    jobs.cancel(job_id)
+    return see(path_to("jobs", job_id))
+
+
+@router.post("/jobs/{job_id}/resume")
+def resume_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
+    """Finish a run that was stopped or killed."""
+    _status(jobs, job_id)
+    try:
+        jobs.resume(job_id)
+    except SettingsError as error:
+        raise HTTPException(409, str(error)) from None
+    return see(path_to("jobs", job_id))
+
+
+def _status(jobs: Jobs, job_id: str) -> JobStatus:
+    try:
+        return jobs.status(job_id)
+    except SettingsError as error:
+        raise HTTPException(404, str(error)) from None

@@ -1,0 +1,136 @@
+"""Label: chunks marked as golds case by case, with the keys of the terminal; drafts accepted or dropped."""
+
+from __future__ import annotations
+
+from concurrent.futures import wait
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from pytest_rageval.cases.drafts import ENDING
+from pytest_rageval.errors import CaseError
+from pytest_rageval.web.forms.form_state import read_form
+from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.labelling.label_actions import LabelForm, action_of
+from pytest_rageval.web.labelling.label_desk import LabelDesk, OpenLabelling, Where, label_files
+from pytest_rageval.web.labelling.label_view import label_view
+from pytest_rageval.web.rendering import page, see
+from pytest_rageval.web.site import TheSite
+
+POOL_WITHIN_S = 1.5
+"""Seconds that a page waits for the chunks of its case; then it is shown without them, and asks again."""
+MARK_WITHIN_S = 20.0
+"""Seconds that a mark waits for them."""
+
+router = APIRouter()
+
+
+def _desk(request: Request) -> LabelDesk:
+    desk: LabelDesk = request.app.state.label_desk
+    return desk
+
+
+TheDesk = Annotated[LabelDesk, Depends(_desk)]
+
+
+@router.get("/label")
+def label_files_page(request: Request, site: TheSite) -> Response:
+    """The files that can be labelled."""
+    project = site.project()
+    files = [(name, name.endswith(ENDING)) for name in label_files(project)]
+    return page(request, "label_files.html", files=files, target=project.settings.target, notes=project.settings.notes)
+
+
+def _where(
+    file: str, opinion: str = "", case: str = "", row: int = 0, start: int | None = None, group: int = 1
+) -> Where:  # fmt: skip
+    return Where(file, opinion.strip(), case, row, start, group)
+
+
+Asked = Annotated[Where, Depends(_where)]
+
+
+@router.get("/label/cases")
+def label_page(
+    request: Request, site: TheSite, desk: TheDesk, where: Asked, clear: bool = False, scores: bool = True
+) -> Response:
+    """One case with its chunks. `clear`: the question whether its golds are to go; `scores`: are they shown?"""
+    labelling = _opened(site, desk, where)
+    _wait_for_pool(labelling, where, POOL_WITHIN_S)
+    return _shown(request, labelling, where, asks_to_clear=clear, shows_scores=scores)
+
+
+@router.post("/label/cases")
+def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -> Response:
+    """Do what a button says, unless the case was marked in another window since the page was made."""
+    form = read_form(LabelForm, submitted).model
+    if form is None or (action := action_of(form)) is None:
+        raise HTTPException(400, "This button is none of the label page.")
+    where = Where(form.file, form.opinion, form.case, form.row, form.start, form.group)
+    labelling = _opened(site, desk, where)
+    _wait_for_pool(labelling, where, MARK_WITHIN_S)  # a session that was opened just now has none yet
+    with labelling.lock:
+        _look(labelling, where)
+        if form.seen != labelling.seen:
+            problem = "This case was marked or changed elsewhere meanwhile; nothing was overwritten. So it is now."
+            return _shown(request, labelling, where, status=409, problem=problem)
+        asks_to_clear = form.do == "unanswerable" and bool(labelling.session.marks.golds)
+        labelling.act(action)
+        address = labelling.here(where).address
+    return see(f"{address}&clear=true" if asks_to_clear else address)
+
+
+@router.post("/label/anew")
+def begin_anew(desk: TheDesk, submitted: Submitted) -> Response:
+    """Read a file again that another program has changed."""
+    file, opinion, case = (str(submitted.get(name, "")) for name in ("file", "opinion", "case"))
+    where = Where(file, opinion, case)
+    desk.begin_anew(where)
+    return see(where.address)
+
+
+def _opened(site: TheSite, desk: LabelDesk, where: Where) -> OpenLabelling:
+    project = site.project()
+    if where.file not in label_files(project):
+        raise HTTPException(404, f"There is no case file {where.file!r} in this project.")
+    return desk.open(project, where)
+
+
+def _wait_for_pool(labelling: OpenLabelling, where: Where, seconds: float) -> None:
+    """Wait for the chunks of a case, without keeping others from the session."""
+    with labelling.lock:
+        _look(labelling, where)
+        future = labelling.session.waits_for
+    if future is not None:
+        wait([future], seconds)
+
+
+def _look(labelling: OpenLabelling, where: Where) -> None:
+    try:
+        labelling.look(where)
+    except CaseError as error:
+        raise HTTPException(404, str(error)) from None
+
+
+def _shown(
+    request: Request,
+    labelling: OpenLabelling,
+    where: Where,
+    *,
+    status: int = 200,
+    problem: str = "",
+    asks_to_clear: bool = False,
+    shows_scores: bool = True,
+) -> Response:
+    with labelling.lock:
+        _look(labelling, where)
+        session = labelling.session
+        is_waiting = session.waits_for is not None
+        message, session.message = problem or session.message, ""
+        return page(
+            request, "label.html", status=status, view=label_view(session, hides_scores=not shows_scores),
+            session=session, where=labelling.here(where), seen=labelling.seen, message=message, is_waiting=is_waiting,
+            is_aside=labelling.is_aside, asks_to_clear=asks_to_clear, shows_scores=shows_scores,
+        )  # fmt: skip

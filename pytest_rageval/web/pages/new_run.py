@@ -1,0 +1,214 @@
+"""New run: an agent's version on a dataset's, asked now or with uploaded answers, and what that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, get_args
+
+from fastapi import APIRouter, Depends, Request
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from pytest_rageval.errors import RagevalError
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.web.forms.form_state import FormState, read_form
+from pytest_rageval.web.forms.new_run import NewRunForm, VersionChoice, version_choice
+from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.jobs.job_files import Source
+from pytest_rageval.web.jobs.jobs import Jobs
+from pytest_rageval.web.jobs.run_choice import RunChoice
+from pytest_rageval.web.jobs.run_outlook import RunOutlook
+from pytest_rageval.web.pages.jobs import TheJobs
+from pytest_rageval.web.rendering import NEW_RUN, page, path_to, see
+from pytest_rageval.web.site import TheSite
+from pytest_rageval.web.uploads.answers_upload import AnswersUpload, read_answers_upload
+from pytest_rageval.web.uploads.upload_folder import Upload, UploadedFile, UploadFolder
+from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.dataset_store import DatasetStore
+
+ANSWERS = "answers"
+SOURCES: tuple[tuple[Source, str], ...] = (
+    ("connector", "ask the agent now"), ("uploaded answers", "score answers that I upload"),
+)  # fmt: skip
+MOST_PROBLEMS = 100
+"""Of an upload that are shown."""
+
+router = APIRouter()
+
+
+@cache
+def _registry() -> Registry:
+    return load_registry([])
+
+
+class Stores:
+    """Agents and datasets of this app, as a list to choose from and by name."""
+
+    def __init__(self, site: TheSite) -> None:
+        self.agents = AgentStore(site.settings.data, _registry())
+        self.datasets = DatasetStore(site.settings.data)
+        self.uploads = UploadFolder(site.settings.data, site.settings.limits)
+        self.limits = site.settings.limits
+
+    def agent_options(self) -> list[tuple[str, str]]:
+        """Every version of every agent, those of one agent together, the newest first."""
+        slugs = self.agents.files.slugs()
+        versions = (version for slug in slugs for version in self.agents.versions(slug)[0])
+        return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
+
+    def dataset_options(self) -> list[tuple[str, str]]:
+        slugs = self.datasets.files.slugs()
+        versions = (version for slug in slugs for version in self.datasets.versions(slug))
+        return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
+
+    def choice(self, agent: str, dataset: str, source: Source) -> RunChoice:
+        """The versions that are named; a RagevalError where one is not there."""
+        chosen_agent, chosen_dataset = version_choice(agent), version_choice(dataset)
+        if chosen_agent is None or chosen_dataset is None:
+            raise RagevalError("choose an agent and a dataset of the lists")
+        return RunChoice(
+            self.agents, self.datasets, self.agents.read(*chosen_agent), self.datasets.version(*chosen_dataset), source
+        )
+
+
+TheStores = Annotated[Stores, Depends(Stores)]
+
+
+@router.get(NEW_RUN)
+def new_run_page(
+    request: Request, stores: TheStores, agent: str = "", dataset: str = "", source: str = "connector"
+) -> Response:
+    """The form, with what the chosen run takes; the choice stands in the address."""
+    agents, datasets = stores.agent_options(), stores.dataset_options()
+    values = {
+        "agent": _chosen(agent, agents), "dataset": _chosen(dataset, datasets),
+        "source": source if source in get_args(Source) else "connector",
+    }  # fmt: skip
+    return _form_page(request, stores, FormState[NewRunForm](values))
+
+
+def _chosen(written: str, options: Sequence[tuple[str, str]]) -> str:
+    """The version that an address names; of a name alone the newest, and of nothing the first."""
+    if "/" in written:
+        return written
+    return next((value for value, _ in options if value.startswith(f"{written}/") or not written), written)
+
+
+@router.post(NEW_RUN)
+def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Submitted) -> Response:
+    """Start a run that asks; take uploaded answers to be looked at first."""
+    form = read_form(NewRunForm, submitted)
+    if form.model is None:
+        return _form_page(request, stores, form, status=422)
+    chosen = form.model
+    try:
+        choice = stores.choice(chosen.agent, chosen.dataset, chosen.source)
+        if chosen.source == "connector":
+            choice.outlook()
+            return _started(jobs, choice, chosen.description)
+    except RagevalError as error:
+        return _form_page(request, stores, _refused(form, "", error.problems), status=422)
+    file = submitted.get(ANSWERS)
+    if not isinstance(file, UploadFile) or not file.filename:
+        return _form_page(request, stores, form.refused(ANSWERS, "choose the file of answers"), status=422)
+    about = {"agent": chosen.agent, "dataset": chosen.dataset, "description": chosen.description}
+    try:
+        upload = stores.uploads.begin({ANSWERS: UploadedFile(file.filename, file.file)}, about)
+    except RagevalError as error:
+        return _form_page(request, stores, _refused(form, ANSWERS, error.problems), status=422)
+    try:
+        _read(stores, choice, upload)
+    except RagevalError as error:
+        stores.uploads.remove(upload)
+        return _form_page(request, stores, _refused(form, ANSWERS, error.problems), status=422)
+    return see(path_to("new-run", "answers", upload.id))
+
+
+@router.get(f"{NEW_RUN}/answers/{{upload_id}}")
+def answers_page(request: Request, stores: TheStores, upload_id: str) -> Response:
+    """Uploaded answers that cover the dataset, before they are scored."""
+    upload, choice = _waiting(stores, upload_id)
+    answers = _read(stores, choice, upload)
+    return page(
+        request, "new_run_answers.html", upload=upload, choice=choice, answers=answers, outlook=choice.outlook(),
+        warnings=choice.warnings(answers), description=upload.about["description"],
+    )  # fmt: skip
+
+
+@router.post(f"{NEW_RUN}/answers/{{upload_id}}")
+def start_with_answers(_: Submitted, stores: TheStores, jobs: TheJobs, upload_id: str) -> Response:
+    """Score them."""
+    upload, choice = _waiting(stores, upload_id)
+    answers = _read(stores, choice, upload)
+    response = _started(jobs, choice, upload.about["description"], upload, answers)
+    stores.uploads.remove(upload)
+    return response
+
+
+@router.post(f"{NEW_RUN}/answers/{{upload_id}}/discard")
+def discard_answers(_: Submitted, stores: TheStores, upload_id: str) -> Response:
+    upload, _choice = _waiting(stores, upload_id)
+    stores.uploads.remove(upload)
+    return see(path_to("new-run", agent=upload.about["agent"], dataset=upload.about["dataset"]))
+
+
+def _waiting(stores: Stores, upload_id: str) -> tuple[Upload, RunChoice]:
+    """An upload and what it is for; HTTPException where it is gone or is of another kind."""
+    try:
+        upload = stores.uploads.get(upload_id)
+        return upload, stores.choice(upload.about["agent"], upload.about["dataset"], "uploaded answers")
+    except (RagevalError, KeyError) as error:
+        problem = str(error) if isinstance(error, RagevalError) else "this upload holds no answers"
+        raise HTTPException(404, problem) from None
+
+
+def _read(stores: Stores, choice: RunChoice, upload: Upload) -> AnswersUpload:
+    path, name = upload.path(ANSWERS), upload.names[ANSWERS]
+    return read_answers_upload(path, name, choice.cases, stores.limits.upload_rows)
+
+
+def _started(
+    jobs: Jobs, choice: RunChoice, description: str, upload: Upload | None = None, answers: AnswersUpload | None = None
+) -> Response:
+    """To the page of the run that was started."""
+    file = None if upload is None else upload.path(ANSWERS)
+    baseline = jobs.last_complete(choice.agent.slug, choice.dataset.slug)
+    order = choice.order(description.strip(), baseline, file, choice.warnings(answers))
+    return see(path_to("jobs", jobs.start(order).id))
+
+
+def _refused(form: FormState[NewRunForm], field: str, problems: Sequence[str]) -> FormState[NewRunForm]:
+    for problem in problems[:MOST_PROBLEMS]:
+        form = form.refused(field, problem)
+    more = len(problems) - MOST_PROBLEMS
+    return form if more <= 0 else form.refused(field, f"… and {more:,} more")
+
+
+def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *, status: int = 200) -> Response:
+    """The form beside what the choice in it takes, as far as there is one."""
+    choice, outlook, problems = _looked_at(stores, form)
+    return page(
+        request, "new_run.html", status=status, form=form, agents=stores.agent_options(),
+        datasets=stores.dataset_options(), sources=SOURCES, choice=choice, outlook=outlook, problems=problems,
+        warnings=choice.warnings() if choice is not None else [],
+    )  # fmt: skip
+
+
+def _looked_at(
+    stores: Stores, form: FormState[NewRunForm]
+) -> tuple[RunChoice | None, RunOutlook | None, Sequence[str]]:
+    agent, dataset, source = (str(form.values.get(name, "")) for name in ("agent", "dataset", "source"))
+    if not agent or not dataset:
+        return None, None, ()
+    kind: Source = "uploaded answers" if source == "uploaded answers" else "connector"
+    try:
+        choice = stores.choice(agent, dataset, kind)
+    except RagevalError as error:
+        return None, None, error.problems
+    try:
+        return choice, choice.outlook(), ()
+    except RagevalError as error:
+        return choice, None, error.problems

@@ -1,0 +1,91 @@
+"""The page of a run: first screen, cases, sections; and the run as a file for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.export.csv_and_json import csv_lines, json_lines
+from pytest_rageval.export.export_source import look_through
+from pytest_rageval.page.report_page import KEYS
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun
+from pytest_rageval.runs.disk.resume import journals
+from pytest_rageval.text import printable
+from pytest_rageval.web.case_list import CaseList, CasePage, CaseQuery
+from pytest_rageval.web.index.run_index import RunIndex
+from pytest_rageval.web.index_of_site import TheIndex
+from pytest_rageval.web.opened_runs import OpenedRun, TheRuns, run_of
+from pytest_rageval.web.rendering import page
+from pytest_rageval.web.run_head import head_of_run
+from pytest_rageval.web.run_log import log_of_run
+from pytest_rageval.web.site import Site, TheSite, UnknownPageError
+from pytest_rageval.web.unfinished_run import unfinished_run
+
+FORMATS = {
+    "csv": (csv_lines, "text/csv; charset=utf-8"),
+    "json": (json_lines, "application/json; charset=utf-8"),
+}
+LONGEST_QUERY = 2_000
+
+router = APIRouter()
+
+Filter = Annotated[str, Query(max_length=LONGEST_QUERY)]
+Order = Annotated[str, Query(max_length=200)]
+PageNumber = Annotated[int, Query(ge=1, le=1_000_000, alias="page")]
+
+
+@router.get("/runs/{run_id}")
+def show_run(
+    request: Request, run_id: str, site: TheSite, runs: TheRuns, index: TheIndex, q: Filter = "", sort: Order = "",
+    number: PageNumber = 1,
+) -> Response:  # fmt: skip
+    """A finished run as its report shows it; of any other what there is of it."""
+    stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
+    log = [printable(line) for line in log_of_run(site, run_id)]
+    try:
+        opened = runs.open(run_id)
+        listed = CaseList(index, stored, site.project()).page(query)
+    except SettingsError as error:
+        recorded, problems = _cases_of_unfinished(site, stored, index, query)
+        unfinished = unfinished_run(stored, [*error.problems, *problems])
+        return page(request, "unfinished_run.html", run=unfinished, listed=recorded, log=log, run_id=run_id)
+    return page(request, "run.html", **run_content(opened), listed=listed, log=log)
+
+
+def run_content(opened: OpenedRun) -> dict[str, Any]:
+    """What the templates of a run show, whoever includes them."""
+    head = head_of_run(opened.page.config)
+    return {**opened.content, "page": opened.page, "head": head, "keys": KEYS, "run_id": run_of(opened).run_id}
+
+
+def _cases_of_unfinished(
+    site: Site, run: StoredRun, index: RunIndex, query: CaseQuery
+) -> tuple[CasePage | None, tuple[str, ...]]:
+    """The recorded cases of a run that is not whole, as far as they can be read."""
+    try:
+        return CaseList(index, run, site.project()).page(query), ()
+    except SettingsError as error:
+        return None, error.problems
+
+
+@router.get("/runs/{run_id}/export.{form}")
+def export_run(run_id: str, form: str, site: TheSite) -> Response:
+    """The run as CSV or JSON, each case and trial with texts, scores and explanations, in full where it keeps them."""
+    if form not in FORMATS:
+        raise UnknownPageError(f"there is no export as {form!r}; there are {' and '.join(FORMATS)}")
+    stored = site.stored_run(run_id)
+    has_observations = (stored.path / OBSERVATIONS).is_file() or bool(journals(stored.path, OBSERVATIONS))
+    source = look_through(stored, full_text=has_observations)
+    lines, kind = FORMATS[form]
+    name = "".join(character if character.isascii() and character.isalnum() else "_" for character in run_id)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
+    return StreamingResponse(_encoded(lines(source)), media_type=kind, headers=headers)
+
+
+def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
+    for line in lines:
+        yield f"{line}\n".encode("utf-8", "replace")

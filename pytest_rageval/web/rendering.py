@@ -1,0 +1,127 @@
+"""A page as a response: the templates of reports and of this app, one layout, every value escaped."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from pytest_rageval.page.environment import environment
+from pytest_rageval.text import counted, printable
+from pytest_rageval.web.asset_files import asset_addresses
+from pytest_rageval.web.security.headers import HEADERS, KEPT_BY_NOBODY
+from pytest_rageval.web.security.session import BrowserSession
+
+FORM_TOKEN = "form_token"  # noqa: S105 because it is the name of a field
+NAVIGATION = (("Runs", "/runs"), ("Compare", "/compare"), ("History", "/history"), ("Agents", "/agents"),
+              ("Datasets", "/datasets"), ("Label", "/label"), ("Health", "/health"))  # fmt: skip
+"""What stands in the head of each page, as far as there is such a page."""
+NEW_RUN = "/new-run"
+
+
+class Frame(NamedTuple):
+    """What `layout.html` shows around a page: links, where a new run is begun (None: nowhere), whether one logs out."""
+
+    links: list[Link]
+    new_run: str | None
+    reports: str
+    must_log_in: bool
+
+
+class Link(NamedTuple):
+    """A link of the navigation; `is_here`: the page shown is this one, or below it."""
+
+    title: str
+    address: str
+    is_here: bool
+
+
+def page(request: Request, template: str, *, status: int = 200, **content: Any) -> HTMLResponse:
+    """A template as a response. Besides `content` it knows what `layout.html` needs, and `form_token`, a hidden field
+    for each form that writes."""
+    return HTMLResponse(rendered_page(request, template, **content), status, headers=HEADERS | _UNKEPT)
+
+
+def rendered_page(request: Request, template: str, **content: Any) -> str:
+    """The same as text. Control characters, and marks that turn the direction of writing, are shown."""
+    shared = _shared(request)
+    if taken := shared.keys() & content.keys():
+        raise ValueError(f"{template}: {', '.join(taken)} is what the layout knows; call it otherwise")
+    return printable(web_environment().get_template(template).render(shared | content))
+
+
+def see(address: str) -> RedirectResponse:
+    """What answers a form that was taken: the page to look at now."""
+    return RedirectResponse(address, 303)
+
+
+def is_fragment_wanted(request: Request) -> bool:
+    """Does a script ask for a part of the page? Then the layout is left out: `{% extends base %}`."""
+    return request.headers.get("hx-request") == "true" and request.headers.get("hx-request-type") != "full"
+
+
+def path_to(*steps: str, **query: object) -> str:
+    """An address of this app: `path_to("runs", run_id, "cases", key, q="x")`; what is None or blank is left out."""
+    asked = {name: value for name, value in query.items() if value not in (None, "")}
+    return "/" + "/".join(quote(step, safe="") for step in steps) + (f"?{urlencode(asked)}" if asked else "")
+
+
+@cache
+def web_environment() -> Environment:
+    """The environment of reports, with the templates of this app in front, and links that lead to its pages."""
+    reports = environment()
+    assert reports.loader is not None
+    pages = reports.overlay(loader=ChoiceLoader([PackageLoader("pytest_rageval.web"), reports.loader]))
+    pages.filters = reports.filters | {
+        "field_value": field_value, "counted": counted, "printable": printable, "key": _case_link, "cases": _list_link,
+    }  # fmt: skip
+    pages.globals = reports.globals | {"path_to": path_to, "asset": asset_addresses().__getitem__}
+    return pages
+
+
+def field_value(value: object) -> Markup:
+    """A value inside a form's field: what comes back is what was there, whatever characters it holds."""
+    return Markup(_NOT_PLAIN.sub(lambda match: f"&#{ord(match[0])};", escape(value)))  # noqa: S704 because it is escaped
+
+
+@pass_context
+def _case_link(context: Context, key: str, is_compared: bool = False, **query: str) -> str:
+    """Where the templates of a report link to a case: its page, in the list that it was found in."""
+    view = "compare" if is_compared else None
+    against = context.get("against")
+    return path_to("runs", context["run_id"], "cases", printable(key), **query, view=view, against=against)
+
+
+@pass_context
+def _list_link(context: Context, query: str) -> str:
+    """Where they link to the cases of a filter."""
+    run_id, against = context["run_id"], context.get("against")
+    asked = {"q": printable(query)}
+    to = path_to("compare", a=against, b=run_id, **asked) if against else path_to("runs", run_id, **asked)
+    return f"{to}#cases"
+
+
+# A line break at the start of a text area is dropped by browsers; `printable` would rewrite the others.
+_NOT_PLAIN = re.compile("^\n|[\x01-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069:[]")
+_UNKEPT = {"Cache-Control": KEPT_BY_NOBODY}
+
+
+def _shared(request: Request) -> dict[str, Any]:
+    session: BrowserSession = request.state.session
+    settings = request.app.state.site.settings
+    addresses: set[str] = request.app.state.addresses
+    here = request.url.path
+    links = [Link(title, to, here == to or here.startswith(f"{to}/")) for title, to in NAVIGATION if to in addresses]
+    token = escape(session.form_token)
+    return {
+        "frame": Frame(links, NEW_RUN if NEW_RUN in addresses else None, settings.reports.name, bool(settings.token)),
+        "form_token": Markup(f'<input type="hidden" name="{FORM_TOKEN}" value="{token}">'),  # noqa: S704 hexadecimal
+        "base": "bare.html" if is_fragment_wanted(request) else "layout.html",
+    }

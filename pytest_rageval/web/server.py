@@ -1,0 +1,106 @@
+"""The server: one process on one socket, which a slow or a silent client cannot keep busy."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import webbrowser
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import h11
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.web.settings import WebLimits, WebSettings
+
+IDLE_S = 15
+"""Seconds that a connection stays open for a next request."""
+LARGEST_HEAD = 32 * 1024
+END_S = 3
+"""Seconds that requests have to end when the server is stopped."""
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP that waits for the head of a request, but not for ever: uvicorn itself has no limit."""
+
+    head_seconds = WebLimits().head_seconds
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_watching()
+        super().connection_lost(exc)
+
+    def _watch_head(self) -> None:
+        """The first head of a connection, or one that has begun, must be there in time; uvicorn watches idle ones."""
+        is_awaited = self.conn.their_state is h11.IDLE and (self.cycle is None or bool(self.conn.trailing_data[0]))
+        if not is_awaited:
+            self._stop_watching()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def _stop_watching(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
+def open_socket(settings: WebSettings) -> socket.socket:
+    """Where the app listens; SettingsError where it cannot."""
+    place = f"--host {settings.host} --port {settings.port}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        with ExitStack() as undone:
+            undone.enter_context(listening)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            undone.pop_all()
+    except OSError as error:
+        raise SettingsError(f"{place}: {error.strerror}; another --port, or --port 0, may do") from None
+    return listening
+
+
+def browser_address(listening: socket.socket, settings: WebSettings) -> str:
+    """The address for a browser on this machine."""
+    host = settings.host
+    if host in ("0.0.0.0", "::"):  # noqa: S104 compared, not bound
+        host = "localhost"
+    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+
+
+def make_server(app: FastAPI, settings: WebSettings) -> uvicorn.Server:
+    """One worker without access log: addresses of pages are nobody's business."""
+    limits = settings.limits
+    protocol = type("Protocol", (PatientProtocol,), {"head_seconds": limits.head_seconds})
+    options: dict[str, Any] = {"http": protocol, "ws": "none", "lifespan": "off", "loop": "asyncio"}
+    config = uvicorn.Config(
+        app, **options, access_log=False, log_level="warning", server_header=False, timeout_keep_alive=IDLE_S,
+        limit_concurrency=limits.connections, h11_max_incomplete_event_size=LARGEST_HEAD,
+        timeout_graceful_shutdown=END_S,
+    )  # fmt: skip
+    return uvicorn.Server(config)
+
+
+def serve_web(app: FastAPI, settings: WebSettings, say: Callable[[str], None], *, is_opened: bool) -> None:
+    """Serve until Ctrl-C."""
+    with open_socket(settings) as listening:
+        address = browser_address(listening, settings)
+        say(f"rageval web: {address} over {settings.reports} and {settings.data}; Ctrl-C ends it")
+        if is_opened:
+            webbrowser.open(address)
+        with suppress(KeyboardInterrupt):  # which uvicorn raises again once all requests have ended
+            make_server(app, settings).run(sockets=[listening])

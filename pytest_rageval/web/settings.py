@@ -1,0 +1,88 @@
+"""What the web app is started with: where it listens, what it serves, and how much a request may hold."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from pytest_rageval.config.tables import Frozen
+from pytest_rageval.errors import SettingsError
+
+HOST, PORT = "127.0.0.1", 8765
+SHORTEST_TOKEN = 12
+TOKEN_VARIABLE = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
+MEGABYTE = 1_000_000
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class WebLimits(Frozen):
+    """How much a request may hold, and how long it may take.
+
+    form_bytes      a body that uploads no file
+    upload_bytes    a body that uploads files, all parts together
+    fields, files   parts of a form
+    field_bytes     one field of a form
+    upload_rows     rows of an uploaded data set or answers file
+    field_characters  a text of an uploaded row
+    head_seconds    until the head of a request is there
+    body_seconds    between two pieces of a body
+    connections     open at once
+    patience_seconds  until a page that takes longer says that it is being made
+    """
+
+    form_bytes: Count = 4 * MEGABYTE
+    upload_bytes: Count = 64 * MEGABYTE
+    fields: Count = 2_000
+    files: Count = 4
+    field_bytes: Count = 2 * MEGABYTE
+    upload_rows: Count = 100_000
+    field_characters: Count = 20_000
+    head_seconds: float = Field(10, gt=0)
+    body_seconds: float = Field(20, gt=0)
+    connections: Count = 200
+    patience_seconds: float = Field(3, ge=0)
+
+
+class WebSettings(Frozen):
+    """Where the app listens and what it serves; `create_web_app` reads nothing else.
+
+    root        folder of the project, whose configuration and case files are shown
+    reports     folder of runs
+    data        folder of what the app keeps: agents, datasets, jobs, uploads, index
+    token       word that a person must give; None: nobody is asked
+    host_names  names by which the app may be called beside numbers, localhost and `host`
+    env_file    a `.env` from which keys may be read, for runs that are started here; None: none
+    """
+
+    root: Path
+    reports: Path
+    data: Path
+    host: str = HOST
+    port: int = Field(PORT, ge=0, le=65_535)
+    token: str | None = None
+    host_names: tuple[str, ...] = ()
+    env_file: Path | None = None
+    limits: WebLimits = WebLimits()
+
+    @property
+    def is_loopback(self) -> bool:
+        """Can only this machine reach it?"""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def check_reach(settings: WebSettings) -> None:
+    """SettingsError where other machines could reach an app that asks nobody for a token."""
+    remedy = f"set {TOKEN_VARIABLE} (or --token) to {SHORTEST_TOKEN} characters or more"
+    if settings.token is None and not settings.is_loopback:
+        raise SettingsError(f"--host {settings.host}: other machines can reach this address; {remedy}")
+    if settings.token is not None and len(settings.token) < SHORTEST_TOKEN:
+        raise SettingsError(f"{TOKEN_VARIABLE}: {len(settings.token)} characters can be guessed; {remedy}")

@@ -1,0 +1,102 @@
+"""Which column of an uploaded file gives which field of a case: guessed by name, chosen by a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
+from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
+from pytest_rageval.model import Json
+
+LEFT_OUT = ""
+METADATA = "metadata.*"
+"""Kept below `metadata` under the column's own name, and never interpreted."""
+FIELDS: tuple[str, ...] = ("question", "reference", "id", "tag", "contexts", "category", "difficulty", "domain")
+"""The fields that most files have, first in the list to choose from."""
+CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))
+_PARTS = {QUESTION: "question", ANSWER: "reference", CONTEXTS: "contexts", OF_SYSTEM: LEFT_OUT}
+_CAMEL = str.maketrans({" ": "_", "-": "_"})
+
+
+class MappedColumn(NamedTuple):
+    """A column as it is written, and the field that it gives: one of CHOICES, METADATA or LEFT_OUT."""
+
+    name: str
+    field: str
+
+
+def guessed(names: Sequence[str]) -> list[MappedColumn]:
+    """A field for each column: the one of its name, the one that other tools mean by it, the closest, or metadata.
+
+    Each field is given once; the better guess gets it.
+    """
+    guesses = [_guess(name) for name in names]
+    taken: set[str] = set()
+    fields = [METADATA] * len(names)
+    for certainty in (0, 1, 2):
+        for position, (field, doubt) in enumerate(guesses):
+            if doubt != certainty:
+                continue
+            if field in (LEFT_OUT, METADATA) or not _is_taken(field, taken):
+                fields[position] = field
+                taken.add(field)
+    return [MappedColumn(name, field) for name, field in zip(names, fields, strict=True)]
+
+
+def _guess(name: str) -> tuple[str, int]:
+    """A field, and how doubtful it is: 0 by its own name, 1 by another tool's, 2 by likeness."""
+    word = name.strip().lower().translate(_CAMEL)
+    if word in CELLS:
+        return word, 0
+    if word in OTHER_NAMES:
+        return _PARTS[OTHER_NAMES[word]], 1
+    if word == "answer":
+        return "reference", 1
+    close = suggestion(word, CELLS, cutoff=KEY_CUTOFF)
+    return (close, 2) if close else (METADATA, 2)
+
+
+_SAME_PART = ({"question", "query"}, {"reference", "reference_answer", "expected_answers"})
+
+
+def _is_taken(field: str, taken: set[str]) -> bool:
+    return any(other in taken for group in _SAME_PART if field in group for other in group) or field in taken
+
+
+def mapping_problems(columns: Sequence[MappedColumn]) -> list[str]:
+    """What is wrong with a choice of fields: one twice, or no question."""
+    fields = [column.field for column in columns if column.field not in (LEFT_OUT, METADATA)]
+    problems = [f"two columns give {field!r}; choose one" for field in dict.fromkeys(fields) if fields.count(field) > 1]
+    problems += [f"{field!r} is no field of a case" for field in dict.fromkeys(fields) if field not in CELLS]
+    if not {"question", "query"} & {*fields}:
+        problems.append("no column gives the question; choose which one does")
+    return problems
+
+
+def pseudo_name(position: int) -> str:
+    """What a column is read as that gives no field of its own: no key has such a name."""
+    return f"column {position + 1}"
+
+
+def column_names(columns: Sequence[MappedColumn]) -> list[str]:
+    """What each column is read as."""
+    return [
+        pseudo_name(position) if column.field in (LEFT_OUT, METADATA) else column.field
+        for position, column in enumerate(columns)
+    ]
+
+
+def mapped_record(record: Mapping[str, Json], columns: Sequence[MappedColumn]) -> dict[str, Json]:
+    """A record with the fields that its columns give; `record` has them under the names of `column_names`."""
+    mapped = dict(record)
+    metadata: dict[str, Json] = {}
+    for position, column in enumerate(columns):
+        value = mapped.pop(pseudo_name(position), None)
+        if value is not None and column.field == METADATA:
+            metadata[column.name.strip()] = value
+    if metadata:
+        own = mapped.get("metadata")
+        mapped["metadata"] = {**metadata, **own} if isinstance(own, dict) else metadata
+    return mapped

@@ -1,0 +1,265 @@
+"""Uploaded files as cases: preview, guesses, and a reading that says everything that is wrong by line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_rageval.cases import CaseFile
+from pytest_rageval.cases.csv_rows import CsvRow, csv_rows, own_names
+from pytest_rageval.cases.exchange.formats import read_other
+from pytest_rageval.cases.keys import CELLS, Cell
+from pytest_rageval.cases.loading import MAX_LINE_BYTES, cases_of_rows
+from pytest_rageval.cases.paired_files import Partner, reference_rows
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.json_lines import JsonRow, json_rows
+from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.messages import Findings, Report, found, shown_value
+from pytest_rageval.io.messages import Path as Place
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import EvalCase, Json
+from pytest_rageval.text import cut
+from pytest_rageval.web.settings import WebLimits
+from pytest_rageval.web.uploads.column_mapping import (
+    MappedColumn,
+    column_names,
+    guessed,
+    mapped_record,
+    pseudo_name,
+)
+from pytest_rageval.web.uploads.upload_folder import Upload
+
+CASES, REFERENCES = "cases", "references"
+"""The parts of an upload: a file of cases or questions, and one of references."""
+PREVIEWED = 20
+"""Rows that a preview shows."""
+LOOKED_AT = 200
+"""Records of a JSONL file whose keys are its columns."""
+Row = JsonRow | CsvRow
+
+
+class Preview(NamedTuple):
+    """The beginning of a file: its columns as they are written, texts of the first rows, and why there are no more."""
+
+    columns: list[str]
+    rows: list[list[str]]
+    problems: tuple[str, ...] = ()
+
+
+class DatasetReading(NamedTuple):
+    """What an upload gave: the cases, every problem as a line, and how many cases are of which spelling."""
+
+    cases: tuple[EvalCase, ...]
+    problems: tuple[str, ...]
+    spellings: Mapping[tuple[str, ...], int]
+
+    @property
+    def spelling(self) -> str:
+        """`reference`, or `anchors (12 cases), ids (3 cases)`."""
+        names = {"+".join(names) or "question only": number for names, number in self.spellings.items()}
+        if len(names) == 1:
+            return next(iter(names))
+        return ", ".join(f"{name} ({number:,} cases)" for name, number in names.items())
+
+
+def is_document(upload: Upload) -> bool:
+    """Is this a JSON document of another tool, whose fields are known by their names and need no choice?"""
+    path = upload.path(CASES)
+    if path.suffix != ".json":
+        return False
+    with path.open("rb") as file:
+        return file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"["
+
+
+def preview(upload: Upload, part: str = CASES) -> Preview:
+    """The first rows, whatever is wrong with them."""
+    path, report = upload.path(part), Report(upload.names[part])
+    if path.suffix == ".csv":
+        return _csv_preview(path, report)
+    if part == CASES and is_document(upload):
+        return Preview([], [])
+    records = [row.record for row in islice(_json_rows(path, report), LOOKED_AT)]
+    names = list(dict.fromkeys(name for record in records for name in record))
+    return Preview(
+        names, [[_cell_text(record.get(name)) for name in names] for record in records[:PREVIEWED]], report.problems
+    )
+
+
+def guessed_columns(upload: Upload) -> list[MappedColumn]:
+    """The columns of the file of cases with a field for each."""
+    return guessed(preview(upload).columns)
+
+
+def read_dataset(upload: Upload, columns: Sequence[MappedColumn], limits: WebLimits) -> DatasetReading:
+    """Read the whole upload by the chosen fields; nothing of it is stored."""
+    report = Report(upload.names[CASES])
+    path = upload.path(CASES)
+    if is_document(upload):
+        return _document(path, report.file, limits)
+    partner = _partner(upload, report, limits) if REFERENCES in upload.names else None
+    rows = _fitted(_mapped_rows(path, report, columns), report, limits)
+    loaded = cases_of_rows(path, rows, report, partner)
+    return _reading(loaded)
+
+
+# ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _mapped_rows(path: Path, report: Report, columns: Sequence[MappedColumn]) -> Iterator[Row]:
+    """The rows with the names of fields in place of those of columns."""
+    names = column_names(columns)
+    if path.suffix == ".csv":
+        cells: dict[str, Cell] = {**CELLS, **{pseudo_name(position): "text" for position in range(len(columns))}}
+        lines = read_lines(path, report, MAX_LINE_BYTES)
+        for row in csv_rows(lines, report, cells, [("question", "query")], MAX_LINE_BYTES, lambda _: names):
+            yield row._replace(record=mapped_record(row.record, columns))
+        return
+    fields = {column.name: name for column, name in zip(columns, names, strict=True)}
+    for json_row in _json_rows(path, report):
+        renamed = {fields.get(name, name): value for name, value in json_row.record.items()}
+        yield json_row._replace(record=mapped_record(renamed, columns))
+
+
+def _json_rows(path: Path, report: Report) -> Iterator[JsonRow]:
+    lines = read_lines(path, report, MAX_LINE_BYTES)
+    if path.suffix == ".json":
+        return _elements("".join(text for _, text, _ in lines), report)
+    return json_rows(lines, report)
+
+
+def _elements(text: str, report: Report) -> Iterator[JsonRow]:
+    """The objects of a JSON list, each with the line that it begins in."""
+    try:
+        parse(text)
+    except StrictJsonError as error:
+        offset, message = error.oddities[0]
+        report.add_unread(*error.place(offset), f"not valid JSON: {message}")
+        return
+    decoder, at, line, counted_to = json.JSONDecoder(), text.index("[") + 1, 1, 0
+    while (at := _after_space(text, at)) < len(text) and text[at] != "]":
+        value, end = decoder.raw_decode(text, at)
+        line, counted_to = line + text.count("\n", counted_to, at), at
+        if isinstance(value, dict):
+            yield JsonRow(line, value, text[at:end])
+        else:
+            report.add_unread(line, 1, f"is {found(value)}, expected an object")
+        at = end
+
+
+def _after_space(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n,":
+        at += 1
+    return at
+
+
+def _fitted(rows: Iterable[Row], report: Report, limits: WebLimits) -> Iterator[Row]:
+    """The rows with their texts trimmed; those with a text that is too long are reported and passed over."""
+    for number, row in enumerate(rows, start=1):
+        if number > limits.upload_rows:
+            report.add_unread(row.line, 1, f"the file has more than {limits.upload_rows:,} rows; split it")
+            return
+        record = trimmed(row.record)
+        if findings := _too_long(record, limits):
+            case_id = record.get("id")
+            named = case_id if isinstance(case_id, str) else None
+            report.add_findings(row.line, findings, named, row.column_finder().column)
+            report.unread += 1
+            continue
+        yield row._replace(record=record)
+
+
+def trimmed(record: Mapping[str, Json]) -> dict[str, Json]:
+    """A record without white space around its texts; metadata are not ours to change."""
+    return {name: value if name == "metadata" else _trimmed(value) for name, value in record.items()}
+
+
+def _trimmed(value: Json) -> Json:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list):
+        return [_trimmed(item) for item in value]
+    return {name: _trimmed(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def too_long(record: Mapping[str, Json], most: int) -> Iterator[tuple[Place, str]]:
+    """The texts of a record that are longer than they may be, with what to say."""
+    for path, text in _texts((), dict(record)):
+        if len(text) > most:
+            yield path, f"has {len(text):,} characters, expected at most {most:,}; shorten it"
+
+
+def _too_long(record: Mapping[str, Json], limits: WebLimits) -> Findings:
+    findings = Findings()
+    for path, message in too_long(record, limits.field_characters):
+        findings.add(path, message)
+    return findings
+
+
+def _texts(path: Place, value: Json) -> Iterator[tuple[Place, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _texts((*path, name), item)
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _texts((*path, position), item)
+
+
+# ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _partner(upload: Upload, of_questions: Report, limits: WebLimits) -> Partner:
+    """The references, whose columns have the names of other tools as well."""
+    report = Report(upload.names[REFERENCES])
+
+    def naming(header: Sequence[str]) -> list[str]:
+        return [column.field if column.field in _JOINED else column.name for column in guessed(own_names(header))]
+
+    rows = reference_rows(upload.path(REFERENCES), report, MAX_LINE_BYTES, naming)
+    return Partner(_fitted(rows, report, limits), report, of_questions)
+
+
+_JOINED = ("id", "reference")
+
+
+def _document(path: Path, name: str, limits: WebLimits) -> DatasetReading:
+    """The cases of a JSON document of another tool; its rows have numbers, no lines."""
+    try:
+        records = read_other(path, name).cases
+    except CaseError as error:
+        return DatasetReading((), error.problems, {})
+    report = Report(name)
+    rows = [JsonRow(number, record, json.dumps(record)) for number, record in enumerate(records, start=1)]
+    return _reading(cases_of_rows(path, _fitted(rows, report, limits), report))
+
+
+def _reading(loaded: CaseFile) -> DatasetReading:
+    return DatasetReading(loaded.cases, loaded.problems, loaded.spellings)
+
+
+def _csv_preview(path: Path, report: Report) -> Preview:
+    names: list[str] = []
+
+    def naming(header: Sequence[str]) -> list[str]:
+        names.extend(name.strip() for name in header)
+        return [pseudo_name(position) for position in range(len(header))]
+
+    cells: dict[str, Cell] = {pseudo_name(position): "text" for position in range(1000)}
+    rows = list(
+        islice(csv_rows(read_lines(path, report, MAX_LINE_BYTES), report, cells, [], MAX_LINE_BYTES, naming), PREVIEWED)
+    )
+    return Preview(names, [[_cell_text(row.record.get(name)) for name in row.columns] for row in rows], report.problems)
+
+
+def _cell_text(value: Json) -> str:
+    if value is None:
+        return ""
+    return cut(value, _SHOWN) if isinstance(value, str) else shown_value(value, _SHOWN)
+
+
+_SHOWN = 300
+"""Characters of a cell that a preview shows."""

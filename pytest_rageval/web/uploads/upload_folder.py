@@ -1,0 +1,124 @@
+"""Uploads that wait: `data/uploads/ID/` with the files under names of ours, gone when confirmed or after a day."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, NamedTuple
+
+from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.io.atomic import read_json, write_json
+from pytest_rageval.text import cut, printable
+from pytest_rageval.web.settings import WebLimits
+from pytest_rageval.web.site import UnknownPageError
+
+KEPT_S = 24 * 3600
+"""Seconds that an upload waits to be confirmed."""
+_ID = re.compile(r"[0-9a-f]{32}")
+_ABOUT = "upload.json"
+_PIECE = 1 << 16
+SUFFIXES = (".csv", ".jsonl", ".json")
+
+
+class UnknownUpload(UnknownPageError):
+    """There is no such upload, or not any more."""
+
+
+class UploadedFile(NamedTuple):
+    """A file of a form: what it was called, and what it holds."""
+
+    name: str
+    content: BinaryIO
+
+
+class Upload(NamedTuple):
+    """Files that wait for a decision. `names`: by part (`cases`, `references`), what each file was called."""
+
+    id: str
+    folder: Path
+    names: Mapping[str, str]
+    about: Mapping[str, Any]
+
+    def path(self, part: str) -> Path:
+        """Where the file of a part is."""
+        return self.folder / f"{part}{PurePosixPath(self.names[part]).suffix.lower()}"
+
+
+class UploadFolder:
+    """The uploads of a data folder."""
+
+    def __init__(self, data: Path, limits: WebLimits) -> None:
+        self.folder = data / "uploads"
+        self.limits = limits
+
+    def begin(self, files: Mapping[str, UploadedFile], about: Mapping[str, Any]) -> Upload:
+        """Keep files until they are confirmed; CaseError where one is too large or of another kind.
+
+        files  by part, a plain word of ours
+        about  what the form said beside
+        """
+        self.remove_old()
+        names = {part: _shown_name(file.name) for part, file in files.items()}
+        for name in names.values():
+            if not name.lower().endswith(SUFFIXES):
+                raise CaseError(f"{name}: is none of {', '.join(SUFFIXES)}; save it as CSV or JSONL")
+        upload_id = secrets.token_hex(16)
+        upload = Upload(upload_id, self.folder / upload_id, names, about)
+        with ExitStack() as undone:
+            undone.callback(shutil.rmtree, upload.folder, ignore_errors=True)
+            try:
+                upload.folder.mkdir(parents=True)
+                for part, file in files.items():
+                    self._keep(file.content, upload.path(part), names[part])
+                write_json(upload.folder / _ABOUT, {"names": names, "about": dict(about)})
+            except OSError as error:
+                raise SettingsError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
+            undone.pop_all()
+        return upload
+
+    def _keep(self, content: BinaryIO, path: Path, name: str) -> None:
+        size = 0
+        with path.open("xb") as file:
+            while piece := content.read(_PIECE):
+                size += len(piece)
+                if size > self.limits.upload_bytes:
+                    raise CaseError(f"{name}: is larger than {self.limits.upload_bytes:,} bytes; split it")
+                file.write(piece)
+        if not size:
+            raise CaseError(f"{name}: is empty")
+
+    def get(self, upload_id: str) -> Upload:
+        """An upload that waits; UnknownUpload where there is none."""
+        folder = self.folder / upload_id
+        if not _ID.fullmatch(upload_id) or not (folder / _ABOUT).is_file() or _age(folder) > KEPT_S:
+            raise UnknownUpload("this upload is gone: it was confirmed, or is older than a day; begin again")
+        record = read_json(folder / _ABOUT, "upload")
+        return Upload(upload_id, folder, record["names"], record["about"])
+
+    def remove(self, upload: Upload) -> None:
+        """Forget an upload that was confirmed or given up."""
+        shutil.rmtree(upload.folder, ignore_errors=True)
+
+    def remove_old(self) -> None:
+        """Forget what nobody confirmed for a day."""
+        for folder in self.folder.iterdir() if self.folder.is_dir() else ():
+            if _ID.fullmatch(folder.name) and _age(folder) > KEPT_S:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _age(folder: Path) -> float:
+    try:
+        return time.time() - folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _shown_name(name: str) -> str:
+    """The last part of a file's name as it came, to be shown and never to be opened."""
+    last = re.split(r"[/\\]", name)[-1].strip()
+    return printable(last if len(last) <= 100 else f"{cut(last, 80)}{PurePosixPath(last).suffix[:10]}") or "upload"

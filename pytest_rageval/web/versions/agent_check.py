@@ -1,0 +1,157 @@
+"""What is wrong with an agent before it is saved, by field, and what is doubtful about it."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.config.toml_text import toml_document
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.messages import shown_value
+from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.llm.model_spec import model_and_url
+from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.plan import make_plan
+from pytest_rageval.runs.judge_notes import kinship_notes
+from pytest_rageval.targets.target_spec import SPELLINGS
+from pytest_rageval.web.versions.agent import Agent
+from pytest_rageval.web.versions.agent_toml import RUBRICS, agent_table
+from pytest_rageval.web.versions.judge_prompts import write_prompts
+
+
+class FieldProblem(NamedTuple):
+    """One thing that is wrong, and the field that it belongs beside; an empty field is the form as such."""
+
+    field: str
+    message: str
+
+
+def agent_problems(agent: Agent, registry: Registry) -> list[FieldProblem]:
+    """All that is wrong, by what a run would say of the configuration that the agent makes."""
+    problems = [*_of_target(agent), *_of_judge(agent), *_of_thresholds(agent, registry)]
+    if not problems:
+        with tempfile.TemporaryDirectory(prefix="rageval-agent-") as folder:
+            problems += _of_configuration(agent, registry, Path(folder))
+    return problems
+
+
+def agent_warnings(agent: Agent, registry: Registry, models: Sequence[str] = ()) -> list[str]:
+    """What a person should know and may want all the same.
+
+    models  names of models that wrote uploaded answers
+    """
+    return [*self_judging(agent, models), *_unjudged(agent, registry)]
+
+
+def self_judging(agent: Agent, models: Sequence[str] = ()) -> list[str]:
+    """Warnings that the judge is the model that it judges, or of its family, under any of the names known."""
+    if agent.judge in ("lexical", "none") or agent.judge.startswith(("stub:", "nli:", "embedding:")):
+        return []
+    tested = [agent.target] if agent.target_kind == "chat" and agent.target else []
+    names = dict.fromkeys([*tested, *([agent.llm] if agent.llm else []), *models])
+    return [note for name in names for note in kinship_notes(name, [agent.judge])]
+
+
+def _unjudged(agent: Agent, registry: Registry) -> Iterator[str]:
+    """Metrics with a threshold that the heuristic judge never scores: their gates would find nothing to look at."""
+    if agent.judge != "lexical":
+        return
+    for name in agent.thresholds:
+        rubrics = registry[name].rubrics
+        if rubrics and LexicalJudge.rubrics.isdisjoint(rubrics):
+            yield (
+                f"{name} is not scored by the heuristic judge, so that its threshold would look at nothing, which "
+                "fails a run: choose a model as the judge, or leave the threshold out"
+            )
+
+
+def _of_target(agent: Agent) -> Iterator[FieldProblem]:
+    if agent.target is None or agent.target == "demo":
+        return
+    kind, colon, rest = agent.target.partition(":")
+    if kind in ("openai", "ollama"):
+        try:
+            model_and_url(kind, rest)
+        except SettingsError as error:
+            yield FieldProblem("target", str(error))
+    elif kind in ("http", "https"):
+        if not re.fullmatch(r"https?://[^\s/?#]+[^\s#]*", agent.target):
+            yield FieldProblem("target", f"is {shown_value(agent.target)}, expected a URL, as in http://localhost:8080")
+    elif not colon or not re.fullmatch(r"[^\s:][^\s]*", agent.target) or not rest:
+        yield FieldProblem("target", f"is {shown_value(agent.target)}; targets are spelt {SPELLINGS}")
+
+
+_JUDGES = ("lexical", "none")
+
+
+def _of_judge(agent: Agent) -> Iterator[FieldProblem]:
+    kind, colon, rest = agent.judge.partition(":")
+    if kind in ("openai", "anthropic") and colon:
+        try:
+            model_and_url(kind, rest)
+        except SettingsError as error:
+            yield FieldProblem("judge", str(error))
+    elif agent.judge not in _JUDGES and not (colon and rest.strip()) and agent.judge_base_url is None:
+        yield FieldProblem(
+            "judge",
+            f"is {shown_value(agent.judge)}; write lexical, openai:MODEL, anthropic:MODEL, nli:FOLDER or "
+            "package.module:object, or give the base URL of the server that serves this model",
+        )
+
+
+def _of_thresholds(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
+    for name, threshold in agent.thresholds.items():
+        if name not in registry:
+            yield FieldProblem("metrics", f"{shown_value(name)} is not a metric")
+        elif not 0 <= threshold <= 1:
+            yield FieldProblem(f"threshold.{name}", f"is {threshold:g}, expected a number from 0 to 1")
+
+
+def _of_configuration(agent: Agent, registry: Registry, folder: Path) -> Iterator[FieldProblem]:
+    try:
+        text = toml_document(agent_table(agent, registry))
+    except ValueError as error:
+        yield FieldProblem("", str(error))
+        return
+    (folder / "rageval.toml").write_text(text, encoding="utf-8")
+    write_prompts(agent.prompts, folder / RUBRICS)
+    try:
+        settings = load_settings(folder, environment={})
+    except SettingsError as error:
+        yield from (_beside_field(problem) for problem in error.problems)
+        return
+    yield from _secrets(settings)
+    try:
+        make_plan(settings, registry, folder)
+    except SettingsError as error:
+        yield from (_beside_field(problem) for problem in error.problems)
+
+
+def _secrets(settings: Settings) -> Iterator[FieldProblem]:
+    """Keys belong into the environment: a version is a plain file that may end in a repository."""
+    if any(settings.secrets({})):
+        yield FieldProblem(
+            "headers",
+            "a header, a parameter or a URL holds a key, which would stand in a plain file; write env:NAME as the "
+            "header's value and set NAME in the environment",
+        )
+
+
+_FIELDS = {
+    "target": "target", "params": "params", "headers": "headers", "k": "k", "metrics": "metrics", "gates": "gates",
+    "gate": "gates", "judge": "judge", "judge_base_url": "judge_base_url", "judge_temperature": "judge_temperature",
+    "versions": "llm", "rubrics": "prompts",
+}  # fmt: skip
+_PLACE = re.compile(r"(?:rageval\.toml: )?(?P<key>[a-z_]+)\b")
+
+
+def _beside_field(problem: str) -> FieldProblem:
+    """The line of a run, beside the field whose name it begins with."""
+    match = _PLACE.match(problem)
+    field = _FIELDS.get(match["key"], "") if match else ""
+    return FieldProblem(field, problem.removeprefix("rageval.toml: "))

@@ -1,0 +1,86 @@
+"""Agents on disk: `data/agents/NAME/v3.toml`, listed, read, saved as a next version, and laid out for a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_bytes
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.web.versions.agent import Agent, AgentVersion, saved_now
+from pytest_rageval.web.versions.agent_toml import RUBRICS, agent_text, read_agent
+from pytest_rageval.web.versions.judge_prompts import write_prompts
+from pytest_rageval.web.versions.version_folder import VersionFolder
+from pytest_rageval.web.versions.version_seal import CHANGED, seal_problem, sealed_text
+
+CONFIGURATION = "rageval.toml"
+
+
+class AgentStore:
+    """The agents of a data folder."""
+
+    def __init__(self, data: Path, registry: Registry | None = None) -> None:
+        self.files = VersionFolder(data / "agents", ".toml")
+        self.registry = load_registry([]) if registry is None else registry
+
+    def newest_versions(self) -> tuple[list[AgentVersion], list[str]]:
+        """The newest version of each agent, by slug; and the problems of files that hold none."""
+        versions: list[AgentVersion] = []
+        problems: list[str] = []
+        for slug in self.files.slugs():
+            try:
+                versions.append(self.newest(slug))
+            except SettingsError as error:
+                problems += error.problems
+        return versions, problems
+
+    def newest(self, slug: str) -> AgentVersion:
+        """The newest version; UnknownVersion where there is none, SettingsError where its file holds none."""
+        return self.read(slug, self.files.newest(slug))
+
+    def versions(self, slug: str) -> tuple[list[AgentVersion], list[str]]:
+        """All versions, the newest first, and the problems of files that hold none."""
+        versions: list[AgentVersion] = []
+        problems: list[str] = []
+        for number in reversed(self.files.numbers(slug)):
+            try:
+                versions.append(self.read(slug, number))
+            except SettingsError as error:
+                problems += error.problems
+        return versions, problems
+
+    def read(self, slug: str, number: int) -> AgentVersion:
+        """One version; a file that is not as it was written comes with its `problem`."""
+        content = self.files.content(slug, number)
+        place = str(self.files.path(slug, number))
+        version = read_agent(content, slug, number, place, self.registry)
+        flaw = seal_problem(content)
+        return version if flaw is None else version.model_copy(update={"problem": f"{place} {flaw}"})
+
+    def save(self, slug: str, agent: Agent, note: str, based_on: int) -> AgentVersion:
+        """Write the next version; NewerVersion where another one than `based_on` (0: none) is the newest by now."""
+        created = saved_now()
+
+        def version(number: int) -> AgentVersion:
+            return AgentVersion(slug=slug, number=number, agent=agent, note=note, created=created)
+
+        number = self.files.save(
+            slug,
+            based_on,
+            lambda number: {".toml": sealed_text(agent_text(version(number), self.registry)).encode()},
+        )
+        return version(number)
+
+    def write_configuration(self, slug: str, number: int, folder: Path) -> AgentVersion:
+        """Lay a version out as the configuration of a run: the file as it is, and the rubrics that it names.
+
+        A file whose content is not what was saved is a SettingsError: nobody could say what such a run had tested.
+        """
+        version = self.read(slug, number)
+        content = self.files.content(slug, number)
+        if version.problem is not None and seal_problem(content) == CHANGED:
+            raise SettingsError(version.problem)
+        write_bytes(folder / CONFIGURATION, content)
+        write_prompts(version.agent.prompts, folder / RUBRICS)
+        return version

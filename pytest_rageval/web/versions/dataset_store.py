@@ -1,0 +1,119 @@
+"""Datasets on disk: `data/datasets/NAME/v2.jsonl`, a case file like any other, with a sealed `v2.json` beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pytest_rageval.cases import case_to_mapping
+from pytest_rageval.cases.loading import CaseFile, load_file
+from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.io.json_text import json_text
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import EvalCase
+from pytest_rageval.web.versions.agent import saved_now
+from pytest_rageval.web.versions.dataset import DatasetAbout, DatasetVersion
+from pytest_rageval.web.versions.version_folder import VersionFolder
+from pytest_rageval.web.versions.version_seal import CHANGED, NO_SEAL, text_hash
+
+ABOUT = ".json"
+"""Suffix of the file that says what a version is."""
+
+
+class DatasetStore:
+    """The datasets of a data folder."""
+
+    def __init__(self, data: Path) -> None:
+        self.files = VersionFolder(data / "datasets", ".jsonl")
+
+    def newest_versions(self) -> list[DatasetVersion]:
+        """The newest version of each dataset, by slug."""
+        return [self.newest(slug) for slug in self.files.slugs()]
+
+    def newest(self, slug: str) -> DatasetVersion:
+        """The newest version; UnknownVersion where there is none."""
+        return self.version(slug, self.files.newest(slug))
+
+    def versions(self, slug: str) -> list[DatasetVersion]:
+        """All versions, the newest first."""
+        return [self.version(slug, number) for number in reversed(self.files.numbers(slug))]
+
+    def version(self, slug: str, number: int) -> DatasetVersion:
+        """What a version says of itself; with its `problem` where a file is not as it was written."""
+        place = self.files.checked_path(slug, number)
+        bare = DatasetVersion(slug=slug, number=number, about=DatasetAbout(name=slug))
+        try:
+            written = self.files.beside(slug, number, ABOUT).read_bytes()
+        except OSError:
+            return bare.model_copy(update={"problem": f"{place} {NO_SEAL}"})
+        try:
+            record = parse(written)
+            seal = record.pop("sha256")
+            version = DatasetVersion.model_validate({**record, "slug": slug, "number": number})
+        except (StrictJsonError, ValidationError, KeyError, AttributeError, TypeError):
+            return bare.model_copy(update={"problem": f"{self.files.beside(slug, number, ABOUT)} {CHANGED}"})
+        status = place.stat()
+        if seal != _seal(record, _content_hash(place, status.st_mtime_ns, status.st_size)):
+            return version.model_copy(update={"problem": f"{place} {CHANGED}"})
+        return version
+
+    def cases(self, slug: str, number: int) -> tuple[EvalCase, ...]:
+        """The cases of a version; UnknownVersion where there is none, CaseError where the file cannot be read whole."""
+        path = self.files.checked_path(slug, number)
+        status = path.stat()
+        loaded = _loaded(path, status.st_mtime_ns, status.st_size)
+        if loaded.problems:
+            raise CaseError(*loaded.problems)
+        return loaded.cases
+
+    def save(
+        self, slug: str, about: DatasetAbout, cases: Sequence[EvalCase], note: str, based_on: int
+    ) -> DatasetVersion:
+        """Write the next version; NewerVersion where another one than `based_on` (0: none) is the newest by now."""
+        if not cases:
+            raise CaseError("a dataset needs a case; nothing was saved")
+        lines = [case_line(case) for case in cases]
+        content = "".join(f"{line}\n" for line in lines).encode()
+        record: dict[str, Any] = {
+            "about": about.model_dump(mode="json"), "note": note, "created": saved_now(), "cases": len(lines),
+        }  # fmt: skip
+        sealed = json_text({**record, "sha256": _seal(record, text_hash(content))}, 1) + "\n"
+        number = self.files.save(slug, based_on, lambda _: {".jsonl": content, ABOUT: sealed.encode()})
+        return DatasetVersion(slug=slug, number=number, **record)
+
+    def checked_path(self, slug: str, number: int) -> Path:
+        """The case file of a version, for a run; SettingsError where it was changed after it was saved."""
+        _content_hash.cache_clear()
+        version = self.version(slug, number)
+        if version.problem is not None and version.problem.endswith(CHANGED):
+            raise SettingsError(version.problem)
+        return self.files.path(slug, number)
+
+
+def case_line(case: EvalCase) -> str:
+    """The line of a case file that reads back as this case."""
+    mapping = case_to_mapping(case)
+    del mapping["source"]
+    return json.dumps(mapping, ensure_ascii=False)
+
+
+def _seal(record: dict[str, Any], content_hash: str) -> str:
+    """The hash of what a version says of itself and of its cases."""
+    return text_hash(json.dumps(record, sort_keys=True).encode() + content_hash.encode())
+
+
+@lru_cache(maxsize=1_000)
+def _content_hash(path: Path, _mtime_ns: int, _size: int) -> str:
+    """The hash of a case file; it is kept for the lists that follow."""
+    return text_hash(path.read_bytes())
+
+
+@lru_cache(maxsize=3)
+def _loaded(path: Path, _mtime_ns: int, _size: int) -> CaseFile:
+    """A case file read whole; it is kept for the pages that follow."""
+    return load_file(path, path.parent)

@@ -1,0 +1,72 @@
+"""An agent that takes its time, and a job of it: what the tests of runs from the browser start."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.web.jobs.job_status import JobStatus
+from pytest_rageval.web.jobs.jobs import Jobs, Order
+
+BOT = """
+import os, sys, time
+
+def answer(question):
+    time.sleep(float(os.environ.get("BOT_SECONDS", "0.15")))
+    print("key in use:", os.environ.get("BOT_API_KEY"), file=sys.stderr)
+    return {"answer": "Water boils at 100 degrees.", "debug": {"retrieved_chunks": []}}
+"""
+CONFIGURATION = 'target = "slow_bot_app:answer"\nconcurrency = 1\n[gates]\ncase = ["token_f1 >= 0.1"]\n'
+DEADLINE_S = 60.0
+
+
+def project_with_bot(root: Path, keys: str = "BOT_API_KEY=sk-test-1234567890abcdef\n") -> Jobs:
+    """A project whose bot reads a key from `.env`."""
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "slow_bot_app.py").write_text(BOT)
+    (root / ".env").write_text(keys)
+    return jobs_of(root)
+
+
+def jobs_of(root: Path) -> Jobs:
+    return Jobs(root / "data", root / "reports", root, root / ".env")
+
+
+def an_order(cases: int = 3, *, configuration: str = CONFIGURATION, **changes: Any) -> Order:
+    """Questions that the bot answers right."""
+    lines = [
+        json.dumps({"id": f"q{number}", "question": f"At which heat does water boil ({number})?",
+                    "gold": {"answer": "Water boils at 100 degrees."}})
+        for number in range(cases)
+    ]  # fmt: skip
+
+    def lay_out(folder: Path) -> None:
+        (folder / "rageval.toml").write_text(configuration)
+        (folder / "evalcases").mkdir()
+        (folder / "evalcases/water.jsonl").write_text("\n".join(lines) + "\n")
+
+    content: dict[str, Any] = {
+        "agent": "slow-bot", "agent_version": 2, "dataset": "water", "dataset_version": 1, "source": "connector",
+        "lay_out": lay_out, "cases": cases,
+    }  # fmt: skip
+    return Order(**content | changes)
+
+
+def until(jobs: Jobs, job_id: str, claim: Callable[[JobStatus], bool]) -> JobStatus:
+    """The job as soon as the claim is true of it."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not claim(status := jobs.status(job_id)):
+        assert time.monotonic() < deadline, (status, jobs.log(job_id))
+        time.sleep(0.03)
+    return status
+
+
+def ended(status: JobStatus) -> bool:
+    return not status.is_going
+
+
+def under_way(status: JobStatus) -> bool:
+    return status.progress.done >= 2

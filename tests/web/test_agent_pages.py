@@ -1,0 +1,306 @@
+"""Agents in the browser, without scripts: begun, edited, compared, and saved from two windows."""
+
+from __future__ import annotations
+
+import html
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attacks import PAYLOADS
+from web_app import WebApp, served
+from web_forms import Fields, errors_beside, sent_by
+
+from pytest_rageval.text import printable
+from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.judge_prompts import default_prompt
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
+    with served(tmp_path_factory.mktemp("agents")) as app:
+        yield app
+
+
+def store_of(app: WebApp) -> AgentStore:
+    return AgentStore(app.settings.data)
+
+
+def begin(app: WebApp, name: str, **fields: str | list[str]) -> str:
+    """A new agent through its form; its slug."""
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": name} | fields
+    response = app.post("/agents", sent)
+    assert response.status_code == 303, errors_beside(response.text)
+    return str(response.headers["location"]).rpartition("/")[2]
+
+
+def edited(app: WebApp, slug: str, **fields: str | list[str]) -> Fields:
+    return sent_by(app.page(f"/agents/{slug}/edit"), f"/agents/{slug}") | fields
+
+
+def test_an_empty_list_is_an_instruction(web_app: WebApp):
+    page = web_app.page("/agents")
+    assert 'href="/agents/new"' in page
+    assert f"cp rageval.toml {web_app.settings.data}/agents/shop-bot/v1.toml" in page
+    assert '<a href="/agents" aria-current="page">Agents</a>' in page
+
+
+def test_an_agent_is_begun_with_the_two_judged_metrics_at_the_default_threshold(app: WebApp):
+    slug = begin(app, "Begun", target_kind="demo", description="what\nfor", tags="a, b", note="first")
+    version = store_of(app).newest(slug)
+    assert (version.number, version.note) == (1, "first")
+    assert version.agent.thresholds == {"faithfulness": 0.7, "reference_match": 0.7}
+    assert version.agent.target == "demo"
+    assert version.agent.tags == ("a", "b")
+    assert version.agent.description == "what\nfor"
+    assert "recall_any" in version.agent.metrics
+    page = app.page(f"/agents/{slug}")
+    assert "v1, the newest" in page
+    assert slug in app.page("/agents")
+
+
+def test_a_judged_metric_that_is_turned_on_begins_with_the_default_threshold(app: WebApp):
+    slug = begin(app, "Turned on", judge="openai:m")
+    fields = edited(app, slug)
+    assert "synthesis" not in store_of(app).newest(slug).agent.thresholds
+    assert app.post(f"/agents/{slug}", fields | {"metrics": [*fields["metrics"], "synthesis"]}).status_code == 303
+    assert store_of(app).newest(slug).agent.thresholds["synthesis"] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("fields", "target"),
+    [
+        ({"target_kind": "http", "url": "http://localhost:1"}, "http://localhost:1"),
+        ({"target_kind": "chat", "chat_model": "m"}, "openai:m"),
+        ({"target_kind": "chat", "chat_api": "ollama", "chat_model": "q:7b", "chat_url": "http://h:1"},
+         "ollama:q:7b@http://h:1"),
+        ({"target_kind": "python", "python": "bot:answer"}, "bot:answer"),
+        ({"target_kind": "answers"}, None),
+    ],
+)  # fmt: skip
+def test_each_kind_of_target_is_spelt_as_in_the_configuration_and_shown_again(
+    app: WebApp, fields: dict[str, str], target: str | None
+):
+    slug = begin(app, f"Target {target}", **fields)
+    assert store_of(app).newest(slug).agent.target == target
+    again = edited(app, slug)
+    assert {name: again[name] for name in fields} == fields
+
+
+def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_stays(app: WebApp):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {
+        "name": " ", "target_kind": "http", "url": "ftp", "k": "0", "params": "x", "threshold.mrr": "much",
+        "metrics": "mrr", "description": "kept <b>&amp;",
+    }  # fmt: skip
+    response = app.post("/agents", sent)
+    assert response.status_code == 422
+    assert errors_beside(response.text).keys() == {"k"}
+    assert sent_by(response.text, "/agents") == sent
+    response = app.post("/agents", sent | {"k": "3"})
+    assert errors_beside(response.text).keys() == {"name", "params", "threshold.mrr"}
+    response = app.post("/agents", sent | {"k": "3", "name": "n", "params": "", "threshold.mrr": "2"})
+    assert errors_beside(response.text).keys() == {"url", "threshold.mrr"}
+    assert 'aria-describedby="url-errors url-hint"' in response.text
+    assert "<details open><summary>retrieval: 1 of 16 on" in response.text
+    assert not store_of(app).files.numbers("n")
+
+
+def test_a_text_that_is_too_long_says_how_long_it_may_be(app: WebApp):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": "x" * 81, "judge": " "}
+    assert errors_beside(app.post("/agents", sent).text)["name"][0].endswith("expected at most 80 characters")
+    assert errors_beside(app.post("/agents", sent | {"name": "x"}).text) == {"judge": ["is blank"]}
+
+
+@pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 20_000, "x = inf", "x = [1, {a = nan}]"])
+def test_parameters_of_any_kind_are_errors_of_their_field_or_taken(app: WebApp, text: str):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": f"Odd {text[:8]} {len(text)}", "params": text}
+    response = app.post("/agents", sent)
+    assert response.status_code == 303 or errors_beside(response.text).keys() == {"params"}
+
+
+def test_no_metric_at_all_is_refused(app: WebApp):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": "None on", "metrics": []}
+    assert "no metric is on" in app.post("/agents", sent).text
+
+
+def test_a_key_is_never_stored(app: WebApp):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {
+        "name": "Keyed", "target_kind": "http", "url": "http://h:1", "headers": 'X-Api-Key = "abcdefghijklmnop"',
+    }  # fmt: skip
+    response = app.post("/agents", sent)
+    assert "write env:NAME" in errors_beside(response.text)["headers"][0]
+    assert not any(b"abcdefghijklmnop" in path.read_bytes() for path in app.settings.data.rglob("*.toml"))
+
+
+def test_a_name_that_is_taken_is_an_error_of_the_field(app: WebApp):
+    begin(app, "Taken")
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": "taken"}
+    response = app.post("/agents", sent)
+    assert response.status_code == 422
+    assert "is taken" in errors_beside(response.text)["name"][0]
+
+
+def test_saving_a_change_makes_the_next_version_with_a_note_of_what_changed(app: WebApp):
+    slug = begin(app, "Edited")
+    unchanged = app.post(f"/agents/{slug}", edited(app, slug))
+    assert "Nothing differs from version 1." in unchanged.text
+    assert app.post(f"/agents/{slug}", edited(app, slug, k="7", **{"threshold.mrr": "0.25"})).status_code == 303
+    version = store_of(app).newest(slug)
+    assert (version.number, version.note) == (2, "k 5 → 7, threshold of mrr – → 0.25")
+    page = app.page(f"/agents/{slug}/diff?before=1&after=2")
+    assert "thresholds.mrr" in page
+    assert re.search(r'<del title="only in v1">5</del><ins title="only in v2">7</ins>', page)
+    old = app.page(f"/agents/{slug}/versions/1")
+    assert "v1 of 2" in old
+    again = sent_by(app.page(f"/agents/{slug}/edit?version=1"), f"/agents/{slug}")
+    assert (again["k"], again["based_on"]) == ("5", "2")
+    assert app.post(f"/agents/{slug}", again).status_code == 303
+    assert store_of(app).newest(slug).agent == store_of(app).read(slug, 1).agent
+
+
+def test_a_prompt_is_edited_shown_word_by_word_and_reset_without_a_script(app: WebApp):
+    slug = begin(app, "Prompted")
+    shipped = default_prompt("reference_match")
+    fields = edited(app, slug)
+    assert str(fields["prompt.reference_match"]).replace("\r\n", "\n") == shipped
+    own = str(fields["prompt.reference_match"]).replace("an examiner", "a teacher")
+    assert app.post(f"/agents/{slug}", fields | {"prompt.reference_match": own}).status_code == 303
+    version = store_of(app).newest(slug)
+    assert version.agent.prompts == {"reference_match": shipped.replace("an examiner", "a teacher")}
+    assert version.note == "judge prompt of reference_match"
+    assert "<ins" in app.page(f"/agents/{slug}/diff")
+    reset = app.post(f"/agents/{slug}", edited(app, slug, name="typed meanwhile", reset="reference_match"))
+    assert reset.status_code == 200
+    after = sent_by(reset.text, f"/agents/{slug}")
+    assert str(after["prompt.reference_match"]).replace("\r\n", "\n") == shipped
+    assert after["name"] == "typed meanwhile"
+    assert store_of(app).newest(slug).number == 2
+    assert app.post(f"/agents/{slug}", after).status_code == 303
+    assert store_of(app).newest(slug).agent.prompts == {}
+
+
+def test_a_wrong_prompt_is_said_beside_it(app: WebApp):
+    slug = begin(app, "Wrongly prompted")
+    response = app.post(f"/agents/{slug}", edited(app, slug, **{"prompt.reference_match": "Rate {asnwer}"}))
+    assert "unknown placeholder {asnwer}" in errors_beside(response.text)["prompt.reference_match"][0]
+
+
+def test_two_windows_that_save_one_agent_lose_nothing(app: WebApp):
+    slug = begin(app, "Two windows")
+    other = WebApp(app.settings, app.port)  # another browser, with a session of its own
+    first, second = edited(other, slug, k="7", note="first window"), edited(app, slug, k="9", tags="second")
+    assert other.post(f"/agents/{slug}", first).status_code == 303
+    other.client.close()
+    conflict = app.post(f"/agents/{slug}", second)
+    assert conflict.status_code == 409
+    assert "Version 2 was saved meanwhile by another window." in conflict.text
+    assert "first window" in conflict.text
+    assert '<del title="only in v2">7</del><ins title="only in yours">9</ins>' in conflict.text
+    assert store_of(app).newest(slug).number == 2
+    kept = sent_by(conflict.text, f"/agents/{slug}")
+    assert (kept["k"], kept["tags"], kept["based_on"]) == ("9", "second", "2")
+    assert app.post(f"/agents/{slug}", kept).status_code == 303
+    assert [version.agent.k for version in store_of(app).versions(slug)[0]] == [9, 7, 5]
+
+
+def test_windows_that_save_at_the_same_moment_get_one_version_and_conflicts(app: WebApp):
+    slug = begin(app, "At once")
+    token = app.form_token()
+    sent = [edited(app, slug, k=str(k), form_token=token) for k in range(10, 16)]
+    statuses: list[int] = []
+
+    def save(fields: Fields) -> None:
+        statuses.append(app.post(f"/agents/{slug}", fields).status_code)
+
+    threads = [threading.Thread(target=save, args=(fields,)) for fields in sent]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(statuses) == [303, 409, 409, 409, 409, 409]
+    assert store_of(app).files.numbers(slug) == [1, 2]
+
+
+def test_a_judge_that_is_the_tested_model_is_warned_about_on_the_page(app: WebApp):
+    slug = begin(app, "Self", target_kind="chat", chat_model="gpt-4o", judge="openai:gpt-4o")
+    assert "judges itself" in app.page(f"/agents/{slug}")
+
+
+def test_what_was_written_by_hand_survives_an_edit(app: WebApp):
+    path = store_of(app).files.path("by-hand", 1)
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        'target = "demo"\ntimeout = 9.5\n[metrics]\nenabled = ["retrieval", "token_f1", "recall_any@3"]\n'
+        'precision = { denominator = "k" }\n[gates]\ncase = ["token_f1 >= 0.6 when category=factual", "mrr off"]\n'
+        'run = ["recall_any@3 >= 0.5"]\n[versions]\nllm = "m"\nindex = "i"\n', "utf-8",
+    )  # fmt: skip
+    assert "has no seal" in app.page("/agents/by-hand")
+    assert app.post("/agents/by-hand", edited(app, "by-hand", k="6")).status_code == 303
+    before, after = store_of(app).read("by-hand", 1).agent, store_of(app).read("by-hand", 2).agent
+    assert {*after.metrics} == {*before.metrics}
+    assert before.model_copy(update={"k": 6, "metrics": after.metrics}) == after
+    assert after.more == {"timeout": 9.5, "metrics": {"precision": {"denominator": "k"}}, "versions": {"index": "i"}}
+
+
+def test_a_changed_file_is_said_on_its_page_and_in_the_list(app: WebApp):
+    slug = begin(app, "Tampered")
+    path = store_of(app).files.path(slug, 1)
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes().replace(b"k = 5", b"k = 50"))
+    assert "was changed after it was saved" in app.page(f"/agents/{slug}")
+    assert "! file" in app.page("/agents")
+
+
+def test_unknown_agents_and_versions_are_pages_that_say_so(app: WebApp):
+    slug = begin(app, "Known")
+    for path in ("/agents/nobody", f"/agents/{slug}/versions/9", f"/agents/{slug}/diff?before=8&after=9",
+                 "/agents/..%2f..%2fetc", "/agents/nobody/edit", f"/agents/{slug}/edit?version=7"):  # fmt: skip
+        assert app.get(path).status_code == 404, path
+    assert app.get(f"/agents/{slug}/versions/x").status_code == 400
+    assert app.post("/agents/nobody", {"name": "x"}).status_code == 404
+
+
+def test_the_file_of_a_version_can_be_kept(app: WebApp):
+    slug = begin(app, "Kept")
+    file = app.get(f"/agents/{slug}/versions/1/toml")
+    assert file.content == store_of(app).files.content(slug, 1)
+    assert file.headers["content-disposition"] == 'attachment; filename="kept-v1.toml"'
+
+
+def test_the_list_is_filtered_by_an_address(app: WebApp):
+    begin(app, "Filtered one", tags="unusual")
+    page = app.page("/agents?q=unusual")
+    assert "1 agent of" in page
+    assert "Filtered one" in page
+
+
+def test_hostile_texts_are_shown_as_texts_everywhere(app: WebApp):
+    text = " ".join(printable(text) for text in PAYLOADS if "\x00" not in text)
+    fields = {"description": text[:400], "note": text[:400], "llm": text[:150]}
+    slug = begin(app, f"<b>{len(PAYLOADS)}</b>", tags="<i>x</i>", gates="", **fields)
+    app.post(f"/agents/{slug}", edited(app, slug, description=text[400:800], **{"prompt.correctness": text}))
+    for path in ("/agents", f"/agents/{slug}", f"/agents/{slug}/edit", f"/agents/{slug}/versions/1",
+                 f"/agents/{slug}/diff"):  # fmt: skip
+        page = app.page(path)
+        assert "<script>top" not in page
+        assert not re.search(r"<(img|svg onload|iframe|object|embed|base|marquee|b>58)", page), path
+    assert html.escape(text[:60], quote=False) in app.page(f"/agents/{slug}/versions/1").replace("&#34;", '"').replace(
+        "&#39;", "'"
+    )
+
+
+def test_pages_stay_below_their_budget(app: WebApp):
+    slug = begin(app, "Budget")
+    for path in ("/agents", f"/agents/{slug}", f"/agents/{slug}/edit", "/agents/new"):
+        assert len(app.get(path).content) < 150_000, path
+
+
+def test_a_write_without_the_word_of_the_session_changes_nothing(app: WebApp, tmp_path: Path):
+    slug = begin(app, "Guarded")
+    fields = edited(app, slug, k="8")
+    headers = {"Origin": app.address, "Sec-Fetch-Site": "same-origin"}
+    assert app.client.post(f"/agents/{slug}", data=fields, headers=headers).status_code == 403
+    assert app.post(f"/agents/{slug}", fields, headers={"Origin": "http://evil.example"}).status_code == 403
+    assert store_of(app).files.numbers(slug) == [1]

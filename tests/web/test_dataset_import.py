@@ -1,0 +1,216 @@
+"""Datasets imported in the browser, without scripts: uploaded, looked at, mapped, and saved when nothing is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attacks import PAYLOADS
+from founding_documents import FOUNDING
+from project import Project
+from web_app import WebApp, served
+from web_datasets import EVAL_SET, ONE, TWO, confirm, imported, problems_on, send, store_of, upload
+from web_forms import errors_beside, sent_by
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.text import printable
+from pytest_rageval.web.settings import WebSettings
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
+    with served(tmp_path_factory.mktemp("datasets")) as app:
+        yield app
+
+
+def test_an_empty_list_is_an_instruction(web_app: WebApp):
+    page = web_app.page("/datasets")
+    assert 'href="/datasets/new"' in page
+    assert f"{web_app.settings.data}/datasets/products/v1.jsonl" in page
+
+
+def test_one_file_and_two_files_are_the_same_dataset(app: WebApp):
+    one = upload(app, ("one.csv", ONE.read_bytes()))
+    page = app.page(one)
+    assert "2 cases, spelling reference" in page
+    assert sent_by(page, one)["field"] == ["id", "question", "reference", "tag", "contexts"]
+    assert "What is the capital of France?" in page
+    assert not store_of(app).files.numbers("one")
+    assert confirm(app, one, name="One", note="from the founders").status_code == 303
+    questions, answers = TWO / "questions.csv", TWO / "answers.csv"
+    two = upload(app, (questions.name, questions.read_bytes()), (answers.name, answers.read_bytes()))
+    assert confirm(app, two, name="Two").status_code == 303
+    store = store_of(app)
+    assert store.files.content("one", 1) == store.files.content("two", 1)
+    assert store.newest("one").note == "from the founders"
+    assert store.newest("two").about.origin == "questions.csv + answers.csv"
+    assert app.get(one).status_code == app.get(two).status_code == 404
+
+
+def test_a_case_file_of_the_founders_loads_as_it_does_elsewhere(app: WebApp):
+    slug = imported(app, "Eval set")
+    there = [case.question for case in store_of(app).cases(slug, 1)]
+    assert there == [case.question for case in load_file(EVAL_SET, FOUNDING).cases]
+    assert "What is the capital of Mars?" in app.page(f"/datasets/{slug}")
+
+
+def test_columns_of_other_tools_are_guessed_and_can_be_chosen_otherwise(app: WebApp):
+    content = b"user_input,ground_truth,response,owner,Sorte\nwhy?, because ,x,me,factual\n"
+    address = upload(app, ("ragas.csv", content))
+    page = app.page(address)
+    assert sent_by(page, address)["field"] == ["question", "reference", "", "metadata.*", "metadata.*"]
+    fields = {"field": ["question", "reference", "", "domain", "category"]}
+    again = app.post(address, sent_by(page, address) | fields | {"action": "check"})
+    assert again.status_code == 200
+    assert sent_by(again.text, address)["field"] == fields["field"]
+    assert confirm(app, address, name="Ragas", **fields).status_code == 303
+    (case,) = store_of(app).cases("ragas", 1)
+    assert (case.question, case.gold.answers, case.domain, case.category) == ("why?", ("because",), "me", "factual")
+    assert case.metadata == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.csv", "question,reference\na,b\n".encode("utf-16"), "a.csv:1:1: byte 0xff at offset 0: UTF-16, UTF-32 or"),
+        ("a.csv", "question,reference\nä,b\n".encode("latin-1"), "a.csv:2:1: byte 0xe4 at offset 19 is not UTF-8"),
+        ("a.csv", b"question;reference\na;b\n", "a.csv:1:1: the header is separated by semicolons; separate cells by"),
+        ("a.csv", b"question,reference\na\n", "a.csv:2:1: the row has 1 cell, expected 2"),
+        ("a.csv", b"question,reference\na,\n", "a.csv:2:3: reference is missing"),
+        ("a.csv", b'id,question,reference\n1,a,b\n1,c,d\n', "a.csv:3:1: case &#39;1&#39;: id already used at line 2"),
+        ("a.csv", b"question,contexts\na,not json\n", "a.csv:2:3: contexts is &#39;not json&#39;, expected JSON"),
+        ("a.csv", b"question,reference\n" + b"a" * 20_001 + b",b\n", "a.csv:2:1: question has 20,001 characters"),
+        ("a.csv", b"word,other\na,b\n", "no column gives the question"),
+        ("a.jsonl", b'{"question": "q"}\n{"question": 3}\n', "a.jsonl:2:14: question is 3 (a number), expected"),
+        ("a.json", b'[{"question": "q"},\n {"question": ""}]', "a.json:2:14: question is blank"),
+        ("a.json", b'{"questions": []}', "a.json: "),
+    ],
+    ids=lambda value: None,
+)  # fmt: skip
+def test_what_is_wrong_is_said_by_line_and_nothing_is_saved(app: WebApp, name: str, content: bytes, problem: str):
+    address = upload(app, (name, content))
+    problems = problems_on(app.page(address))
+    assert any(line.startswith(problem) for line in problems), problems
+    refused = confirm(app, address, name="Wrong")
+    assert refused.status_code == 422
+    assert "Nothing is saved as long as the file has problems." in refused.text
+    assert not store_of(app).files.numbers("wrong")
+
+
+def test_all_problems_of_a_file_are_listed_and_beyond_a_limit_counted(app: WebApp):
+    content = b"id,question,reference\n" + b"".join(b"%d,,x\n" % number for number in range(1200))
+    page = app.page(upload(app, ("a.csv", content)))
+    assert len(problems_on(page)) == 1000
+    assert len(page.encode()) < 150_000
+
+
+def test_two_files_that_do_not_fit_say_which_ids(app: WebApp):
+    page = app.page(upload(app, ("q.csv", b"id,question\na,x\nb,y\n"), ("r.csv", b"id,reference\na,1\nc,2\n")))
+    assert problems_on(page) == [
+        "q.csv:3:1: case &#39;b&#39;: id has no reference in r.csv",
+        "r.csv:3:1: case &#39;c&#39;: no question has this id in q.csv",
+    ]
+
+
+def test_texts_are_trimmed_of_both_files_and_a_byte_order_mark_is_no_text(app: WebApp):
+    questions = "\ufeffid,question\n a , what? \n".encode()
+    address = upload(app, ("q.csv", questions), ("r.csv", b"id,ground_truth\na , this \n"))
+    assert confirm(app, address, name="Trimmed").status_code == 303
+    (case,) = store_of(app).cases("trimmed", 1)
+    assert (case.id, case.question, case.gold.answers) == ("a", "what?", ("this",))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.xlsx", b"PK", "save it as CSV or JSONL"),
+        ("a.csv", b"", "is empty"),
+        ("../../etc/passwd", b"x", "passwd: is none of .csv, .jsonl, .json"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_at_once(app: WebApp, name: str, content: bytes, words: str):
+    response = send(app, (name, content))
+    assert response.status_code == 422
+    assert words in errors_beside(response.text)["cases"][0]
+
+
+def test_a_form_without_a_file_says_so(app: WebApp):
+    response = app.post("/datasets/uploads", {}, files={"other": ("", b"")})
+    assert response.status_code == 422
+    assert errors_beside(response.text)["cases"] == ["choose a file"]
+
+
+def test_limits_are_settings(tmp_path: Path):
+    with served(tmp_path, limits={"upload_rows": 3, "field_characters": 10}) as app:
+        rows = b"".join(b"q%d,r\n" % number for number in range(4))
+        (problem,) = problems_on(app.page(upload(app, ("a.csv", b"question,reference\n" + rows))))
+        assert problem == "a.csv:5:1: the file has more than 3 rows; split it"
+        (problem,) = problems_on(app.page(upload(app, ("a.csv", b"question,reference\nshort,eleven letters\n"))))
+        assert problem.startswith("a.csv:2:7: reference has 14 characters, expected at most 10")
+
+
+def test_an_upload_waits_for_a_day_under_a_name_of_ours_and_can_be_forgotten(app: WebApp):
+    address = upload(app, ("<b>../x.csv", ONE.read_bytes()))
+    folder = app.settings.data / "uploads" / address.rpartition("/")[2]
+    assert sorted(path.name for path in folder.iterdir()) == ["cases.csv", "upload.json"]
+    assert app.post(address, {"action": "discard"}).headers["location"] == "/datasets"
+    assert not folder.exists()
+    assert app.get(address).status_code == 404
+    old = upload(app, ("one.csv", ONE.read_bytes()))
+    kept = app.settings.data / "uploads" / old.rpartition("/")[2]
+    os.utime(kept, (time.time() - 90_000,) * 2)
+    assert app.get(old).status_code == 404
+    upload(app, ("one.csv", ONE.read_bytes()))
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("upload_id", ["x", "0" * 32, "%2e%2e", "0" * 31 + "%0a"])
+def test_an_unknown_upload_is_a_page_that_says_so(app: WebApp, upload_id: str):
+    assert app.get(f"/datasets/uploads/{upload_id}").status_code == 404
+
+
+def test_ten_thousand_rows_are_looked_at_saved_and_paged(app: WebApp):
+    lines = "".join(f'q{n},"What is {n}, and why?",It is {n}.,even{n % 2}\n' for n in range(10_000))
+    address = upload(app, ("big.csv", f"id,question,reference,category\n{lines}".encode()))
+    page = app.page(address)
+    assert "10,000 cases" in page or "10000 cases" in page
+    assert page.count("<tr>") <= 30
+    assert confirm(app, address, name="Big").status_code == 303
+    listed = app.page("/datasets/big?category=even1&at=3")
+    assert "5,000 cases" in listed or "5000 cases" in listed
+    assert "page 3 of 100" in listed
+    assert "q201<" in listed
+    assert len(listed.encode()) < 150_000
+    assert app.page("/datasets/big?q=9999").count('<th scope="row"><a') == 2
+
+
+def test_hostile_cells_and_names_are_shown_as_texts(app: WebApp):
+    texts = [text for text in PAYLOADS if "\x00" not in text]
+    records = [{"id": f"{n} {text}", "question": text, "reference": text, "category": text, "tags": [text],
+                "metadata": {text: text}} for n, text in enumerate(texts)]  # fmt: skip
+    content = "\n".join(json.dumps(record) for record in records).encode()
+    address = upload(app, (f"{texts[0]}.jsonl", content))
+    pages = [app.page(address)]
+    described = {"name": texts[15], "description": texts[1], "tags": texts[2], "note": texts[3]}
+    assert confirm(app, address, **described).status_code == 303
+    (slug,) = [slug for slug in store_of(app).files.slugs() if store_of(app).newest(slug).about.name == texts[15]]
+    assert [case.question for case in store_of(app).cases(slug, 1)] == [text.strip() for text in texts]
+    below = ("", "/versions/1/audit", "/versions/1/cases/1", "/diff")
+    pages += [app.page(path) for path in ("/datasets", *(f"/datasets/{slug}{path}" for path in below))]
+    for page in pages:
+        assert not re.search(r"<(script>|script src=data|img|svg|iframe|object|embed|base |marquee)", page)
+    shown = printable(texts[30]).strip().replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert shown.replace("'", "&#39;").replace('"', "&#34;") in pages[2]
+
+
+def test_limits_are_options_of_the_command(project: Project, monkeypatch: pytest.MonkeyPatch):
+    started: list[WebSettings] = []
+    monkeypatch.setattr("pytest_rageval.web.server.serve_web", lambda _, settings, *__, **___: started.append(settings))
+    assert project.rageval("web", "--upload-rows", "7", "--field-characters", "9").ret == 0
+    assert project.rageval("web").ret == 0
+    assert [(s.limits.upload_rows, s.limits.field_characters) for s in started] == [(7, 9), (100_000, 20_000)]

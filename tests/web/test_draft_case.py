@@ -1,0 +1,65 @@
+"""A bad answer on a case's page becomes a draft beside the case's file, and is opened to be labelled."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from project import Project, a_case, a_missed_case
+from web_app import WebApp, served
+
+from pytest_rageval.web.pages.draft_case import OTHER_DRAFTS
+
+
+def saved(app: WebApp, run: str, case: str) -> dict[str, list[str]]:
+    """What the address says that a saved draft leads to."""
+    response = app.post(f"/runs/{run}/draft", {"case": case})
+    assert response.status_code == 303, response.text
+    return parse_qs(urlsplit(response.headers["location"]).query)
+
+
+@pytest.fixture
+def run(project: Project) -> str:
+    project.cases([a_case("a"), a_missed_case("b", question="What is <b>boiling</b>?")])
+    project.rageval("run", "--run-id", "bad")
+    return "bad"
+
+
+def test_a_bad_answer_is_kept_without_gold_and_opened_for_labelling(project: Project, run: str):
+    with served(project.path) as app:
+        page = app.page(f"/runs/{run}/cases/evalcases/a.jsonl::b")
+        key = re.search(r'name="case" value="([^"]*)"', page)
+        assert key
+        where = saved(app, run, html.unescape(key[1]))
+        assert where["file"] == ["evalcases/a.drafts.jsonl"]
+        (draft,) = map(json.loads, (project.path / "evalcases/a.drafts.jsonl").read_text().splitlines())
+        assert (draft["id"], draft["question"]) == (where["case"][0], "What is <b>boiling</b>?")
+        assert draft["metadata"]["draft"]["run"] == run
+        assert "gold" not in draft
+        assert saved(app, run, html.unescape(key[1])) == where  # a second time nothing is added
+        assert len((project.path / "evalcases/a.drafts.jsonl").read_text().splitlines()) == 1
+        assert draft["id"] in app.page(f"/label/cases?file={where['file'][0]}&case={draft['id']}")
+        assert app.post(f"/runs/{run}/draft", {"case": "nothing"}).status_code in (404, 409)
+        assert app.post("/runs/nothing/draft", {"case": "b"}).status_code == 404
+
+
+@pytest.mark.parametrize("file", ["../outside.jsonl", "/etc/x.jsonl", "no/such/folder/x.jsonl"])
+def test_a_run_cannot_name_a_place_outside_of_the_project(project: Project, run: str, file: str, tmp_path: Path):
+    folder = project.path / "reports/runs" / run
+    for name in ("results.jsonl", "observations.jsonl"):
+        text = (folder / name).read_text()
+        lines = [json.loads(line) for line in text.splitlines()]
+        for line in lines:
+            del line["checksum"]
+            line["schema"] = 1
+            if "source" in line:
+                line["source"]["file"] = file
+        (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with served(project.path) as app:
+        where = saved(app, run, "b")
+    assert where["file"] == [OTHER_DRAFTS]
+    assert (project.path / OTHER_DRAFTS).is_file()

@@ -1,0 +1,86 @@
+"""The page of a job: what it says while the run goes on and after, without a script and with one."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from chromium import Chromium
+from slow_bot import an_order, ended, jobs_of, project_with_bot, under_way, until
+from web_app import WebApp, served
+
+HOSTILE = "<img src=x onerror=alert(1)> \u202e ${7*7} {{7*7}}"
+
+
+def text_of(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+@pytest.mark.child_process
+def test_a_job_is_watched_and_cancelled_without_scripts(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    job = jobs.start(an_order(60, description=HOSTILE, warnings=("openai:gpt-x judges itself",)))
+    with served(tmp_path) as app:
+        assert job.id in app.page("/jobs")
+        until(jobs, job.id, under_way)
+        page = app.page(f"/jobs/{job.id}")
+        assert '<meta http-equiv="refresh"' in page
+        assert "judges itself" in page
+        assert "<img src=x" not in page
+        assert "&lt;img src=x" in page
+        assert re.search(r"running \d+ of 60 cases", text_of(page))
+        assert "key in use: ***" in page
+        card = app.page("/")
+        assert "slow-bot v2 × water v1" in card
+        assert card.count('class="run-now"') == 1  # a run of ours and what the index knows of it are one card
+        assert f'action="/jobs/{job.id}/cancel"' in card
+        assert re.search(r"\d+/60", card)
+        assert app.post(f"/jobs/{job.id}/cancel").headers["location"] == f"/jobs/{job.id}"
+        until(jobs, job.id, ended)
+        page = app.page(f"/jobs/{job.id}")
+        assert "hx-trigger" not in page
+        assert '<meta http-equiv="refresh"' not in page
+        assert "cancelled:" in page
+        assert "Finish the run" in page
+        assert "/cancel" not in app.page("/")
+        assert app.get("/jobs/nothing").status_code == 404
+        assert app.post("/jobs/nothing/cancel").status_code == 404
+        assert app.client.post(f"/jobs/{job.id}/resume", data={"x": "1"}).status_code == 403
+
+
+def test_no_job_is_an_instruction(web_app: WebApp):
+    assert "rageval run" in web_app.page("/jobs")
+
+
+def test_a_job_that_is_finished_has_nothing_to_resume(tmp_path: Path):
+    jobs = project_with_bot(tmp_path, "BOT_SECONDS=0\n")
+    job = jobs.start(an_order(1))
+    until(jobs, job.id, ended)
+    with served(tmp_path) as app:
+        response = app.post(f"/jobs/{job.id}/resume")
+    assert response.status_code == 409
+    assert "nothing to resume" in response.text
+
+
+@pytest.mark.browser
+@pytest.mark.child_process
+def test_the_page_follows_a_run_to_its_end_and_then_asks_no_more(tmp_path: Path, chromium: Chromium):
+    jobs = project_with_bot(tmp_path, "BOT_SECONDS=0.2\n")
+    job = jobs.start(an_order(12))
+    with served(tmp_path) as app, chromium.page() as page:
+        page.page.goto(f"{app.address}/jobs/{job.id}")
+        until(jobs, job.id, under_way)
+        deadline = time.monotonic() + 30
+        while page.page.evaluate("document.querySelector('progress').value") < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert jobs.status(job.id).is_going
+        page.page.wait_for_selector("#progress:not([hx-trigger])", timeout=60_000)
+        assert page.page.evaluate("document.querySelectorAll('[hx-trigger]').length") == 0
+        asked = len(page.requests)
+        time.sleep(2.5)
+        assert len(page.requests) == asked
+        assert page.problems == []
+        assert jobs_of(tmp_path).status(job.id).progress.done == 12

@@ -1,0 +1,175 @@
+"""Runs that the browser starts: they go on without the server, stop when told to, and say how they ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from slow_bot import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.web.jobs.job_files import RUN_PROCESS, SUPERVISOR, read_process
+from pytest_rageval.web.jobs.process_identity import ProcessIdentity, identify
+
+pytestmark = pytest.mark.child_process
+KEY = "sk-test-1234567890abcdef"
+
+
+def run_of(root: Path, job_id: str) -> StoredRun:
+    return StoredRun(root / "reports" / "runs" / job_id)
+
+
+def test_a_run_tells_what_it_is_made_of_and_its_key_is_in_no_file(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    job = jobs.start(an_order(2, description="from the browser"))
+    status = until(jobs, job.id, ended)
+    run = run_of(tmp_path, job.id)
+    assert (status.state, status.progress.done, status.progress.passed) == ("finished", 2, 2)
+    assert run.config["origin"]["agent_version"] == 2
+    assert any("key in use: ***" in line for line in jobs.log(job.id))
+    written = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file() and file.name != ".env"]
+    assert not any(KEY.encode() in content for content in written)
+
+
+def test_a_case_is_seen_soon_after_it_ended(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    job = jobs.start(an_order(8))
+    status = until(jobs, job.id, under_way)
+    at = (tmp_path / "reports" / "runs" / job.id / "results.jsonl").stat().st_mtime
+    assert time.time() - at < 1.5
+    assert status.state == "running"
+    until(jobs, job.id, lambda status: bool(status.progress.rate and status.progress.seconds_left))
+    jobs.cancel(job.id)
+    until(jobs, job.id, ended)
+
+
+def test_a_cancelled_run_ends_soon_keeps_what_ended_and_can_be_finished(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    job = jobs.start(an_order(40))
+    until(jobs, job.id, under_way)
+    begun = time.monotonic()
+    jobs.cancel(job.id)
+    status = until(jobs, job.id, ended)
+    took = time.monotonic() - begun
+    assert status.state == "stopped"
+    assert 2 <= status.progress.done < 40
+    assert run_of(tmp_path, job.id).metrics is not None
+    assert took < 5, took  # less than 2 s where nothing else runs; a bound for machines that are busy
+    (tmp_path / ".env").write_text("BOT_SECONDS=0\n")
+    jobs.resume(job.id)
+    status = until(jobs, job.id, ended)
+    assert (status.state, status.progress.done) == ("finished", 40)
+    assert run_of(tmp_path, job.id).state == "complete"
+
+
+def test_a_run_can_be_cancelled_while_it_starts_and_only_so_many_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pytest_rageval.web.jobs.jobs.MOST_AT_ONCE", 1)
+    jobs = project_with_bot(tmp_path)
+    job = jobs.start(an_order(40))
+    with pytest.raises(SettingsError, match="1 at most run at the same time"):
+        jobs.start(an_order(1))
+    assert [status.job.id for status in jobs.all()] == [job.id]
+    jobs.cancel(job.id)
+    assert until(jobs, job.id, ended).state == "stopped"
+    assert jobs.going() == []
+
+
+SERVER = """
+import sys, time
+from pathlib import Path
+from slow_bot import CONFIGURATION, an_order, project_with_bot
+print(project_with_bot(Path(sys.argv[1])).start(an_order(200)).id, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_run_goes_on_without_its_server_and_a_killed_run_is_said(tmp_path: Path):
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(tmp_path)], stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": paths},
+    )  # fmt: skip
+    assert server.stdout is not None
+    job_id = server.stdout.readline().strip()
+    server.kill()
+    server.communicate(timeout=30)
+    jobs = jobs_of(tmp_path)
+    assert until(jobs, job_id, under_way).state == "running"
+    run = read_process(tmp_path / "data/jobs" / job_id / RUN_PROCESS)
+    assert run is not None
+    os.kill(run.pid, signal.SIGKILL)
+    status = until(jobs, job_id, ended)
+    assert status.state == "killed"
+    assert "SIGKILL" in status.sentence
+    assert "had ended, and stay" in status.sentence
+    assert status.can_resume
+
+
+def test_a_run_whose_supervisor_is_killed_too_is_not_taken_for_a_living_one(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    job = jobs.start(an_order(200))
+    until(jobs, job.id, under_way)
+    for name in (SUPERVISOR, RUN_PROCESS):
+        process = read_process(tmp_path / "data/jobs" / job.id / name)
+        assert process is not None
+        os.kill(process.pid, signal.SIGKILL)
+    status = until(jobs_of(tmp_path), job.id, ended)
+    assert (status.state, "gone without an end" in status.sentence) == ("killed", True)
+
+
+def test_a_process_that_got_the_pid_of_another_is_not_that_one():
+    me = identify(os.getpid())
+    assert me is not None
+    assert me.is_alive
+    other = ProcessIdentity(pid=os.getpid(), started="another boot:1")
+    assert not other.is_alive
+    assert not other.send(signal.SIGTERM)
+    child = subprocess.Popen([sys.executable, "-c", "pass"])  # a zombie from its end until it is waited for
+    deadline = time.monotonic() + 30
+    while identify(child.pid) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    child.wait()
+
+
+def test_a_run_that_cannot_begin_says_why(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    broken = CONFIGURATION.replace("slow_bot_app", "no_such_module")
+    job = jobs.start(an_order(configuration=broken))
+    status = until(jobs, job.id, ended)
+    assert status.state == "failed"
+    assert "no_such_module" in status.sentence
+
+
+def test_a_configuration_that_is_none_leaves_no_job(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    with pytest.raises(SettingsError, match="concurency is not a known key"):
+        jobs.start(an_order(configuration="concurency = 1\n"))
+    assert jobs.all() == []
+
+
+def test_a_job_is_found_by_its_name_alone(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    (tmp_path / "data/jobs").mkdir(parents=True)
+    for name in ("../..", "..", "/etc", "", "x\0y"):
+        with pytest.raises(SettingsError, match="there is no job"):
+            jobs.status(name)
+
+
+def test_the_baseline_of_a_run_is_the_one_that_is_ordered(tmp_path: Path):
+    jobs = project_with_bot(tmp_path, "BOT_SECONDS=0\n")
+    first = jobs.start(an_order(2))
+    assert until(jobs, first.id, ended).state == "finished"
+    second = jobs.start(an_order(2, baseline=first.id))
+    assert until(jobs, second.id, ended).state == "finished"
+    metrics = json.loads((tmp_path / "reports/runs" / second.id / "metrics.json").read_text())
+    assert metrics["comparison"]["baseline_run_id"] == first.id

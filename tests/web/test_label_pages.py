@@ -1,0 +1,260 @@
+"""Labelling in the browser: every mark is a button of a form, every key presses one, the file holds what was said."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import Chromium
+from label_project import FILE, label_project
+from web_app import WebApp, served
+
+from pytest_rageval.config.project import Project
+from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.web.labelling.label_desk import OpenLabelling
+from pytest_rageval.workbench.label.label_session import LabelSession
+from pytest_rageval.workbench.label.opening import Labelling
+
+
+class Labeller:
+    """A person with a browser that runs no scripts: presses buttons of the page that is open."""
+
+    def __init__(self, app: WebApp, address: str) -> None:
+        self.app = app
+        self.open(address)
+
+    def open(self, address: str) -> None:
+        deadline = time.monotonic() + 30
+        while 'hx-trigger="every 1s"' in (page := self.app.page(address)):  # the search is under way
+            assert time.monotonic() < deadline
+        self.address, self.page = address, page
+
+    def press(self, do: str, *, status: int = 303, **fields: object) -> str:
+        """Press a button; what the page says then."""
+        form = self.page[self.page.index('action="/label/cases"') :]
+        values = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
+        content = {name: html.unescape(value) for name, value in values.items()} | {"do": do} | fields
+        response = self.app.post("/label/cases", content)
+        assert response.status_code == status, response.text[:2000]
+        if status == 303:
+            self.open(response.headers["location"])
+        else:
+            self.page = response.text
+        return self.message
+
+    @property
+    def message(self) -> str:
+        message = re.search(r'<p id="message"[^>]*>(.*?)</p>', self.page, re.DOTALL)
+        assert message
+        return html.unescape(message[1])
+
+    @property
+    def title(self) -> str:
+        title = re.search(r"<title>(.*?) · label", self.page)
+        assert title
+        return title[1]
+
+    def row_of(self, note: str) -> int:
+        rows = re.findall(r"<li[^>]*><a href=.*?</li>", self.page, re.DOTALL)
+        return next(at for at, row in enumerate(rows) if note in row)
+
+    def point(self, note: str, **more: object) -> None:
+        at = self.row_of(note)
+        asked = "".join(f"&{name}={value}" for name, value in more.items())
+        self.open(f"/label/cases?file={FILE}&case={self.title}&row={at}{asked}")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return label_project(tmp_path)
+
+
+@pytest.fixture
+def app(file: Path, tmp_path: Path) -> Iterator[WebApp]:
+    with served(tmp_path) as app:
+        yield app
+
+
+def stored(file: Path) -> dict[str, dict[str, Any]]:
+    return {record["id"]: record for record in map(json.loads, file.read_text().splitlines())}
+
+
+def paths_of(record: dict[str, Any]) -> list[str]:
+    return [gold["rel_path"] for gold in record.get("gold_supports") or record.get("gold", {}).get("supports", ())]
+
+
+def test_the_files_that_can_be_labelled_are_listed(app: WebApp):
+    page = app.page("/label")
+    assert FILE in page
+    assert "evalcases/shop.drafts.jsonl" in page
+    assert app.get("/label/cases?file=../../etc/passwd").status_code == 404
+    assert app.get(f"/label/cases?file={FILE}&case=nothing").status_code == 404
+
+
+def test_marks_are_written_at_once_into_the_labelled_line_alone(app: WebApp, file: Path):
+    before = file.read_text().splitlines()
+    person = Labeller(app, f"/label/cases?file={FILE}")
+    assert person.title == "price"
+    person.point("price.md")
+    person.press("gold")
+    person.press("snippet", first=1, last=1)
+    person.point("old.md")
+    person.press("irrelevant")
+    after = file.read_text().splitlines()
+    assert after[1:] == before[1:]
+    assert paths_of(json.loads(after[0])) == ["price.md"]
+    assert "The cream costs" in after[0] or "snippets" in after[0]
+    assert file.with_name("shop.jsonl.bak").read_text().splitlines() == before
+    person.press("next")
+    assert person.title == "place"
+    assert "1 labelled" in person.page
+
+
+def test_groups_undo_and_the_question_before_golds_are_cleared(app: WebApp, file: Path):
+    person = Labeller(app, f"/label/cases?file={FILE}&case=price")
+    person.point("price.md")
+    person.press("gold")
+    person.point("old.md")
+    person.press("group-2")
+    assert re.search(r"group 2 = \d", person.page)
+    person.press("unanswerable")
+    assert "press u again to clear 2 golds" in person.page
+    assert len(paths_of(stored(file)["price"])) == 2
+    person.press("clear")
+    assert paths_of(stored(file)["price"]) == []
+    assert stored(file)["price"]["answerable"] is False
+    person.press("undo")
+    assert len(paths_of(stored(file)["price"])) == 2
+    person.press("redo")
+    person.press("next")
+    person.press("undo")
+    assert person.title == "price"
+
+
+def test_words_are_found_and_the_systems_are_asked_for_more(app: WebApp):
+    person = Labeller(app, f"/label/cases?file={FILE}&case=place")
+    assert "no chunk here holds" in person.press("find", words="zebra")
+    person.press("find", words="28,000")
+    assert re.search(r'aria-current="true"><a[^>]*>.*?old\.md', person.page, re.DOTALL)
+    assert "more chunks" in person.press("ask", words="price before")
+    assert app.post("/label/cases", {"do": "fly", "file": FILE, "case": "place"}).status_code == 400
+
+
+def test_what_notes_hold_is_text_on_the_page(app: WebApp):
+    person = Labeller(app, f"/label/cases?file={FILE}&case=price")
+    person.point("price.md")
+    assert "<script>alert" not in person.page
+    assert "&lt;script&gt;alert(1)" in person.page
+    assert "\\u202e" in person.page
+
+
+def test_a_second_window_that_is_behind_changes_nothing(app: WebApp, file: Path):
+    first = Labeller(app, f"/label/cases?file={FILE}&case=price")
+    first.point("price.md")
+    second = Labeller(app, first.address)
+    first.press("gold")
+    assert "marked or changed elsewhere meanwhile" in second.press("irrelevant", status=409)
+    assert paths_of(stored(file)["price"]) == ["price.md"]
+    second.press("irrelevant")
+    assert paths_of(stored(file)["price"]) == []
+
+
+def test_a_case_that_another_program_changes_is_not_marked_before_it_is_seen(app: WebApp, file: Path):
+    person = Labeller(app, f"/label/cases?file={FILE}&case=price")
+    person.point("price.md")
+    changed = file.read_text().replace("cream cost?", "soap cost?")
+    file.write_text(changed)
+    assert "nothing was overwritten" in person.press("gold", status=409)
+    assert "soap cost?" in person.page
+    assert file.read_text() == changed
+    file.write_text(changed.replace("for hair", "for skin"))
+    person.press("gold")  # another case was changed: this one is as it was seen
+    assert paths_of(stored(file)["price"]) == ["price.md"]
+    assert "for skin" in stored(file)["hair"]["question"]
+
+
+def test_a_file_that_changes_while_it_is_written_is_left_alone_and_the_label_kept_aside(file: Path, tmp_path: Path):
+    opened = OpenLabelling(Labelling(file), Project(tmp_path, load_settings(tmp_path)))
+    try:
+        opened.session.source.pool(opened.session.case).result(30)
+        changed = file.read_text().replace("for hair", "for skin")
+        file.write_text(changed)
+        opened.act(LabelSession.toggle_gold)
+        assert "was changed by another program meanwhile" in opened.session.message
+        assert opened.is_aside
+    finally:
+        opened.close()
+    assert file.read_text() == changed
+    (aside,) = file.parent.glob("shop.labels-*.jsonl")
+    assert paths_of(stored(aside)["price"])
+
+
+def test_a_second_opinion_sees_no_labels_and_has_a_file_of_its_own(app: WebApp, file: Path):
+    person = Labeller(app, f"/label/cases?file={FILE}&case=place")
+    person.point("brand.md")
+    person.press("gold")
+    other = Labeller(app, f"/label/cases?file={FILE}&opinion=anna&case=place")
+    assert "factual" not in other.page
+    assert 'class="gold' not in other.page
+    other.press("unanswerable")
+    assert stored(file.with_name("shop.labels.anna.jsonl"))["place"]["answerable"] is False
+    assert paths_of(stored(file)["place"]) == ["brand.md"]
+    assert app.get(f"/label/cases?file={FILE}&opinion=../x").status_code == 409
+
+
+def test_drafts_are_edited_accepted_and_dropped(app: WebApp, file: Path):
+    drafts = file.with_name("shop.drafts.jsonl")
+    person = Labeller(app, "/label/cases?file=evalcases/shop.drafts.jsonl")
+    person.press("edit", draft='{"id": "vegan",\n "question": "Is it vegan?"}')
+    assert "Is it vegan?" in person.page
+    assert "not taken" in person.press("edit", draft="{")
+    person.press("accept")
+    assert stored(file)["vegan"]["question"] == "Is it vegan?"
+    assert person.title == "draft-2"
+    person.press("drop")
+    assert drafts.read_text().strip() == ""
+
+
+def test_a_key_for_the_system_that_is_asked_may_stand_in_the_env_file(file: Path, tmp_path: Path):
+    (tmp_path / "rageval.toml").write_text('target = "demo"\n[headers]\nX-Shop-Key = "env:SHOP_KEY_OF_THE_TEST"\n')
+    with served(tmp_path, env_file=tmp_path / ".env") as app:
+        response = app.get(f"/label/cases?file={FILE}&case=price")
+        assert response.status_code == 409
+        assert "the environment variable SHOP_KEY_OF_THE_TEST is not set" in response.text
+        (tmp_path / ".env").write_text("SHOP_KEY_OF_THE_TEST=sk-1234567890\n")
+        assert "What does the cream cost?" in app.page(f"/label/cases?file={FILE}&case=price")
+
+
+@pytest.mark.browser
+def test_the_keys_of_the_terminal_press_the_buttons(app: WebApp, file: Path, chromium: Chromium):
+    with chromium.page() as browser:
+        page = browser.page
+
+        def keys(names: str, selector: str, count: int, case: str = "price") -> None:
+            """Press keys as fast as it goes, and wait for what comes of all of them."""
+            for name in names.split():
+                page.keyboard.press(name)
+            deadline = time.monotonic() + 20
+            while not (page.locator(selector).count() == count and f"case={case}" in page.evaluate("location.search")):
+                assert time.monotonic() < deadline, (names, page.locator("#label").inner_text())
+                time.sleep(0.02)
+
+        page.goto(f"{app.address}/label/cases?file={FILE}&case=price")
+        page.wait_for_selector("#label:not([hx-trigger]) .chunks li")
+        keys("ArrowDown ArrowDown Space", ".chunks li:nth-child(3).gold[aria-current]", 1)
+        assert len(paths_of(stored(file)["price"])) == 1
+        keys("v ArrowDown Enter", ".lines .snippet", 2)
+        keys("z z", ".chunks .gold", 0)
+        keys("Shift+ArrowUp x", ".chunks .irrelevant", 2)
+        keys("w", "[name=words]:focus", 1)
+        page.keyboard.type("28,000 x")  # letters in a field are no keys
+        keys("Escape", "[name=words]:focus", 0)
+        keys("Enter", ".chunks .irrelevant", 0, "place")
+        keys("a ArrowLeft", ".chunks .irrelevant", 2)
+        assert browser.problems == []

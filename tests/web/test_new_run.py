@@ -1,0 +1,124 @@
+"""A run from the browser: chosen, looked at, started; with answers that the agent gives now or that are uploaded."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from founding_documents import FOUNDING
+from slow_bot import ended, jobs_of, until
+from web_app import WebApp, served
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.web.versions.agent import Agent
+from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.dataset import DatasetAbout
+from pytest_rageval.web.versions.dataset_store import DatasetStore
+
+JUDGE = "openai:qwen2.5-14b@http://127.0.0.1:9"
+CHOSEN = {"agent": "calculator/1", "dataset": "sums/1"}
+UPLOADED = CHOSEN | {"source": "uploaded answers"}
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[WebApp]:
+    """An agent that is asked by a function, one that judges itself, and the founding documents' dataset."""
+    (tmp_path / "calculator_app.py").write_text("def answer(question):\n    return {'answer': '4'}\n")
+    agents = AgentStore(tmp_path / "data")
+    agents.save("calculator", Agent(name="Calculator", target="calculator_app:answer", metrics=("token_f1",)), "", 0)
+    agents.save("own-judge", Agent(name="Own judge", judge=JUDGE), "", 0)
+    cases = load_file(FOUNDING / "one.csv", FOUNDING).cases
+    DatasetStore(tmp_path / "data").save("sums", DatasetAbout(name="Sums"), cases, "", 0)
+    with served(tmp_path) as app:
+        yield app
+
+
+def upload(app: WebApp, content: bytes, **fields: str) -> tuple[int, str, str]:
+    """Status, address that follows and page of a form with a file of answers."""
+    files = {"answers": ("../../answers <b>.csv", content, "text/csv")}
+    response = app.post("/new-run", UPLOADED | fields, files=files)
+    return response.status_code, response.headers.get("location", ""), html.unescape(response.text)
+
+
+def finished(app: WebApp, address: str) -> StoredRun:
+    job_id = address.rpartition("/")[2]
+    status = until(jobs_of(app.settings.root), job_id, ended)
+    assert status.state == "finished", (status, jobs_of(app.settings.root).log(job_id))
+    return StoredRun(app.settings.reports / "runs" / job_id)
+
+
+def test_without_an_agent_or_a_dataset_the_page_is_an_instruction(web_app: WebApp):
+    page = web_app.page("/new-run")
+    assert "There is no agent yet" in page
+    assert "rageval run" in page
+
+
+def test_what_a_run_takes_is_said_before_it_is_started(app: WebApp):
+    page = html.unescape(app.page("/new-run?agent=own-judge/1&dataset=sums/1&source=uploaded+answers"))
+    assert "2 cases; nothing is asked" in page
+    assert re.search(r"judge openai:qwen2.5-14b@http://127.0.0.1:9: up to \d+ judgements", page)
+    assert "2 questions to calculator_app:answer" in app.page("/new-run?agent=calculator/1")
+    assert "Own judge v1 × Sums v1" in app.page("/new-run?agent=own-judge&dataset=sums")
+    assert "names no system to ask" in app.page("/new-run?agent=own-judge/1&source=connector")
+    assert "there is no version 9" in app.page("/new-run?agent=calculator/9")
+    assert "choose an agent" in app.page("/new-run?agent=../../etc&dataset=sums/1")
+
+
+@pytest.mark.child_process
+def test_an_agent_is_asked_and_the_next_run_is_compared_with_this_one(app: WebApp):
+    started = app.post("/new-run", CHOSEN | {"description": "the first"})
+    assert started.status_code == 303
+    run = finished(app, started.headers["location"])
+    assert run.config["origin"] == {
+        "agent": "calculator", "agent_version": 1, "dataset": "sums", "dataset_version": 1, "source": "connector",
+    }  # fmt: skip
+    again = finished(app, app.post("/new-run", CHOSEN).headers["location"])
+    assert run.finished_metrics["comparison"] is None
+    assert again.finished_metrics["comparison"]["baseline_run_id"] == run.run_id
+
+
+@pytest.mark.child_process
+def test_uploaded_answers_are_looked_at_and_then_scored_with_who_wrote_them(app: WebApp):
+    status, address, _ = upload(app, (FOUNDING / "uploaded.csv").read_bytes())
+    assert status == 303
+    page = html.unescape(app.page(address))
+    assert "2 answers for all 2 cases, written by qwen2.5-14b" in page
+    assert "1 answer of 2 come without contexts" in page
+    assert "answers <b>.csv" in page
+    run = finished(app, app.post(address).headers["location"])
+    assert run.config["origin"]["source"] == "uploaded answers"
+    lines = (run.path / "results.jsonl").read_text().splitlines()
+    records = {record["test_case_id"]: record for record in map(json.loads, lines)}
+    first = records["q1"]
+    assert (first["model_name"], first["timestamp"], first["meta"]) == ("qwen2.5-14b", "2025-01-01T00:00:00Z", {"a": 1})
+    assert app.get(address).status_code == 404
+
+
+def test_answers_that_do_not_cover_the_dataset_are_refused_with_a_list_and_nothing_is_kept(app: WebApp):
+    status, _, page = upload(app, b"id,answer\nq1,4\nq9,Paris\n", description="<i>kept</i>")
+    assert status == 422
+    assert "answers <b>.csv:3: no case has the id 'q9'" in page
+    assert "answers <b>.csv: no answer for q2" in page
+    assert 'value="<i>kept</i>"' in page
+    assert not list((app.settings.data / "uploads").iterdir())
+    assert upload(app, b"PK\x03\x04")[0] == 422
+    assert app.post("/new-run", UPLOADED).status_code == 422
+
+
+def test_a_model_that_judges_its_own_answers_is_said_before_the_run_is_started(app: WebApp):
+    status, address, _ = upload(app, (FOUNDING / "uploaded.csv").read_bytes(), agent="own-judge/1")
+    assert status == 303
+    assert "qwen2.5-14b judges itself" in html.unescape(app.page(address))
+    assert app.post(f"{address}/discard").status_code == 303
+    assert app.post(address).status_code == 404
+
+
+def test_a_form_that_names_nothing_is_refused_in_place(app: WebApp):
+    response = app.post("/new-run", {"agent": "x", "dataset": "sums/1", "source": "telepathy"})
+    assert response.status_code == 422
+    assert "Not started" in response.text

@@ -1,0 +1,177 @@
+"""The pages of a run in a real browser: keys, the filter while one types, hostile texts, and nobody kept out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from attacks import PAYLOADS, hostile_run
+from axe_playwright_python.sync_playwright import Axe
+from chromium import Chromium, OpenPage
+from page_states import PLAN, some_cases, store_full
+from two_runs import compared
+from web_app import WebApp, served
+
+from pytest_rageval.text import printable
+from pytest_rageval.web.rendering import path_to
+
+pytestmark = pytest.mark.browser
+
+SHIFTS = """() => new Promise((resolve) => {
+  let sum = 0;
+  new PerformanceObserver((list) => { for (const each of list.getEntries()) sum += each.value; })
+    .observe({type: "layout-shift", buffered: true});
+  setTimeout(() => resolve(sum), 300);
+})"""
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
+    """A run of which a fifth newly fails, with texts of both sides; one that was killed; one of hostile texts."""
+    root = tmp_path_factory.mktemp("looked_at")
+    reports = root / "reports"
+    before, now = some_cases(cases=100), some_cases(20, cases=100)
+    store_full(reports, "before", before)
+    store_full(reports, "now", now, comparison={**compared(before, now, PLAN).content, "baseline_run_id": "before"})
+    shutil.copytree(reports / "runs" / "now", reports / "runs" / "killed")
+    (reports / "runs" / "killed" / "metrics.json").unlink()
+    hostile_run(reports, "alone", "failed")
+    with served(root, token="a token of the test") as app:
+        app.post("/login", {"token": "a token of the test"})
+        yield app
+
+
+@pytest.fixture
+def page(chromium: Chromium, app: WebApp) -> Iterator[OpenPage]:
+    with chromium.page() as page:
+        log_in(page, app)
+        yield page
+        assert page.problems == []
+        assert [request for request in page.requests if not request.startswith(app.address)] == []
+
+
+def log_in(page: OpenPage, app: WebApp) -> None:
+    cookies = [{"name": name, "value": value, "url": app.address} for name, value in app.client.cookies.items()]
+    page.evaluate("0")
+    page.page.context.add_cookies(cookies)
+
+
+def rows(page: OpenPage) -> int:
+    return int(page.evaluate("document.querySelectorAll('[data-row]').length"))
+
+
+def test_cases_are_walked_by_keys_as_in_the_report(page: OpenPage, app: WebApp):
+    page.goto(f"{app.address}/runs/now")
+    for key in ("/", "Control+a"):
+        page.keyboard.press(key)
+    page.keyboard.type("changed:worse")
+    page.wait_for_function("() => document.querySelector('[role=status]').textContent.startsWith('20 cases of')")
+    assert page.url == f"{app.address}/runs/now?q=changed%3Aworse&sort="
+    assert page.evaluate("document.activeElement.id") == "filter"
+    assert page.evaluate(SHIFTS) <= 0.01
+    for key in ("Escape", "j", "j", "k", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_selector("#case.comparing")
+    assert "2 of 20" in page.inner_text(".case-bar")
+    for key, seen in (("n", "3 of 20"), ("p", "2 of 20")):
+        page.keyboard.press(key)
+        page.wait_for_function(f"() => document.querySelector('.case-bar').textContent.includes('{seen}')")
+    page.keyboard.press("c")
+    page.wait_for_selector("#case:not(.comparing)")
+    page.keyboard.press("d")
+    page.wait_for_selector("#case:not(.differing)")
+    page.keyboard.press("?")
+    assert page.evaluate("document.querySelector('#keys').open")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#case-list")
+    assert page.url.endswith("?q=changed%3Aworse#cases")
+    assert rows(page) == 20
+    page.go_back()
+    page.wait_for_selector("#case")
+    page.reload()
+    assert "2 of 20" in page.inner_text(".case-bar")
+
+
+def test_the_way_back_keeps_filter_order_and_page(page: OpenPage, app: WebApp):
+    page.goto(f"{app.address}/runs/now?sort=id#cases")
+    page.click("text=next →")
+    page.wait_for_url("**page=2*")
+    page.click("[data-row] a")
+    page.wait_for_selector("#case")
+    page.go_back()
+    page.wait_for_selector("#case-list")
+    assert "51–100 of 100" in page.inner_text(".paging")
+    assert page.input_value("[name=sort]") == "id"
+
+
+def test_a_filter_that_means_nothing_is_said_while_one_types(page: OpenPage, app: WebApp):
+    page.goto(f"{app.address}/runs/now")
+    page.fill("#filter", "outcome:")
+    page.fill("#filter", "outcome:faild")
+    page.wait_for_selector("#case-list [role=alert]")
+    assert "did you mean 'failed'?" in page.inner_text("#case-list [role=alert]")
+
+
+def test_a_name_of_a_metric_opens_its_definition_there(page: OpenPage, app: WebApp):
+    page.goto(f"{app.address}/runs/now")
+    page.click(".tile .metric")
+    page.wait_for_selector(".definition:target")
+    assert page.is_visible(".definition:target")
+
+
+def test_without_scripts_everything_is_there(chromium: Chromium, app: WebApp):
+    with chromium.page(java_script_enabled=False) as page:
+        log_in(page, app)
+        page.goto(f"{app.address}/runs/now")
+        page.fill("#filter", "changed:worse token_f1<0.5")
+        page.click("form.filters button")
+        assert "20 cases of 100" in page.inner_text("#case-list")
+        page.click("#case-list [data-row] a")
+        assert page.is_visible("#case")
+        assert not page.is_visible("[data-do]")
+        page.click("text=next")
+        assert "2 of 20" in page.inner_text(".case-bar")
+
+
+@pytest.mark.parametrize("path", ["/runs/now", "/runs/killed", "CASE", "CASE?view=compare", "/health", "/login", "/x"])
+def test_nobody_is_kept_out(chromium: Chromium, app: WebApp, path: str):
+    """In light and dark, wide and narrow."""
+    case = path_to("runs", "now", "cases", some_cases(1, cases=1)[0].key)
+    with chromium.page() as page:
+        log_in(page, app)
+        page.goto(app.address + path.replace("CASE", case))
+        for width in (1280, 320):
+            page.set_viewport_size({"width": width, "height": 700})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, "it can be scrolled sideways"
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                violations = Axe().run(page).response["violations"]
+                serious = {rule["id"]: [node["html"][:160] for node in rule["nodes"]][:3] for rule in violations
+                           if rule["impact"] in ("serious", "critical")}  # fmt: skip
+                assert serious == {}, f"{width} px, {scheme}"
+
+
+def test_hostile_texts_do_nothing(page: OpenPage, app: WebApp):
+    page.goto(f"{app.address}/runs/alone")
+    text = " ".join(page.evaluate("document.body.textContent").split())
+    assert [each for each in PAYLOADS if " ".join(printable(each).split()) not in text] == []
+    for number in (0, 15, 30, 40, 57):
+        page.goto(f"{app.address}/runs/alone?q=%22{number}%22")
+    page.goto(f"{app.address}/runs/alone?page=2")
+    addresses = page.evaluate("[...document.querySelectorAll('[data-row] a')].map((link) => link.href)")
+    page.goto(f"{app.address}/runs/alone")
+    addresses += page.evaluate("[...document.querySelectorAll('[data-row] a')].map((link) => link.href)")
+    assert len(addresses) == len(PAYLOADS)
+    for address in addresses[::3]:  # the fragment with each of them is opened by the tests of the report
+        page.goto(address)
+        assert page.evaluate("top.hacked || 0") == 0, address
+        assert page.evaluate("Boolean(document.querySelector('#case'))"), address
+
+
+def test_the_pages_are_small(app: WebApp):
+    sizes = {
+        path: len(app.page(path).encode()) for path in ("/runs/now", "/runs/now?page=2", "/runs/killed", "/health")
+    }
+    assert {path: size for path, size in sizes.items() if size > 150_000} == {}

@@ -1,0 +1,213 @@
+"""Dashboard, list of runs, comparison and history, over the real server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+from attacks import PAYLOADS
+from kept_runs import a_result, a_run
+from listed_runs import indexed, origin, store_project
+from page_states import some_cases, store_full
+from web_app import WebApp, served
+
+from pytest_rageval.compare.verdict_sentence import with_verdict
+from pytest_rageval.io.lock import take_lock
+from pytest_rageval.runs.disk.reader import StoredRun
+
+MOST_BYTES = 150_000
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
+    root = tmp_path_factory.mktemp("lists")
+    store_project(root)
+    with served(root) as app:
+        indexed(app)
+        yield app
+
+
+def text_of(html: str) -> str:
+    """What a person reads, on one line."""
+    words = " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+    return re.sub(r" ([,.;:])", r"\1", words)
+
+
+def rows_of(html: str) -> list[str]:
+    """Run ids of a page's table, in order."""
+    return re.findall(r'<td class="id"><a href="/runs/([^"]+)">', html)
+
+
+def test_the_dashboard_shows_the_last_run_of_each_agent_and_data_set(app: WebApp):
+    html = app.page("/")
+    shown = text_of(html)
+    assert "shop-bot v3 × products v2" in shown
+    assert "faq-bot v1 × faq v2" in shown
+    assert "unversioned (pytest) · bot:answer" in shown
+    sentence = StoredRun(app.settings.reports / "runs/shop-2").finished_metrics
+    assert with_verdict(sentence)["verdict"]["sentence"] in shown
+    assert "90.0 % pass" in shown
+    assert rows_of(html)[-3:] == ["shop-2", "shop-1", "shop-0"]
+    assert len(html.encode()) < MOST_BYTES
+
+
+def test_what_runs_now_is_a_card_that_asks_for_itself_until_nothing_runs(app: WebApp):
+    writing = take_lock(app.settings.reports / "runs" / "stopped")
+    try:
+        running = app.page("/")
+    finally:
+        os.close(writing)
+    card = re.search(r'<section id="running".*?</section>', running, re.DOTALL)
+    assert card
+    assert 'hx-get="/running" hx-trigger="every 1s"' in card[0]
+    assert "/runs/stopped" in card[0]
+    part = app.page("/running")
+    assert "Nothing runs." in part
+    assert "hx-trigger" not in part
+    assert 'id="running"' not in app.page("/")
+
+
+@pytest.mark.parametrize(
+    ("asked", "runs"),
+    [
+        ("agent=shop-bot", {"shop-0", "shop-1", "shop-2"}),
+        ("agent=unversioned&state=failed", {"plain"}),
+        ("source=uploaded%20answers", {"faq-0"}),
+        ("dataset=faq", {"faq-0"}),
+        ("state=unreadable", {"broken"}),
+        ("state=stopped", {"stopped"}),
+        ("text=TRY+1", {"shop-1"}),
+        ("text=%27%3B+DROP+TABLE+runs%3B--", set()),
+        ("agent=nobody", set()),
+        ("page=99&agent=shop-bot", {"shop-0", "shop-1", "shop-2"}),
+    ],
+)
+def test_runs_are_narrowed_by_an_address(app: WebApp, asked: str, runs: set[str]):
+    html = app.page(f"/runs?{asked}")
+    assert set(rows_of(html)) == runs
+    assert runs or "No run meets this filter." in text_of(html)
+
+
+def test_a_filter_stays_in_its_fields(app: WebApp):
+    html = app.page("/runs?agent=shop-bot&text=try")
+    assert '<option value="shop-bot" selected>' in html
+    assert 'name="text" value="try"' in html
+
+
+def test_why_a_run_cannot_be_read_stands_below_it(app: WebApp):
+    assert "metrics.json is not JSON as we write it" in text_of(app.page("/runs?state=unreadable"))
+    assert "rageval run --resume stopped" in text_of(app.page("/runs?state=stopped"))
+
+
+def test_two_selected_runs_are_compared_the_older_one_first(app: WebApp):
+    response = app.get("/compare?run=shop-2&run=shop-0")
+    assert (response.status_code, response.headers["location"]) == (303, "/compare?a=shop-0&b=shop-2")
+    html = app.page("/compare?a=shop-0&b=shop-2")
+    shown = text_of(html)
+    assert "Worse: 4 cases newly fail, 0 fixed" in shown
+    assert "k 5 → 3" in shown
+    assert len(re.findall("data-row", html)) == 40
+    assert len(html.encode()) < MOST_BYTES
+
+
+def test_cases_of_a_comparison_are_filtered_and_opened_against_the_chosen_run(app: WebApp):
+    html = app.page("/compare?a=shop-0&b=shop-2&q=changed:worse")
+    assert len(re.findall("data-row", html)) == 4
+    link = unescape(re.findall(r'data-row><td>.*?href="([^"]+)"', html)[0])
+    assert "against=shop-0" in link
+    case = app.page(link)
+    assert "/compare?a=shop-0&b=shop-2" in unescape(case)
+    assert "is nothing to filter by" in text_of(app.page("/compare?a=shop-0&b=shop-2&q=colour:red"))
+    assert len(re.findall("data-row", app.page("/runs/shop-2?q=outcome:failed"))) == 4, (
+        "that of the run is another list"
+    )
+
+
+def test_a_case_on_one_side_only_is_said(app: WebApp):
+    reports = app.settings.reports
+    fewer = store_full(reports, "fewer", some_cases(0, cases=38))
+    try:
+        shown = text_of(app.page("/compare?a=shop-0&b=fewer"))
+        assert "2 cases only before" in shown
+        shown = text_of(app.page("/compare?a=fewer&b=shop-0"))
+        assert "2 cases only in this run" in shown
+    finally:
+        shutil.rmtree(fewer)
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "problem"),
+    [
+        ("", 200, "Compare two runs"),
+        ("run=shop-0", 409, "1 runs are selected: select two"),
+        ("a=shop-0&b=stopped", 409, "run stopped was interrupted"),
+        ("a=shop-0&b=broken", 409, "is not JSON as we write it"),
+        ("a=nothing&b=shop-0", 404, "there is no run"),
+        ("a=../../etc&b=shop-0", 404, "there is no run"),
+    ],
+)
+def test_a_comparison_that_cannot_be_made_is_said(app: WebApp, asked: str, status: int, problem: str):
+    response = app.get(f"/compare?{asked}")
+    assert response.status_code == status
+    assert problem in text_of(response.text)
+
+
+def test_history_shows_each_metric_in_time_with_its_table(app: WebApp):
+    cases = StoredRun(app.settings.reports / "runs/shop-0").config["dataset_hash"]
+    html = app.page(f"/history?dataset={cases}")
+    shown = text_of(html)
+    assert html.count('<svg class="timeline"') >= 3
+    assert "pass rate 0.900 to 1.000" in shown
+    table = html.partition('<svg class="timeline"')[2]
+    assert re.findall(r'href="/runs/([^"]+)"', table)[:3] == ["shop-2", "shop-1", "shop-0"]
+    assert "k 4 → 3" in shown
+    alone = app.page(f"/history?dataset={cases}&metric=token_f1&last=50&agent=shop-bot")
+    assert alone.count('<svg class="timeline"') == 1
+    assert app.page("/history?dataset=nothing").count('<svg class="timeline"') == 0
+    assert max(map(len, (html, alone))) < MOST_BYTES
+
+
+@pytest.mark.parametrize("path", ["/", "/runs", "/compare", "/history"])
+def test_a_project_without_runs_is_told_how_to_get_one(web_app: WebApp, path: str):
+    shown = text_of(web_app.page(path))
+    assert "No runs yet" in shown
+    assert "rageval run" in shown
+
+
+def test_a_damaged_index_is_said_once_and_costs_nothing(tmp_path: Path):
+    store_project(tmp_path)
+    with served(tmp_path) as app:
+        indexed(app)
+        before = rows_of(app.page("/runs"))
+        path = app.settings.data / "rageval.sqlite"
+        for part in path.parent.glob("rageval.sqlite-*"):
+            part.unlink()
+        path.write_bytes(b"no database" * 500)
+        first = app.page("/runs")
+        assert rows_of(first) == before
+        assert "set aside as rageval.sqlite.broken-" in text_of(first)
+        assert "set aside" not in text_of(app.page("/runs"))
+
+
+def test_hostile_texts_are_shown_as_text(tmp_path: Path):
+    reports = tmp_path / "reports"
+    for number, payload in enumerate(PAYLOADS):
+        hostile = origin(payload, 1, payload, payload)
+        a_run(
+            reports,
+            f"run-{number:02}",
+            a_result("a"),
+            changed={"origin": hostile, "target": payload},
+            description=payload,
+        )
+    with served(tmp_path) as app:
+        indexed(app)
+        for path in ("/", "/runs", "/runs?page=2", "/history", "/compare"):
+            html = app.page(path)
+            assert len(re.findall(r"<script\b", html)) == len(re.findall(r'<script src="/assets/', html)), path
+            assert not re.search(r"<(img|svg/|iframe|object|embed|a href=.?javascript)", html), path

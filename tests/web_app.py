@@ -1,0 +1,93 @@
+"""The web app on a free port of this machine, served by its real server in a thread, and a client of it."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pytest_rageval.web.app import create_web_app
+from pytest_rageval.web.server import make_server, open_socket
+from pytest_rageval.web.settings import WebLimits, WebSettings
+
+_FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]+)"')
+
+
+class WebApp:
+    """A running app: `get` and `post` as a browser does them, cookies kept."""
+
+    def __init__(self, settings: WebSettings, port: int) -> None:
+        self.settings = settings
+        self.port = port
+        self.address = f"http://127.0.0.1:{port}"
+        self.client = httpx.Client(base_url=self.address, timeout=30)
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.client.get(path, **options)
+
+    def page(self, path: str) -> str:
+        """The page at this address, which must be there."""
+        response = self.client.get(path, follow_redirects=True)
+        assert response.status_code == 200, f"{path}: {response.status_code}\n{response.text[:3000]}"
+        return response.text
+
+    def form_token(self, path: str = "/login") -> str:
+        """What forms of this session carry, read from a page that has a form."""
+        token = _FORM_TOKEN.search(self.client.get(path).text)
+        assert token, f"{path} has no form"
+        return token[1]
+
+    def post(self, path: str, fields: Mapping[str, Any] | None = None, **options: Any) -> httpx.Response:
+        """Send a form as a browser does from a page of the app; its answer, redirects not followed."""
+        headers = {"Origin": self.address, "Sec-Fetch-Site": "same-origin"} | options.pop("headers", {})
+        content = {"form_token": self.form_token()} | dict(fields or {})
+        return self.client.post(path, data=content, headers=headers, **options)
+
+    def raw(self, request: bytes, seconds: float = 10) -> bytes:
+        """What comes back for these bytes, to the end of the connection."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
+            connection.sendall(request)
+            parts = []
+            while part := connection.recv(65_536):
+                parts.append(part)
+        return b"".join(parts)
+
+
+@contextmanager
+def served(root: Path, **settings: Any) -> Iterator[WebApp]:
+    """The app over the project in `root`; `settings` are those of WebSettings. It waits for what it reads."""
+    settings = {"limits": WebLimits(patience_seconds=60)} | settings
+    own: dict[str, Any] = {"port": 0, "root": root, "reports": root / "reports", "data": root / "data"}
+    chosen = WebSettings(**own | settings)
+    with open_socket(chosen) as listening:
+        server = make_server(create_web_app(chosen), chosen)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        deadline = time.monotonic() + 30
+        while not server.started:
+            assert thread.is_alive(), "the server ended at once"
+            assert time.monotonic() < deadline, "the server did not start within 30 s"
+            time.sleep(0.01)
+        app = WebApp(chosen, listening.getsockname()[1])
+        try:
+            yield app
+        finally:
+            app.client.close()
+            server.should_exit = True
+            thread.join(20)
+            assert not thread.is_alive(), "the server did not end within 20 s"
+
+
+@pytest.fixture
+def web_app(tmp_path: Path) -> Iterator[WebApp]:
+    """The app over an empty project."""
+    with served(tmp_path) as app:
+        yield app
