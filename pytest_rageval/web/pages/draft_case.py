@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -39,7 +41,7 @@ def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Respons
     return see(Where(file, case=str(draft["id"])).address)
 
 
-def _recorded(run: StoredRun, case: str) -> tuple[dict[str, object], dict[str, object] | None]:
+def _recorded(run: StoredRun, case: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
     """The record of a case that stands for its trials, and its observation where the run keeps it."""
     key = run.find(case)["case_key"]
     records = {trial: record_at(place) for (name, trial), place in run.record_places().items() if name == key}
