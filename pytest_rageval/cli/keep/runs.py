@@ -27,6 +27,8 @@ _REPORTS = click.option("--reports", metavar="DIR", help="Folder of runs (defaul
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
 WIDEST = 80
+PIPED = 200
+"""Columns where there is no terminal: a run is one line for who searches it."""
 
 
 @click.group()
@@ -49,7 +51,7 @@ def list_(reports: str | None, *, as_json: bool) -> None:
     if not runs:
         click.echo(f"{printable(str(project.reports / 'runs'))} holds no runs")
         return
-    for line in _table(runs, baseline, shutil.get_terminal_size().columns):
+    for line in _table(runs, baseline, shutil.get_terminal_size((PIPED, 24)).columns):
         click.echo(line)
     click.echo(f"{_many(len(runs))}, {file_size(sum(run.bytes for run in runs))}")
 
@@ -147,11 +149,11 @@ def _table(runs: Sequence[KeptRun], baseline: str | None, width: int) -> Iterato
     for number, table in enumerate(tables):
         lines = aligned(table)
         room = width - cell_len(lines[0]) - 2
-        are_beside = not number and all(cell_len(note) <= room for note in notes)
         yield from [""] * bool(number)
         for line, note in zip(lines, notes, strict=True):
-            yield f"{line}  {note}".rstrip() if are_beside else line
-            if not number and not are_beside and note and line is not lines[0]:
+            has_room = not number and cell_len(note) <= room
+            yield f"{line}  {note}".rstrip() if has_room else line
+            if note and not number and not has_room and line is not lines[0]:
                 yield f"    {note}"
 
 

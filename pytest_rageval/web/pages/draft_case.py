@@ -47,7 +47,7 @@ def _recorded(run: StoredRun, case: str) -> tuple[Mapping[str, Any], Mapping[str
     records = {trial: record_at(place) for (name, trial), place in run.record_places().items() if name == key}
     record = representative_trial(records)
     place = run.observation_places().get((key, record["trial"]))
-    return record, record_at(place) if place is not None else None
+    return dict(record), record_at(place) if place is not None else None
 
 
 def _within(root: Path, written: str) -> str:
