@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_rageval.errors import JudgeError, TargetError
-from pytest_rageval.gates import GatedTrial, gate_verdict
+from pytest_rageval.gates.verdict import GatedTrial, gate_verdict
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judging import judge_answer

@@ -13,7 +13,7 @@ from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.compare.baseline import Baseline, write_baseline
 from pytest_rageval.compare.verdict_sentence import VerdictFacts, run_verdict
 from pytest_rageval.compare.verdicts import Comparison, compare_with_baseline
-from pytest_rageval.gates import UNCATEGORISED, Conditions, doubtful_limits
+from pytest_rageval.gates.gate import UNCATEGORISED, Conditions, doubtful_limits
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.suggestions import listed

@@ -10,17 +10,8 @@ from typing import Any, Literal, get_args, get_origin
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import Problems, SettingsError
-from pytest_rageval.gates import (
-    DEFAULT_REGRESSIONS,
-    Gate,
-    RegressionGate,
-    default_gates,
-    effective_gates,
-    parse_gate,
-    parse_regression,
-    regression_of,
-    resolve,
-)
+from pytest_rageval.gates.gate import Gate, default_gates, effective_gates, parse_gate, resolve
+from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, RegressionGate, parse_regression, regression_of
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER

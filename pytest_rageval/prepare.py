@@ -19,7 +19,7 @@ from pytest_rageval.compare.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError
-from pytest_rageval.gates import unknown_values
+from pytest_rageval.gates.gate import unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.canaries.check_record import check_of_run, kept_check

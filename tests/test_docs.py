@@ -32,7 +32,8 @@ from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
 from pytest_rageval.config.settings_sources import TABLE_ONLY_AS_OPTION
 from pytest_rageval.demo.parameters import Ask
-from pytest_rageval.gates import DEFAULT_REGRESSIONS, FIELDS
+from pytest_rageval.gates.gate import FIELDS
+from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS
 from pytest_rageval.judges.rubrics import rubric_names
 from pytest_rageval.plugin import hookspecs
 from pytest_rageval.runs.row import ASK_FAILED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from pytest_rageval.gates import RegressionGate
+from pytest_rageval.gates.regression import RegressionGate
 
 
 def paired_cut_offs(

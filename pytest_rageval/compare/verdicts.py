@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.changes import ROUNDING, Change, paired, paired_change, run_change, with_adjusted_p
 from pytest_rageval.compare.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
-from pytest_rageval.gates import RegressionGate
+from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import Mismatch, case_hashes, comparable_of, mismatches, relabelled
 from pytest_rageval.runs.row import CaseScores, Row, cases_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.gates import GatedTrial, looks_at
+from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.described import is_described
 from pytest_rageval.metrics.reference.arithmetic import arithmetic

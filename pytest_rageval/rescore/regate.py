@@ -13,7 +13,8 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import overall_result
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Finished, conclude
-from pytest_rageval.gates import Gate, RegressionGate, parse_gate, unknown_values
+from pytest_rageval.gates.gate import Gate, parse_gate, unknown_values
+from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Gold, Judgement, Matching, Observation, Source

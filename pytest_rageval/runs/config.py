@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_rageval.cases import content_hash
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.gates import conditions_text
+from pytest_rageval.gates.gate import conditions_text
 from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.metrics.index_coverage import reported_versions

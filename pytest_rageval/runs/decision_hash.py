@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from pytest_rageval.cases import asked_hash
-from pytest_rageval.gates import gates_in_effect
+from pytest_rageval.gates.gate import gates_in_effect
 from pytest_rageval.matching import gold_kind
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_rageval.engine import over_trials
-from pytest_rageval.gates import UNCATEGORISED
+from pytest_rageval.gates.gate import UNCATEGORISED
 
 ASK_FAILED = frozenset(
     {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from pytest_rageval.gates import Gate
+from pytest_rageval.gates.gate import Gate
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.stats.agreement import (
     Confusion,

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_rageval.engine import Unobserved
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.gates import GatedTrial, looks_at
+from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.line_index import Key, record_at
 from pytest_rageval.judges.judge import Judge, identity_of, served_model

@@ -9,7 +9,8 @@ import pytest
 from observations import answered
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates import GatedTrial, default_gates, looks_at, resolve
+from pytest_rageval.gates.gate import default_gates, resolve
+from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.metrics import builtin_metrics, load_registry
 from pytest_rageval.metrics.registry import Measure, metric, option_types
 from pytest_rageval.model import Judgement, NotApplicable, Observation, Score

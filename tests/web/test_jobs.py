@@ -138,7 +138,7 @@ def test_a_process_that_got_the_pid_of_another_is_not_that_one():
     while identify(child.pid) is not None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    child.wait()
+    child.wait(30)
 
 
 def test_a_run_that_cannot_begin_says_why(tmp_path: Path):

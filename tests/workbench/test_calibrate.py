@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.gates import Gate, parse_gate, resolve
+from pytest_rageval.gates.gate import Gate, parse_gate, resolve
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry

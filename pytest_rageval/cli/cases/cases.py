@@ -18,7 +18,7 @@ from pytest_rageval.cli.cases.draft_traces import draft_traces
 from pytest_rageval.cli.cases.export_cases import export_cases
 from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.cli.json_output import echo_json
-from pytest_rageval.gates import UNCATEGORISED
+from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown
 from pytest_rageval.model import EvalCase, Gold

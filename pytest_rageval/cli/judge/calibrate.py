@@ -17,7 +17,7 @@ from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates import Gate, parse_gate, resolve
+from pytest_rageval.gates.gate import Gate, parse_gate, resolve
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec

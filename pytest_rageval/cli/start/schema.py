@@ -16,7 +16,7 @@ from pytest_rageval.cli.look.metrics import describe
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT
 from pytest_rageval.config.settings_schema import settings_schema
-from pytest_rageval.gates import gate_grammar
+from pytest_rageval.gates.grammar import gate_grammar
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.runs.disk.stored_records import result_schema

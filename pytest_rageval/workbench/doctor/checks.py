@@ -13,7 +13,7 @@ from pytest_rageval.compare.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates import doubtful_limits, unknown_values
+from pytest_rageval.gates.gate import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges import judge_from_spec

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.metrics.registry import GENERATED, Measure, Metric, Registry
-from pytest_rageval.model import EvalCase, GateFailed, GoldKind, Json, Observation
+from pytest_rageval.metrics.registry import Measure, Metric, Registry
+from pytest_rageval.model import EvalCase, GoldKind
 
 if TYPE_CHECKING:
-    from pytest_rageval.config.tables import Regression
+    pass
 
 HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -32,7 +31,6 @@ CLOSED = {
 UNCATEGORISED = "uncategorised"
 """What a field of free text counts as where a case leaves it out."""
 GATE_FORM = "METRIC OP LIMIT[%] [when FIELD=VALUE] [tag NAME]"
-REGRESSION_FORM = "METRIC drop|rise NUMBER[%]"
 Conditions = tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -83,32 +81,16 @@ def conditions_text(conditions: Conditions) -> str:
     return ",".join(f"{name}={'|'.join(values)}" for name, values in conditions)
 
 
-_GATE = re.compile(
+GATE_PATTERN = re.compile(
     r"(?P<run>run\s+)?(?P<metric>[a-z][a-z0-9_]*(?:@\w+)?)\s*"
     r"(?:(?P<off>\boff)|(?P<op>>=|<=|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?P<percent>%)?)"
     r"(?:\s+when\s+(?P<when>\S.*?))?(?:\s+tag\s+(?P<tag>\S+))?"
 )
 
 
-def gate_grammar() -> dict[str, Json]:
-    """How a gate is written: its form, the regular expression that reads it, and what may stand in its parts."""
-    return {
-        "form": f"[run] {GATE_FORM}, or METRIC off",
-        "pattern": _GATE.pattern,
-        "operators": list(HOLDS),
-        "fields": {name: list(CLOSED[name]) if name in CLOSED else "any text" for name in FIELDS},
-        "examples": ["recall_any@5 >= 0.8 when category=multi_hop", "run recall_any@5 >= 0.85", "mrr off"],
-        "regression": {
-            "form": REGRESSION_FORM,
-            "pattern": _REGRESSION.pattern,
-            "defaults": list(DEFAULT_REGRESSIONS),
-        },
-    }
-
-
 def parse_gate(written: str, place: str, scope: Literal["case", "run"] = "case") -> Gate:
     """Read one gate; `place` says where it was written. Anything else is a SettingsError with the grammar."""
-    match = _GATE.fullmatch(written.strip())
+    match = GATE_PATTERN.fullmatch(written.strip())
     if match is None:
         raise SettingsError(
             f"{place}: gate {written!r} cannot be read; write {GATE_FORM}, "
@@ -218,19 +200,6 @@ def _holds(when: Conditions, case: EvalCase, kind: GoldKind) -> bool:
     return all(_facts(case, kind, name) & set(values) for name, values in when)
 
 
-def looks_at(gate: Gate, trial: GatedTrial) -> bool:
-    """Does the gate look at this trial? A default one leaves a heuristic's scores alone, and may stand back."""
-    obs = trial.observation
-    if gate.name not in trial.scores or not is_meant_for(gate, obs.case, obs.matching.kind):
-        return False
-    if not gate.is_default:
-        return True
-    judgement = obs.judged(gate.metric.partition("@")[0])
-    if judgement is not None and judgement.heuristic:
-        return False
-    return not any(looks_at(other, trial) for other in gate.yields_to)
-
-
 def unknown_values(gates: Iterable[Gate], cases: Sequence[EvalCase]) -> Iterator[str]:
     """Written conditions over free text that no case meets: such a gate would look at nothing, and hold."""
     known_values = {
@@ -278,130 +247,3 @@ def _facts(case: EvalCase, kind: GoldKind, name: str) -> set[str]:
         return {"true" if case.gold.support_groups else "false"}
     value = getattr(case, name)
     return {str(value).lower()} if isinstance(value, bool) else {value or UNCATEGORISED}
-
-
-class GatedTrial(NamedTuple):
-    """As much of one trial as gates look at. `unobserved`: metrics that found nothing to look at."""
-
-    observation: Observation
-    scores: Mapping[str, float]
-    unobserved: Collection[str] = ()
-
-
-class GateVerdict(NamedTuple):
-    """How many gates hold, those that do not, and the metrics whose gates were meant for gold that none could look at.
-
-    `unexamined` is empty as soon as a gate looked at any gold of the case: then it is known of the rest that it is not
-    measured, and the case was examined all the same.
-    """
-
-    held: int
-    failed: tuple[GateFailed, ...]
-    unexamined: tuple[str, ...] = ()
-    is_gold_examined: bool = False
-
-
-def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVerdict:
-    """What the gates say of a case: each of the mean over the trials in which it looks at the case."""
-    held, failed, unexamined, has_examined_gold = 0, {}, dict[str, None](), False
-    for gate in gates:
-        values = [trial.scores[gate.name] for trial in trials if looks_at(gate, trial)]
-        looks_at_gold = gate.measure is not None and gate.measure.metric.looks_at_gold
-        if not values:
-            if looks_at_gold and any(_misses(gate, trial) for trial in trials):
-                unexamined[gate.name] = None
-            continue
-        has_examined_gold |= looks_at_gold
-        value = math.fsum(values) / len(values)
-        if gate.holds(value):
-            held += 1
-        else:
-            threshold = f"{gate.op} {gate.limit:g}{'%' if gate.percent else ''}"
-            failed[gate.name, threshold] = GateFailed(gate.name, value, threshold, gate.tag)
-    missed = () if has_examined_gold else tuple(unexamined)
-    return GateVerdict(held, tuple(failed.values()), missed, has_examined_gold)
-
-
-def _misses(gate: Gate, trial: GatedTrial) -> bool:
-    """Would the gate look at this trial, had the system reported what its metric takes?"""
-    obs = trial.observation
-    return gate.name in trial.unobserved and is_meant_for(gate, obs.case, obs.matching.kind)
-
-
-# ── against the baseline ──────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class RegressionGate:
-    """How far a metric may get worse, on its own scale. `significant`: noise beyond that does not fail it.
-
-    A default one of what the system writes anew at each asking asks for significance too, where it could be had.
-    """
-
-    measure: Measure
-    tolerance: float
-    is_default: bool = False
-    significant: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.measure.name
-
-    @property
-    def word(self) -> str:
-        return "drop" if self.measure.metric.better == "higher" else "rise"
-
-    @property
-    def is_wary_of_noise(self) -> bool:
-        return self.is_default and self.measure.metric.layer in GENERATED
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.word} <= {self.tolerance:g}{' if significant' if self.significant else ''}"
-
-
-DEFAULT_REGRESSIONS = (
-    "recall_any@k drop 0.05",
-    "scope_miss rise 0.10",
-    "groundedness drop 0.5",
-    "correctness drop 0.5",
-)
-_REGRESSION = re.compile(r"([a-z][a-z0-9_]*(?:@\w+)?)\s+(drop|rise)\s+(\d+\.?\d*|\.\d+)\s*(%)?")
-
-
-def parse_regression(
-    written: str, place: str, registry: Registry, k: int, *, is_default: bool = False
-) -> RegressionGate:
-    """Read `METRIC drop|rise NUMBER[%]`; a direction in which the metric gets better is a SettingsError."""
-    match = _REGRESSION.fullmatch(written.strip())
-    if match is None:
-        raise SettingsError(f"{place}: {written!r} cannot be read; write METRIC drop NUMBER (or rise)")
-    measure = registry.measure(match[1], k)
-    low, high = measure.metric.scale
-    tolerance = float(match[3]) * ((high - low) / 100 if match[4] else 1)
-    return _directed(RegressionGate(measure, tolerance, is_default), match[2], f"{place}: {written!r}")
-
-
-def regression_of(entry: Regression, place: str, registry: Registry, k: int) -> RegressionGate:
-    """A gate of the table, which has one of `max_drop` and `max_rise`; the errors are those of `parse_regression`.
-
-    Significance of a metric of the whole run is a SettingsError: there are no cases to pair.
-    """
-    way, size = ("drop", entry.max_drop) if entry.max_drop is not None else ("rise", entry.max_rise)
-    assert size is not None
-    measure = registry.measure(entry.metric, k)
-    if entry.significant and measure.metric.run_level:
-        raise SettingsError(
-            f"{place}.significant is true, but {measure.name} is of a whole run, not of its cases: nothing to test; "
-            "leave it out"
-        )
-    gate = RegressionGate(measure, size, significant=entry.significant)
-    return _directed(gate, way, f"{place}.max_{way} for {entry.metric!r}")
-
-
-def _directed(gate: RegressionGate, way: str, written: str) -> RegressionGate:
-    if gate.word != way:
-        metric = gate.measure.metric
-        raise SettingsError(
-            f"{written}: for {metric.name} {metric.better} is better, so only a {gate.word} can be a regression"
-        )
-    return gate

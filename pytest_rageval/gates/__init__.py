@@ -1,0 +1,1 @@
+"""Gates: what must hold of a case, of a run, and against the baseline."""

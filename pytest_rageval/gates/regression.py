@@ -1,0 +1,90 @@
+"""How far a metric may get worse against the baseline: `METRIC drop|rise NUMBER[%]`, read and checked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.metrics.registry import GENERATED, Measure, Registry
+
+if TYPE_CHECKING:
+    from pytest_rageval.config.tables import Regression
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionGate:
+    """How far a metric may get worse, on its own scale. `significant`: noise beyond that does not fail it.
+
+    A default one of what the system writes anew at each asking asks for significance too, where it could be had.
+    """
+
+    measure: Measure
+    tolerance: float
+    is_default: bool = False
+    significant: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.measure.name
+
+    @property
+    def word(self) -> str:
+        return "drop" if self.measure.metric.better == "higher" else "rise"
+
+    @property
+    def is_wary_of_noise(self) -> bool:
+        return self.is_default and self.measure.metric.layer in GENERATED
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.word} <= {self.tolerance:g}{' if significant' if self.significant else ''}"
+
+
+REGRESSION_FORM = "METRIC drop|rise NUMBER[%]"
+DEFAULT_REGRESSIONS = (
+    "recall_any@k drop 0.05",
+    "scope_miss rise 0.10",
+    "groundedness drop 0.5",
+    "correctness drop 0.5",
+)
+REGRESSION_PATTERN = re.compile(r"([a-z][a-z0-9_]*(?:@\w+)?)\s+(drop|rise)\s+(\d+\.?\d*|\.\d+)\s*(%)?")
+
+
+def parse_regression(
+    written: str, place: str, registry: Registry, k: int, *, is_default: bool = False
+) -> RegressionGate:
+    """Read `METRIC drop|rise NUMBER[%]`; a direction in which the metric gets better is a SettingsError."""
+    match = REGRESSION_PATTERN.fullmatch(written.strip())
+    if match is None:
+        raise SettingsError(f"{place}: {written!r} cannot be read; write METRIC drop NUMBER (or rise)")
+    measure = registry.measure(match[1], k)
+    low, high = measure.metric.scale
+    tolerance = float(match[3]) * ((high - low) / 100 if match[4] else 1)
+    return _directed(RegressionGate(measure, tolerance, is_default), match[2], f"{place}: {written!r}")
+
+
+def regression_of(entry: Regression, place: str, registry: Registry, k: int) -> RegressionGate:
+    """A gate of the table, which has one of `max_drop` and `max_rise`; the errors are those of `parse_regression`.
+
+    Significance of a metric of the whole run is a SettingsError: there are no cases to pair.
+    """
+    way, size = ("drop", entry.max_drop) if entry.max_drop is not None else ("rise", entry.max_rise)
+    assert size is not None
+    measure = registry.measure(entry.metric, k)
+    if entry.significant and measure.metric.run_level:
+        raise SettingsError(
+            f"{place}.significant is true, but {measure.name} is of a whole run, not of its cases: nothing to test; "
+            "leave it out"
+        )
+    gate = RegressionGate(measure, size, significant=entry.significant)
+    return _directed(gate, way, f"{place}.max_{way} for {entry.metric!r}")
+
+
+def _directed(gate: RegressionGate, way: str, written: str) -> RegressionGate:
+    if gate.word != way:
+        metric = gate.measure.metric
+        raise SettingsError(
+            f"{written}: for {metric.name} {metric.better} is better, so only a {gate.word} can be a regression"
+        )
+    return gate

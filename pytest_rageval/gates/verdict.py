@@ -1,0 +1,71 @@
+"""What gates say of a case, over the trials in which they look at it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pytest_rageval.gates.gate import Gate, is_meant_for
+from pytest_rageval.model import GateFailed, Observation
+
+
+class GatedTrial(NamedTuple):
+    """As much of one trial as gates look at. `unobserved`: metrics that found nothing to look at."""
+
+    observation: Observation
+    scores: Mapping[str, float]
+    unobserved: Collection[str] = ()
+
+
+class GateVerdict(NamedTuple):
+    """How many gates hold, those that do not, and the metrics whose gates were meant for gold that none could look at.
+
+    `unexamined` is empty as soon as a gate looked at any gold of the case: then it is known of the rest that it is not
+    measured, and the case was examined all the same.
+    """
+
+    held: int
+    failed: tuple[GateFailed, ...]
+    unexamined: tuple[str, ...] = ()
+    is_gold_examined: bool = False
+
+
+def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVerdict:
+    """What the gates say of a case: each of the mean over the trials in which it looks at the case."""
+    held, failed, unexamined, has_examined_gold = 0, {}, dict[str, None](), False
+    for gate in gates:
+        values = [trial.scores[gate.name] for trial in trials if looks_at(gate, trial)]
+        looks_at_gold = gate.measure is not None and gate.measure.metric.looks_at_gold
+        if not values:
+            if looks_at_gold and any(_misses(gate, trial) for trial in trials):
+                unexamined[gate.name] = None
+            continue
+        has_examined_gold |= looks_at_gold
+        value = math.fsum(values) / len(values)
+        if gate.holds(value):
+            held += 1
+        else:
+            threshold = f"{gate.op} {gate.limit:g}{'%' if gate.percent else ''}"
+            failed[gate.name, threshold] = GateFailed(gate.name, value, threshold, gate.tag)
+    missed = () if has_examined_gold else tuple(unexamined)
+    return GateVerdict(held, tuple(failed.values()), missed, has_examined_gold)
+
+
+def _misses(gate: Gate, trial: GatedTrial) -> bool:
+    """Would the gate look at this trial, had the system reported what its metric takes?"""
+    obs = trial.observation
+    return gate.name in trial.unobserved and is_meant_for(gate, obs.case, obs.matching.kind)
+
+
+def looks_at(gate: Gate, trial: GatedTrial) -> bool:
+    """Does the gate look at this trial? A default one leaves a heuristic's scores alone, and may stand back."""
+    obs = trial.observation
+    if gate.name not in trial.scores or not is_meant_for(gate, obs.case, obs.matching.kind):
+        return False
+    if not gate.is_default:
+        return True
+    judgement = obs.judged(gate.metric.partition("@")[0])
+    if judgement is not None and judgement.heuristic:
+        return False
+    return not any(looks_at(other, trial) for other in gate.yields_to)
