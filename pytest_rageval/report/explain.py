@@ -163,8 +163,9 @@ def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan, form: Form
             continue
         terms = [arithmetic(measure, obs), *_details(record["score_details"].get(name, {}))]
         scale = "" if measure.metric.scale == (0, 1) else f" of {measure.metric.scale[1]:g}"
-        details = "; ".join(term for term in terms if term)
-        rows.append([name, score_text(value) + scale, shortened(printable(details), room)])
+        details = wrapped(_text("; ".join(term for term in terms if term)), room)
+        rows.append([name, score_text(value) + scale, next(iter(details), "")])
+        rows += [["", "", line] for line in details[1:]]
     yield from _section("metrics", rows)
 
 

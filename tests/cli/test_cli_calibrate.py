@@ -144,7 +144,7 @@ def test_the_gate_of_the_project_counts():
 
 def test_labels_that_contradict_themselves_are_counted_in_a_note():
     result = calibrate(labels(a_label("a", 5, human_score=1), a_label("b", 5)), *READER)
-    assert "1 labels have a human_score on the other side of groundedness >= 3.5" in result.output
+    assert "1 label has a human_score on the other side of groundedness >= 3.5" in result.output
 
 
 # ── what is not scored ────────────────────────────────────────────────────────────────────────────────────────

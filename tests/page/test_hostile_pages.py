@@ -162,7 +162,7 @@ def called_directly(page: PageRun) -> Iterator[str]:
     yield called.heat(HeatCell(text, text, 1, 1, text)) + called.bars(doubling_histogram([1]), text)
     count = SimpleNamespace(before=text, number=text, label=text)
     yield called.verdict(SimpleNamespace(symbol=text, word=text, counts=[count], asides=[text], gates=text))
-    yield called.outcome(SimpleNamespace(row=SimpleNamespace(outcome=text), change=""))
+    yield called.outcome(text, "")
 
 
 @pytest.fixture(scope="module")
