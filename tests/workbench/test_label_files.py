@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from label_desk_folder import Bot, Desk, a_bare, a_chunk, point, settle
 
@@ -19,15 +16,6 @@ from pytest_rageval.workbench.label.label_store import (
     opinion_files,
     opinions,
 )
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    for source in desk.sources:
-        source.close()
-
 
 # ── others at the same file ───────────────────────────────────────────────────────────────────────────────────
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from label_desk_folder import Bot, Desk, a_bare, a_chunk, point, settle
@@ -16,15 +14,6 @@ from processes import wait_until
 from pytest_rageval.model import Anchor, Chunk, EvalCase
 from pytest_rageval.workbench.label.notes_search import NotesSearch
 from pytest_rageval.workbench.label.pools import Retrieval, merged, path_prefix
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    for source in desk.sources:
-        source.close()
-
 
 CASE = EvalCase("c", "q")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,15 +14,6 @@ from pytest_rageval.cases import load_file
 from pytest_rageval.cases.marks import Marks
 from pytest_rageval.model import Anchor, Answer, AskRequest, Chunk
 from pytest_rageval.workbench.label.pools import Pool
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    for source in desk.sources:
-        source.close()
-
 
 # ── marking ───────────────────────────────────────────────────────────────────────────────────────────────────
 
