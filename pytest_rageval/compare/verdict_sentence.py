@@ -226,4 +226,4 @@ def _gates(facts: VerdictFacts) -> str:
     if not all_gates:
         return "No gate of the run is set."
     let = sum(gate["passed"] is False for gate in facts.gates)
-    return f"No gate fails the run, {let} of {all_gates} would." if let else "No gate fails."
+    return f"No gate fails the run, {let} of {all_gates} would." if let else "No gate of the run fails."

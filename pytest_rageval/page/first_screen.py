@@ -35,6 +35,9 @@ class Tile(NamedTuple):
     n: int | None
     line: Spark | None
     gate: tuple[bool | None, str] | None
+    top: str = ""
+    """The end of the scale, where that is not 1."""
+    is_lower_better: bool = False
 
 
 class Flip(NamedTuple):
@@ -90,6 +93,8 @@ def _tile(name: str, page: PageRun, gate: Mapping[str, Any] | None) -> Tile:
         n=metric.get("n_scored"),
         line=spark(page.values_in_time(name)),
         gate=(gate["passed"], gate_line(gate)) if gate else None,
+        top=f" of {metric['scale'][1]:g}" if metric["scale"][1] > 1 else "",
+        is_lower_better=metric["better"] == "lower",
     )
 
 
@@ -104,11 +109,20 @@ def interval_text(ci: Sequence[float | None] | None) -> str:
 
 
 def _speed(page: PageRun) -> Tile:
-    latency, cost = page.metrics["volatile"].get("latency") or {}, page.metrics["volatile"].get("cost") or {}
-    p95 = latency.get("p95_ms")
+    cost = page.metrics["volatile"].get("cost") or {}
+    p95 = _p95(page.metrics)
     dollars = cost.get("judge_total_usd")
     spent = "cost unknown" if dollars is None else f"judge ${dollars:.2f}"
-    return Tile("p95 latency", "–" if p95 is None else duration(p95), "", "plain", None, spent, None, None, None)
+    earlier = _p95(page.before.metrics) if page.before is not None else None
+    was = f"was {duration(earlier)}" if earlier is not None else ""
+    return Tile("p95 latency", "–" if p95 is None else duration(p95), was, "plain", None, spent, None, None, None)
+
+
+def _p95(metrics: Mapping[str, Any]) -> float | None:
+    """The latency in milliseconds; None in the metrics of a baseline, which knows none."""
+    latency = metrics.get("volatile", {}).get("latency") or {}
+    value: float | None = latency.get("p95_ms")
+    return value
 
 
 def flips(page: PageRun) -> list[Flip]:

@@ -60,7 +60,9 @@ class ActiveSession:
         self.problem: RagevalError | None = None
         self.run: OpenRun | None = None
         self._progress_line: ProgressLine | None = None
-        self.interrupts = Interrupts(self._leave, KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted)
+        self.interrupts = Interrupts(
+            self._leave, KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted
+        )
         self._files: dict[Path, CaseFile] = {}
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None

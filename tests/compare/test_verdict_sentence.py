@@ -48,15 +48,15 @@ def a_state(tone: str, sentence: str, metrics: Mapping[str, Any], comparison: An
 
 STATES = {
     "green": a_state(
-        "green", "Not worse: 0 cases newly fail, 0 fixed, 116 of 135 pass. No gate fails.",
+        "green", "Not worse: 0 cases newly fail, 0 fixed, 116 of 135 pass. No gate of the run fails.",
         metrics(passed=116, xfailed=19), comparison(), gates=[a_gate(True)],
     ),
     "better": a_state(
-        "green", "Better: 0 cases newly fail, 2 fixed, 118 of 135 pass. No gate fails.",
+        "green", "Better: 0 cases newly fail, 2 fixed, 118 of 135 pass. No gate of the run fails.",
         metrics(passed=118, xfailed=17), comparison(fixed=2), gates=[a_gate(True)],
     ),
     "worse": a_state(
-        "amber", "Worse: 12 cases newly fail, 0 fixed, 104 of 135 pass. No gate fails.",
+        "amber", "Worse: 12 cases newly fail, 0 fixed, 104 of 135 pass. No gate of the run fails.",
         metrics(passed=104, failed=12, xfailed=19), comparison(12), gates=[a_gate(True)],
     ),
     "a metric regressed": a_state(
@@ -85,7 +85,7 @@ STATES = {
         metrics(passed=3, partial=True), comparison(), gates=[a_gate(False)],
     ),
     "all errors": a_state(
-        "red", "Errors: all 7 cases end in errors, 0 fixed, 0 of 7 pass. No gate fails.",
+        "red", "Errors: all 7 cases end in errors, 0 fixed, 0 of 7 pass. No gate of the run fails.",
         metrics(error=7), comparison(), gates=[a_gate(None)],
     ),
     "all errors, no baseline": a_state(

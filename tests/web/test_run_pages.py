@@ -243,9 +243,9 @@ def damaged_app(project: Project, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture
-def copied(damaged_app: WebApp, run: str) -> Iterator[tuple[WebApp, Path]]:
-    """A copy of the run under another name."""
-    folder = damaged_app.settings.reports / "runs" / f"{run}_copy"
+def copied(damaged_app: WebApp, run: str, tmp_path: Path) -> Iterator[tuple[WebApp, Path]]:
+    """A copy of the run under a name of its own: cases of a run that may still grow are kept for a moment."""
+    folder = damaged_app.settings.reports / "runs" / f"{run}_{tmp_path.name}"
     shutil.copytree(folder.with_name(run), folder)
     yield damaged_app, folder
     shutil.rmtree(folder)
