@@ -43,7 +43,18 @@ def addresses(app: WebApp) -> list[str]:
             f"/history?dataset={cases}", f"/history?dataset={cases}&metric=mrr"]  # fmt: skip
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 320), ("dark", 320)])
+TORTURE = pytest.mark.torture
+
+
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1280),
+        ("dark", 320),
+        pytest.param("dark", 1280, marks=TORTURE),
+        pytest.param("light", 320, marks=TORTURE),
+    ],
+)
 def test_lists_are_accessible_and_as_wide_as_the_window(chromium: Chromium, app: WebApp, scheme: str, width: int):
     with chromium.page(width=width, color_scheme=scheme) as page:
         for address in addresses(app):
