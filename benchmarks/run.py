@@ -18,6 +18,7 @@ NAMES = (
     "server_ceiling",
     "start_up",
     "in_flight",
+    "workers",
     "cpu_per_case",
     "items",
     "cases_loading",
