@@ -69,6 +69,26 @@ def test_what_a_run_takes_is_said_before_it_is_started(app: WebApp):
     assert "choose an agent" in app.page("/new-run?agent=../../etc&dataset=sums/1")
 
 
+def test_a_choice_that_the_page_did_not_show_is_shown_before_it_is_started(app: WebApp):
+    """Else the lists would say one thing and the run be made of another."""
+    other = CHOSEN | {"agent": "own-judge/1", "shown": "calculator/1 sums/1 connector", "description": "mine"}
+    refused = app.post("/new-run", other)
+    assert refused.status_code == 422
+    page = html.unescape(refused.text)
+    assert "Another choice than this page was showing" in page
+    assert "Own judge v1 × Sums v1" in page
+    assert 'value="own-judge/1 sums/1 connector"' in page
+    looked = app.post("/new-run", other | {"action": "look"})
+    assert looked.headers["location"] == "/new-run?agent=own-judge%2F1&dataset=sums%2F1&description=mine"
+    assert 'value="mine"' in app.page(looked.headers["location"])
+    assert not list(jobs_of(app.settings.root).all())
+
+
+def test_an_agent_that_nobody_can_ask_is_first_offered_an_upload(app: WebApp):
+    assert "File of answers" in app.page("/new-run?agent=own-judge&dataset=sums")
+    assert "File of answers" not in app.page("/new-run?agent=calculator&dataset=sums")
+
+
 @pytest.mark.child_process
 def test_an_agent_is_asked_and_the_next_run_is_compared_with_this_one(app: WebApp):
     started = app.post("/new-run", CHOSEN | {"description": "the first"})
