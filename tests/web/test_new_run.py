@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,17 @@ def test_answers_that_do_not_cover_the_dataset_are_refused_with_a_list_and_nothi
     assert not list((app.settings.data / "uploads").iterdir())
     assert upload(app, b"PK\x03\x04")[0] == 422
     assert app.post("/new-run", UPLOADED).status_code == 422
+
+
+def test_a_threshold_that_uploaded_answers_cannot_meet_is_said_before_the_run_is_started(app: WebApp):
+    agents = AgentStore(app.settings.data)
+    agents.save("held", Agent(name="Held", thresholds={"faithfulness": 0.7, "reference_match": 0.7}), "", 0)
+    cases = [replace(case, contexts=None) for case in load_file(FOUNDING / "one.csv", FOUNDING).cases]
+    DatasetStore(app.settings.data).save("bare", DatasetAbout(name="Bare"), cases, "", 0)
+    bare = upload(app, b"id,answer\nq1,4\nq2,Paris\n", agent="held/1", dataset="bare/1")[1]
+    assert "the run will fail, because thresholds of Held v1 look at nothing: faithfulness;" in app.page(bare)
+    some = upload(app, (FOUNDING / "uploaded.csv").read_bytes(), agent="held/1")[1]
+    assert "the run will fail" not in app.page(some)
 
 
 def test_a_model_that_judges_its_own_answers_is_said_before_the_run_is_started(app: WebApp):
