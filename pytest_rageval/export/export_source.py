@@ -63,17 +63,24 @@ class ExportSource:
                 yield record
 
     def columns(self) -> tuple[str, ...]:
-        """Names of the flat formats: the fields, the metrics (one that is called like a field as `metric.NAME`), and
-        `NAME.explanation` of each metric that was judged."""
+        """Names of the flat formats: the fields, the metrics (one that is called like a field as `metric.NAME`),
+        `NAME.explanation` of each metric that was judged, and `origin.NAME` of what the run was made from."""
         scores = (f"metric.{name}" if name in FIELDS else name for name in self.measured)
-        return (*FIELDS, *scores, *(f"{name}.explanation" for name in self.judged))
+        explanations = (f"{name}.explanation" for name in self.judged)
+        return (*FIELDS, *scores, *explanations, *(f"origin.{name}" for name in self.origin))
+
+    @property
+    def origin(self) -> Mapping[str, Any]:
+        """Agent, dataset and their versions, and where the answers are from; nothing of a run that was begun elsewhere
+        than in the browser."""
+        return self.run.config.get("origin") or {}
 
     def row(self, record: Mapping[str, Any]) -> list[Any]:
         """A record as a value for each column: texts, numbers, booleans, None."""
         scores = (record["scores"].get(name) for name in self.measured)
         judgements = record.get("judgements") or {}
         explanations = (judgements.get(name, {}).get("reasoning") for name in self.judged)
-        return [*flat(record).values(), *scores, *explanations]
+        return [*flat(record).values(), *scores, *explanations, *self.origin.values()]
 
 
 def look_through(run: StoredRun, *, full_text: bool = False, only: Set[str] | None = None) -> ExportSource:

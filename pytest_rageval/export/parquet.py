@@ -26,6 +26,7 @@ def write_parquet(source: ExportSource, path: Path) -> None:
     types = [getattr(arrow, NOT_TEXT.get(name, "string"))() for name in FIELDS]
     types += [arrow.float64() for _ in source.measured]
     types += [arrow.string() for _ in source.judged]
+    types += [arrow.int64() if isinstance(value, int) else arrow.string() for value in source.origin.values()]
     types += [arrow.string(), arrow.list_(arrow.struct([(name, getattr(arrow, of)()) for name, of in CHUNK.items()]))]
     schema = arrow.schema(list(zip(columns, types, strict=True)), metadata={"rageval_run_id": source.run.run_id})
     records = source.records()

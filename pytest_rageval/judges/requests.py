@@ -92,6 +92,11 @@ def judged_text(variables: Mapping[str, Json]) -> str:
     return text
 
 
+def reference_texts(variables: Mapping[str, Json]) -> list[str]:
+    """The gold answers of a request: all of them where its prompt reads all, else the one that it reads."""
+    return list(variables.get("references") or [text for text in (variables.get("reference"),) if text])
+
+
 def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: bool | None, *, has_context: bool) -> bool:
     match rubric:
         case "abstention":

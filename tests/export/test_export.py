@@ -188,6 +188,15 @@ def test_sqlite_takes_more_records_than_go_in_at_once(tmp_path: Path):
     assert select(tmp_path / "a.sqlite", "SELECT count(*), count(DISTINCT case_key) FROM cases") == [(1203, 1203)]
 
 
+def test_a_run_from_the_browser_says_in_each_row_what_it_was_made_from(tmp_path: Path):
+    origin = {"agent": "bot", "agent_version": 2, "dataset": "sums", "dataset_version": 3, "source": "connector"}
+    path = a_run(tmp_path, "a", a_result("q1"), changed={"origin": origin})
+    (row,) = table(source(path))
+    expected = {f"origin.{name}": str(value) for name, value in origin.items()}
+    assert {name: value for name, value in row.items() if name.startswith("origin.")} == expected
+    assert not [name for name in source(a_run(tmp_path, "b")).columns() if name.startswith("origin.")]
+
+
 def test_parquet_holds_the_columns_of_csv_and_the_chunks(some: Path, tmp_path: Path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'parquet'")
     write_parquet(source(some), tmp_path / "a.parquet")

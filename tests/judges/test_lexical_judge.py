@@ -267,6 +267,11 @@ def test_reference_match_is_correctness_against_the_references():
     assert judged("reference_match", "It runs at 30 Hz.", references=[]).scores == {}
 
 
+def test_a_prompt_of_ones_own_that_reads_one_reference_is_answered_as_well():
+    assert judged("reference_match", "It runs at 30 Hz.", reference="at 30 Hz").scores == {"reference_match": 1.0}
+    assert judged("reference_match", "It runs at 30 Hz.", reference="").scores == {}
+
+
 def test_claim_support_is_the_share_of_sentences_that_are_supported():
     answer = "VBO was recorded at 30 Hz. Ines corrected the join keys. Octopuses have blue blood."
     assert judged("claim_support", answer, CONTEXT).scores["claim_support"] == pytest.approx(2 / 3, abs=1e-4)

@@ -97,6 +97,7 @@ def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_stays(app: Web
     response = app.post("/agents", sent)
     assert response.status_code == 422
     assert errors_beside(response.text).keys() == {"k"}
+    assert '1 field to mend: <a href="#k">k</a>.' in response.text
     assert sent_by(response.text, "/agents") == sent
     response = app.post("/agents", sent | {"k": "3"})
     assert errors_beside(response.text).keys() == {"name", "params", "threshold.mrr"}

@@ -267,6 +267,13 @@ def test_a_threshold_that_the_heuristic_judge_can_never_look_at_draws_a_warning(
     assert warning.startswith("synthesis is not scored by the heuristic judge")
 
 
+def test_a_prompt_that_the_heuristic_judge_does_not_read_draws_a_warning(store: AgentStore):
+    prompts = {"reference_match": PROMPT}
+    (warning,) = agent_warnings(an_agent(prompts=prompts, judge="lexical"), store.registry)
+    assert warning.startswith("the heuristic judge lexical reads no prompt, and so not that of reference_match")
+    assert agent_warnings(an_agent(prompts=prompts, judge="openai:gpt-4o"), store.registry) == []
+
+
 # ── what changed ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -320,6 +327,21 @@ def test_a_run_takes_an_agent_version_as_its_configuration(project: Project, pro
     version = project.metrics()["judge"]["prompt_versions"]["reference_match"]
     assert version.startswith("text+" if prompt is PROMPT else "2+")
     assert version != load_rubric("reference_match").prompt_version
+
+
+def test_a_prompt_of_ones_own_leaves_the_heuristic_judge_a_score(project: Project):
+    store = AgentStore(project.path / "data")
+    agent = an_agent(
+        target="bot:answer", metrics=("reference_match",), thresholds={"reference_match": 0.7},
+        prompts={"reference_match": PROMPT},
+    )  # fmt: skip
+    store.save("bot", agent, "", 0)
+    (project.path / "pyproject.toml").unlink()
+    store.write_configuration("bot", 1, project.path)
+    project.cases([a_case("boil")])
+    project.rageval("run", "--judge-cache", "off")
+    (record,) = project.records().values()
+    assert record["scores"]["reference_match"] is not None
 
 
 def test_the_file_alone_says_that_its_prompts_are_missing(project: Project):

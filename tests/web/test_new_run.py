@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,26 @@ def test_what_a_run_takes_is_said_before_it_is_started(app: WebApp):
     assert "choose an agent" in app.page("/new-run?agent=../../etc&dataset=sums/1")
 
 
+def test_a_choice_that_the_page_did_not_show_is_shown_before_it_is_started(app: WebApp):
+    """Else the lists would say one thing and the run be made of another."""
+    other = CHOSEN | {"agent": "own-judge/1", "shown": "calculator/1 sums/1 connector", "description": "mine"}
+    refused = app.post("/new-run", other)
+    assert refused.status_code == 422
+    page = html.unescape(refused.text)
+    assert "Another choice than this page was showing" in page
+    assert "Own judge v1 × Sums v1" in page
+    assert 'value="own-judge/1 sums/1 connector"' in page
+    looked = app.post("/new-run", other | {"action": "look"})
+    assert looked.headers["location"] == "/new-run?agent=own-judge%2F1&dataset=sums%2F1&description=mine"
+    assert 'value="mine"' in app.page(looked.headers["location"])
+    assert not list(jobs_of(app.settings.root).all())
+
+
+def test_an_agent_that_nobody_can_ask_is_first_offered_an_upload(app: WebApp):
+    assert "File of answers" in app.page("/new-run?agent=own-judge&dataset=sums")
+    assert "File of answers" not in app.page("/new-run?agent=calculator&dataset=sums")
+
+
 @pytest.mark.child_process
 def test_an_agent_is_asked_and_the_next_run_is_compared_with_this_one(app: WebApp):
     started = app.post("/new-run", CHOSEN | {"description": "the first"})
@@ -108,6 +129,17 @@ def test_answers_that_do_not_cover_the_dataset_are_refused_with_a_list_and_nothi
     assert not list((app.settings.data / "uploads").iterdir())
     assert upload(app, b"PK\x03\x04")[0] == 422
     assert app.post("/new-run", UPLOADED).status_code == 422
+
+
+def test_a_threshold_that_uploaded_answers_cannot_meet_is_said_before_the_run_is_started(app: WebApp):
+    agents = AgentStore(app.settings.data)
+    agents.save("held", Agent(name="Held", thresholds={"faithfulness": 0.7, "reference_match": 0.7}), "", 0)
+    cases = [replace(case, contexts=None) for case in load_file(FOUNDING / "one.csv", FOUNDING).cases]
+    DatasetStore(app.settings.data).save("bare", DatasetAbout(name="Bare"), cases, "", 0)
+    bare = upload(app, b"id,answer\nq1,4\nq2,Paris\n", agent="held/1", dataset="bare/1")[1]
+    assert "the run will fail, because thresholds of Held v1 look at nothing: faithfulness;" in app.page(bare)
+    some = upload(app, (FOUNDING / "uploaded.csv").read_bytes(), agent="held/1")[1]
+    assert "the run will fail" not in app.page(some)
 
 
 def test_a_model_that_judges_its_own_answers_is_said_before_the_run_is_started(app: WebApp):

@@ -153,6 +153,14 @@ def test_nobody_is_kept_out(chromium: Chromium, app: WebApp, path: str):
                 assert serious == {}, f"{width} px, {scheme}"
 
 
+def test_what_is_long_about_a_judge_fits_a_narrow_window(page: OpenPage, app: WebApp):
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.goto(f"{app.address}/runs/now")
+    row = "<tr><th>spot check by a second judge</th><td>abstention 2+3ef5343d0dab, reference_match 2+7b25ebc</td></tr>"
+    page.evaluate(f"document.querySelector('#judge').insertAdjacentHTML('beforeend', '<table>{row}</table>')")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
 def test_hostile_texts_do_nothing(page: OpenPage, app: WebApp):
     page.goto(f"{app.address}/runs/alone")
     text = " ".join(page.evaluate("document.body.textContent").split())

@@ -14,6 +14,7 @@ from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.deepeval.deepeval_model import model_for
 from pytest_rageval.judges.gathering import total
 from pytest_rageval.judges.model.model_judge import MOST_TOKENS
+from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.pinning import is_pinned
@@ -177,7 +178,7 @@ def load_deepeval() -> Any:
 
 def _test_case(variables: Mapping[str, Json]) -> dict[str, Any]:
     """A test case of DeepEval's: the first gold answer is the expected one, else the key facts are."""
-    references = list(variables.get("references") or ()) or ["\n".join(variables.get("key_facts") or ())]
+    references = reference_texts(variables) or ["\n".join(variables.get("key_facts") or ())]
     return {
         "input": variables.get("question") or "",
         "actual_output": variables["answer"],

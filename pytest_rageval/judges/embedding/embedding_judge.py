@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.embedding.vectors import Bill, Embedder, Vector, cosine
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint_options import EndpointOptions
@@ -163,7 +164,7 @@ class EmbeddingJudge:
 
     async def _correctness(self, variables: Mapping[str, Any], bill: Bill) -> Share:
         facts = _passages(variables.get("key_facts") or ())
-        references = [sentences_of for text in variables.get("references") or () if (sentences_of := _passages([text]))]
+        references = [sentences_of for text in reference_texts(variables) if (sentences_of := _passages([text]))]
         if not facts and not references:
             return Share(None, "there is no reference to compare with")
         if declines(variables["answer"]).abstained:

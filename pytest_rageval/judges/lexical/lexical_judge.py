@@ -14,7 +14,7 @@ from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.lexical.coverage import SUPPORTED, Coverage, Evidence, account, first_items, weighted
 from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, SMALL_WORDS, claims_in, terms_in
 from pytest_rageval.judges.phrasing import phrasing_judgement
-from pytest_rageval.judges.requests import judged_text
+from pytest_rageval.judges.requests import judged_text, reference_texts
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.refusals.refusals import declines, only_declines
@@ -112,7 +112,7 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
     """
     answer = Evidence([variables["answer"][:LONGEST_TEXT]])
     facts = [coverages for text in variables.get("key_facts") or () if (coverages := _borne_out(text, answer))]
-    references = [coverages for text in variables.get("references") or () if (coverages := _borne_out(text, answer))]
+    references = [coverages for text in reference_texts(variables) if (coverages := _borne_out(text, answer))]
     if not facts and not references:
         return None, "the lexical judge has no reference to compare with", ()
     if declines(variables["answer"]).abstained:

@@ -76,6 +76,8 @@ class StoredRun:
     def finished_metrics(self) -> Mapping[str, Any]:
         """The same of a run that has ended; SettingsError of one that has not."""
         if self.metrics is None:
+            if is_locked(self.path):
+                raise SettingsError(f"run {self.run_id} is being written; wait until it has ended")
             raise SettingsError(
                 f"run {self.run_id} was interrupted; finish it first with --rageval-resume {self.run_id}"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, Field
 
@@ -41,9 +41,20 @@ Choice = Annotated[str, AfterValidator(_choice), Expects("one of the list")]
 
 
 class NewRunForm(BaseModel):
-    """What is run: an agent's version on a dataset's, with live or uploaded answers."""
+    """What is run: an agent's version on a dataset's, with live or uploaded answers.
+
+    shown   the choice of which the page said what it takes; "" where no page did
+    action  look: only show what the choice takes
+    """
 
     agent: Choice
     dataset: Choice
     source: Source = "connector"
     description: str = Field("", max_length=LONGEST_DESCRIPTION)
+    shown: str = ""
+    action: Literal["look", "start"] = "start"
+
+    @property
+    def is_as_shown(self) -> bool:
+        """Whether the page has said what this very choice takes."""
+        return self.shown in ("", f"{self.agent} {self.dataset} {self.source}")

@@ -24,6 +24,9 @@ CASES = "evalcases"
 """Folder of a job in which its cases stand, as a project's do. The file is named by the dataset alone, so that a case
 keeps its key from version to version."""
 
+NEED_CONTEXTS = ("groundedness", "faithfulness", "claim_support", "citation_accuracy", "synthesis", "composite")
+"""Metrics that hold an answer against what it rests on, and have no value where that is not there."""
+
 
 @dataclass(frozen=True)
 class RunChoice:
@@ -63,7 +66,19 @@ class RunChoice:
                 f"{counted(answers.without_contexts, 'answer')} of {answers.answers} come without contexts: "
                 "faithfulness, groundedness and whatever else is held against contexts are skipped for them"
             )
+            if answers.without_contexts == answers.answers:
+                warnings += self._unmeasured_without_contexts()
         return [*doubts, *warnings]
+
+    def _unmeasured_without_contexts(self) -> list[str]:
+        """Thresholds of judged metrics that have nothing to look at where no answer comes with contexts."""
+        held = [name for name in self.agent.agent.thresholds if name in NEED_CONTEXTS]
+        if not held:
+            return []
+        return [
+            f"the run will fail, because thresholds of {self.agent.title} look at nothing: {', '.join(held)}; leave "
+            "them blank in the agent, or upload answers with contexts"
+        ]
 
     def order(self, description: str, baseline: str | None, answers: Path | None, warnings: list[str]) -> Order:
         """The order for the run; `answers` is the uploaded file."""

@@ -36,6 +36,8 @@ SOURCES: tuple[tuple[Source, str], ...] = (
 MOST_PROBLEMS = 100
 """Of an upload that are shown."""
 
+_OTHER_CHOICE = "Another choice than this page was showing: look at what it takes, and start it then."
+
 router = APIRouter()
 
 
@@ -64,6 +66,15 @@ class Stores:
         versions = (version for slug in slugs for version in self.datasets.versions(slug))
         return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
 
+    def first_source(self, agent: str) -> Source:
+        """Where the answers come from as long as nobody chose: only uploaded ones suit an agent without a target."""
+        chosen = version_choice(agent)
+        try:
+            is_asked = chosen is None or self.agents.read(*chosen).agent.target is not None
+        except RagevalError:
+            return "connector"
+        return "connector" if is_asked else "uploaded answers"
+
     def choice(self, agent: str, dataset: str, source: Source) -> RunChoice:
         """The versions that are named; a RagevalError where one is not there."""
         chosen_agent, chosen_dataset = version_choice(agent), version_choice(dataset)
@@ -79,13 +90,14 @@ TheStores = Annotated[Stores, Depends(Stores)]
 
 @router.get(NEW_RUN)
 def new_run_page(
-    request: Request, stores: TheStores, agent: str = "", dataset: str = "", source: str = "connector"
+    request: Request, stores: TheStores, agent: str = "", dataset: str = "", source: str = "", description: str = ""
 ) -> Response:
     """The form, with what the chosen run takes; the choice stands in the address."""
     agents, datasets = stores.agent_options(), stores.dataset_options()
+    chosen = _chosen(agent, agents)
     values = {
-        "agent": _chosen(agent, agents), "dataset": _chosen(dataset, datasets),
-        "source": source if source in get_args(Source) else "connector",
+        "agent": chosen, "dataset": _chosen(dataset, datasets), "description": description,
+        "source": source if source in get_args(Source) else stores.first_source(chosen),
     }  # fmt: skip
     return _form_page(request, stores, FormState[NewRunForm](values))
 
@@ -104,6 +116,12 @@ def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Sub
     if form.model is None:
         return _form_page(request, stores, form, status=422)
     chosen = form.model
+    if chosen.action == "look":
+        source = "" if chosen.source == "connector" else chosen.source
+        about = {"agent": chosen.agent, "dataset": chosen.dataset, "source": source, "description": chosen.description}
+        return see(path_to("new-run", **about))
+    if not chosen.is_as_shown:
+        return _form_page(request, stores, _refused(form, "", [_OTHER_CHOICE]), status=422)
     try:
         choice = stores.choice(chosen.agent, chosen.dataset, chosen.source)
         if chosen.source == "connector":

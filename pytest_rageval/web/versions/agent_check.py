@@ -45,7 +45,7 @@ def agent_warnings(agent: Agent, registry: Registry, models: Sequence[str] = ())
 
     models  names of models that wrote uploaded answers
     """
-    return [*self_judging(agent, models), *_unjudged(agent, registry)]
+    return [*self_judging(agent, models), *_unread(agent), *_unjudged(agent, registry)]
 
 
 def self_judging(agent: Agent, models: Sequence[str] = ()) -> list[str]:
@@ -55,6 +55,15 @@ def self_judging(agent: Agent, models: Sequence[str] = ()) -> list[str]:
     tested = [agent.target] if agent.target_kind == "chat" and agent.target else []
     names = dict.fromkeys([*tested, *([agent.llm] if agent.llm else []), *models])
     return [note for name in names for note in kinship_notes(name, [agent.judge])]
+
+
+def _unread(agent: Agent) -> Iterator[str]:
+    """Own prompts that nobody reads: the heuristic judge compares words whatever they say."""
+    if agent.judge == "lexical" and agent.prompts:
+        yield (
+            f"the heuristic judge lexical reads no prompt, and so not that of {', '.join(agent.prompts)}: choose a "
+            "model as the judge for it to count"
+        )
 
 
 def _unjudged(agent: Agent, registry: Registry) -> Iterator[str]:

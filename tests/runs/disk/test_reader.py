@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from kept_runs import a_result, a_run
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.runs.disk.reader import StoredRun
 
 PARTS: dict[str, tuple[str, Callable[[StoredRun], object]]] = {
@@ -50,6 +52,16 @@ def test_a_part_is_read_when_it_is_asked_for_and_then_once(tmp_path: Path):
     (path / "metrics.json").unlink()
     assert run.metrics is metrics
     assert StoredRun(path).metrics is None
+
+
+def test_a_run_that_is_being_written_is_not_taken_for_an_interrupted_one(tmp_path: Path):
+    run = StoredRun(a_run(tmp_path, "a", is_finished=False))
+    descriptor = take_lock(run.path)
+    try:
+        with pytest.raises(SettingsError, match="run a is being written; wait until it has ended"):
+            _ = run.finished_metrics
+    finally:
+        os.close(descriptor)
 
 
 def test_a_run_that_was_interrupted_has_no_aggregates_and_says_how_it_is_finished(tmp_path: Path):
