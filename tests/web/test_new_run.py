@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from web_app import WebApp, served
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.web.jobs.jobs import MOST_AT_ONCE
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset import DatasetAbout
@@ -122,3 +124,42 @@ def test_a_form_that_names_nothing_is_refused_in_place(app: WebApp):
     response = app.post("/new-run", {"agent": "x", "dataset": "sums/1", "source": "telepathy"})
     assert response.status_code == 422
     assert "Not started" in response.text
+
+
+def test_no_character_of_a_description_keeps_a_run_from_its_start(app: WebApp):
+    response = app.post("/new-run", CHOSEN | {"description": "a\x00b\x1b[31m"})
+    assert finished(app, response.headers["location"]).finished_metrics["description"] == "a\\x00b\\x1b[31m"
+
+
+def test_a_form_without_its_fields_is_refused_in_place(app: WebApp):
+    response = app.post("/new-run", {"name": "x"})
+    assert response.status_code == 422
+    assert "is missing" in response.text
+
+
+def test_uploaded_answers_are_no_dataset(app: WebApp):
+    _, address, _ = upload(app, (FOUNDING / "uploaded.csv").read_bytes())
+    upload_id = address.rpartition("/")[2]
+    assert app.get(f"/datasets/uploads/{upload_id}").status_code == 404
+    assert app.post(f"/datasets/uploads/{upload_id}", {"action": "discard"}).status_code == 404
+    assert app.get(address).status_code == 200
+
+
+def test_no_more_runs_begin_than_may_run_at_once_however_many_are_started_together(app: WebApp):
+    (app.settings.root / "calculator_app.py").write_text(
+        "import time\ndef answer(question):\n    time.sleep(20)\n    return {'answer': '4'}\n"
+    )
+    fields = CHOSEN | {"form_token": app.form_token()}
+    headers = {"Origin": app.address}
+    with ThreadPoolExecutor(7) as pool:
+        responses = list(pool.map(lambda _: app.client.post("/new-run", data=fields, headers=headers), range(7)))
+    begun = [response.headers["location"] for response in responses if response.status_code == 303]
+    try:
+        assert len(begun) == MOST_AT_ONCE
+        refused = next(response for response in responses if response.status_code == 422)
+        assert "4 at most run at the same time" in refused.text
+    finally:
+        for address in begun:
+            app.post(f"{address}/cancel")
+        for address in begun:
+            until(jobs_of(app.settings.root), address.rpartition("/")[2], ended)

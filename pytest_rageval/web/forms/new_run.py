@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, BaseModel, Field
 
 from pytest_rageval.io.expected import Expects
+from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job_files import Source
 from pytest_rageval.web.versions.slugs import is_slug
 
@@ -41,9 +42,12 @@ Choice = Annotated[str, AfterValidator(_choice), Expects("one of the list")]
 
 
 class NewRunForm(BaseModel):
-    """What is run: an agent's version on a dataset's, with live or uploaded answers."""
+    """What is run: an agent's version on a dataset's, with live or uploaded answers.
+
+    The description becomes an argument of a command, which may hold no NUL.
+    """
 
     agent: Choice
     dataset: Choice
     source: Source = "connector"
-    description: str = Field("", max_length=LONGEST_DESCRIPTION)
+    description: Annotated[str, AfterValidator(printable)] = Field("", max_length=LONGEST_DESCRIPTION)

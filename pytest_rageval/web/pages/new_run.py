@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, get_args
 
@@ -33,6 +34,7 @@ ANSWERS = "answers"
 SOURCES: tuple[tuple[Source, str], ...] = (
     ("connector", "ask the agent now"), ("uploaded answers", "score answers that I upload"),
 )  # fmt: skip
+BLANK: dict[str, str | Sequence[str]] = {"agent": "", "dataset": "", "source": "connector", "description": ""}
 MOST_PROBLEMS = 100
 """Of an upload that are shown."""
 
@@ -188,7 +190,8 @@ def _refused(form: FormState[NewRunForm], field: str, problems: Sequence[str]) -
 
 
 def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *, status: int = 200) -> Response:
-    """The form beside what the choice in it takes, as far as there is one."""
+    """The form beside what the choice in it takes, as far as there is one. It may have been sent without its fields."""
+    form = replace(form, values={**BLANK, **form.values})
     choice, outlook, problems = _looked_at(stores, form)
     return page(
         request, "new_run.html", status=status, form=form, agents=stores.agent_options(),
