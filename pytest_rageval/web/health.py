@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT
 from pytest_rageval.web.jobs.env_file import read_env_file
-from pytest_rageval.web.settings import MEGABYTE, WebSettings
+from pytest_rageval.web.settings import MEGABYTE, TOKEN_VARIABLE, WebSettings
 from pytest_rageval.web.site import Site
 from pytest_rageval.workbench.doctor.checks import CHECKS
 from pytest_rageval.workbench.doctor.diagnosis import MARKS, Diagnosis, diagnoses
@@ -60,7 +60,8 @@ def health_lines_with_target(site: Site) -> list[HealthLine]:
     root = site.settings.root
     try:
         done = subprocess.run(  # noqa: S603 because it is our own command
-            command, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, timeout=DOCTOR_S, check=False
+            command, cwd=root, env={name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE},
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=DOCTOR_S, check=False,
         )  # fmt: skip
         findings = json.loads(done.stdout)["findings"]
     except subprocess.TimeoutExpired:

@@ -305,3 +305,11 @@ def test_a_write_without_the_word_of_the_session_changes_nothing(app: WebApp, tm
     assert app.client.post(f"/agents/{slug}", data=fields, headers=headers).status_code == 403
     assert app.post(f"/agents/{slug}", fields, headers={"Origin": "http://evil.example"}).status_code == 403
     assert store_of(app).files.numbers(slug) == [1]
+
+
+@pytest.mark.parametrize("mapping", ["x = nan", f"x = {'[' * 200}{']' * 200}", "x = 1979-05-27", "a = 1\nb = 2"])
+def test_all_that_is_wrong_with_a_mapping_stands_beside_its_url(app: WebApp, mapping: str):
+    sent = sent_by(app.page("/agents/new"), "/agents")
+    response = app.post("/agents", sent | {"name": "M", "target_kind": "http", "url": "http://x", "mapping": mapping})
+    assert response.status_code == 422
+    assert errors_beside(response.text)

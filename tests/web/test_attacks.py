@@ -134,6 +134,13 @@ def test_other_methods_are_refused(app: WebApp, method: str):
     assert b"allow: get, head, post\r\n" in response.lower()
 
 
+@pytest.mark.parametrize("path", ["/login", "/", "/runs", "/nothing"])
+def test_a_head_is_that_of_the_page_without_the_page(app: WebApp, path: str):
+    head, page = app.client.head(path), app.get(path)
+    assert (head.status_code, head.headers["content-type"]) == (page.status_code, page.headers["content-type"])
+    assert head.content == b""
+
+
 @pytest.mark.parametrize(
     "path",
     ["/assets/../../settings.py", "/assets/%2e%2e/%2e%2e/settings.py", "/assets/..%2f..%2fsettings.py",
@@ -240,6 +247,34 @@ def test_nor_is_that_of_a_second_request_on_a_connection(app: WebApp):
 
 def test_a_body_that_stops_coming_is_not_waited_for(app: WebApp):
     assert status(app.raw(f"{POST}Content-Length: 100\r\n\r\nform".encode(), seconds=20)) == 408
+
+
+def test_a_body_that_comes_a_byte_at_a_time_does_not_hold_its_connection(app: WebApp):
+    with socket.create_connection(("127.0.0.1", app.port), timeout=20) as connection:
+        connection.sendall(f"{POST}Content-Length: 1000\r\n\r\n".encode())
+        began = time.monotonic()
+        connection.settimeout(0.3)
+        received = b""
+        while not received and time.monotonic() - began < 8:
+            try:
+                received = connection.recv(65_536)
+            except TimeoutError:
+                connection.sendall(b"x")
+    assert status(received) == 408
+
+
+def test_blank_fields_are_counted_too(app: WebApp):
+    headers = {"Origin": app.address, "Content-Type": "application/x-www-form-urlencoded"}
+    response = app.client.post("/login", content=b"&" * 19_000, headers=headers)
+    assert response.status_code == 400
+    assert "more than 50 fields" in response.text
+
+
+@pytest.mark.parametrize("charset", ["punycode;y=utf-8", "unicode_escape; x=utf-8", "utf-7 utf-8", '"utf-16"'])
+def test_a_form_is_in_utf_8_whatever_else_its_kind_says(app: WebApp, charset: str):
+    body = b'--b\r\nContent-Disposition: form-data; name="form_token"\r\n\r\n\\ud800-\r\n--b--\r\n'
+    headers = {"Origin": app.address, "Content-Type": f"multipart/form-data; boundary=b; charset={charset}"}
+    assert app.client.post("/login", content=body, headers=headers).status_code == 415
 
 
 # ── cookies ───────────────────────────────────────────────────────────────────────────────────────────────────

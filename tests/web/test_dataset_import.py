@@ -214,3 +214,16 @@ def test_limits_are_options_of_the_command(project: Project, monkeypatch: pytest
     assert project.rageval("web", "--upload-rows", "7", "--field-characters", "9").ret == 0
     assert project.rageval("web").ret == 0
     assert [(s.limits.upload_rows, s.limits.field_characters) for s in started] == [(7, 9), (100_000, 20_000)]
+
+
+def test_a_file_that_is_called_by_its_ending_alone_is_read_as_what_that_says(app: WebApp):
+    response = confirm(app, upload(app, (".csv", b"question\nWhat?\n")), name="Ending")
+    assert response.status_code == 303, problems_on(response.text)
+
+
+def test_a_file_of_thousands_of_columns_is_refused_at_once(app: WebApp):
+    header = ",".join(f"c{number}" for number in range(20_000)).encode()
+    response = app.get(upload(app, ("wide.csv", header + b"\nx\n")))
+    assert response.status_code == 409
+    assert "20,000 columns" in response.text
+    assert len(response.text) < 10_000

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -199,3 +202,13 @@ def test_a_file_that_was_changed_or_cannot_be_read_is_said_on_its_page(app: WebA
     assert "was changed after it was saved" in page
     assert "question is missing" in page
     assert "! file" in app.page("/datasets")
+
+
+def test_no_text_of_a_table_is_run_by_a_spreadsheet(app: WebApp):
+    texts = ["=cmd|' /C calc'!A0", "@SUM(1)", "+1", "-1+2", "\uff1d1"]
+    cases = "".join(json.dumps({"question": text, "category": text}) + "\n" for text in texts)
+    slug = (
+        confirm(app, upload(app, ("f.jsonl", cases.encode())), name="Formulas").headers["location"].rpartition("/")[2]
+    )
+    rows = list(csv.DictReader(io.StringIO(app.page(f"/datasets/{slug}/versions/1/csv"))))
+    assert [row["question"] for row in rows] == [row["category"] for row in rows] == [f"'{text}" for text in texts]

@@ -10,7 +10,7 @@ from project import SOME, Project
 from web_app import served
 
 from pytest_rageval.web.health import key_states
-from pytest_rageval.web.settings import WebSettings
+from pytest_rageval.web.settings import TOKEN_VARIABLE, WebSettings
 
 KEY = "sk-a-key-that-nobody-must-see"
 
@@ -71,3 +71,19 @@ def test_an_env_file_that_is_wrong_is_said_without_its_values(project: Project):
 
 def settings(root: Path, env_file: Path) -> WebSettings:
     return WebSettings(root=root, reports=root / "reports", data=root / "data", env_file=env_file)
+
+
+@pytest.mark.child_process
+def test_the_system_that_is_looked_at_does_not_hear_the_word_for_the_app(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(TOKEN_VARIABLE, "a long enough token")
+    project.cases(SOME)
+    project.write(
+        "bot.py",
+        "import os, pathlib\npathlib.Path('heard.txt').write_text(str(os.environ.get('RAGEVAL_WEB_TOKEN')))\n"
+        "def answer(question):\n    pass\n",
+    )
+    with served(project.path) as app:
+        app.post("/health")
+    assert (project.path / "heard.txt").read_text() == "None"

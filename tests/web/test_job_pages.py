@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from chromium import Chromium
 from slow_bot import an_order, ended, jobs_of, project_with_bot, under_way, until
 from web_app import WebApp, served
+
+from pytest_rageval.web.jobs.job_files import Job
 
 HOSTILE = "<img src=x onerror=alert(1)> \u202e ${7*7} {{7*7}}"
 
@@ -84,3 +87,17 @@ def test_the_page_follows_a_run_to_its_end_and_then_asks_no_more(tmp_path: Path,
         assert len(page.requests) == asked
         assert page.problems == []
         assert jobs_of(tmp_path).status(job.id).progress.done == 12
+
+
+@pytest.mark.parametrize("created", ["yesterday", "2026-11-22T10:00:00", ""])
+def test_a_job_whose_file_was_edited_hides_no_other_page(tmp_path: Path, created: str):
+    folder = tmp_path / "data/jobs/20261122_100000"
+    folder.mkdir(parents=True)
+    job = Job(
+        id=folder.name, agent="a", agent_version=1, dataset="d", dataset_version=1, source="connector",
+        created="2026-11-22T10:00:00+00:00", cases=2, arguments=(),
+    )  # fmt: skip
+    (folder / "job.json").write_text(json.dumps(job.model_dump() | {"created": created}))
+    with served(tmp_path) as app:
+        pages = ["/", "/jobs", "/running", f"/jobs/{folder.name}"]
+        assert [app.get(page).status_code for page in pages] == [200, 200, 200, 404]

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from slow_bot import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.web.jobs.job_files import RUN_PROCESS, SUPERVISOR, read_process
+from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.jobs.process_identity import ProcessIdentity, identify
 
 pytestmark = pytest.mark.child_process
@@ -173,3 +176,30 @@ def test_the_baseline_of_a_run_is_the_one_that_is_ordered(tmp_path: Path):
     assert until(jobs, second.id, ended).state == "finished"
     metrics = json.loads((tmp_path / "reports/runs" / second.id / "metrics.json").read_text())
     assert metrics["comparison"]["baseline_run_id"] == first.id
+
+
+def test_a_run_that_is_resumed_from_two_windows_is_resumed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    jobs = project_with_bot(tmp_path)
+    job = jobs.start(an_order(30))
+    until(jobs, job.id, under_way)
+    jobs.cancel(job.id)
+    until(jobs, job.id, ended)
+
+    look = jobs.status
+
+    def slow_look(job_id: str) -> JobStatus:
+        status = look(job_id)
+        time.sleep(0.2)  # as long as others may take to look as well
+        return status
+
+    monkeypatch.setattr(jobs, "status", slow_look)
+
+    def resume(_: int) -> bool:
+        with suppress(SettingsError):
+            jobs.resume(job.id)
+            return True
+        return False
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(resume, range(4))) == [False, False, False, True]
+    assert until(jobs, job.id, ended).state == "finished"

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from web_app import WebApp, served
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.web.jobs.jobs import MOST_AT_ONCE
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset import DatasetAbout
@@ -131,15 +133,17 @@ def test_answers_that_do_not_cover_the_dataset_are_refused_with_a_list_and_nothi
     assert app.post("/new-run", UPLOADED).status_code == 422
 
 
-def test_a_threshold_that_uploaded_answers_cannot_meet_is_said_before_the_run_is_started(app: WebApp):
+def test_a_threshold_that_uploaded_answers_cannot_meet_does_not_count_and_is_named(app: WebApp):
     agents = AgentStore(app.settings.data)
-    agents.save("held", Agent(name="Held", thresholds={"faithfulness": 0.7, "reference_match": 0.7}), "", 0)
+    agents.save("held", Agent(name="Held", thresholds={"faithfulness": 0.7, "reference_match": 0.2}), "", 0)
     cases = [replace(case, contexts=None) for case in load_file(FOUNDING / "one.csv", FOUNDING).cases]
     DatasetStore(app.settings.data).save("bare", DatasetAbout(name="Bare"), cases, "", 0)
     bare = upload(app, b"id,answer\nq1,4\nq2,Paris\n", agent="held/1", dataset="bare/1")[1]
-    assert "the run will fail, because thresholds of Held v1 look at nothing: faithfulness;" in app.page(bare)
+    line = "thresholds of Held v1 that would look at nothing do not count: faithfulness"
+    assert line in app.page(bare)
+    assert finished(app, app.post(bare).headers["location"]).finished_metrics["verdict"]["problems"] == {}
     some = upload(app, (FOUNDING / "uploaded.csv").read_bytes(), agent="held/1")[1]
-    assert "the run will fail" not in app.page(some)
+    assert line not in app.page(some)
 
 
 def test_a_model_that_judges_its_own_answers_is_said_before_the_run_is_started(app: WebApp):
@@ -154,3 +158,42 @@ def test_a_form_that_names_nothing_is_refused_in_place(app: WebApp):
     response = app.post("/new-run", {"agent": "x", "dataset": "sums/1", "source": "telepathy"})
     assert response.status_code == 422
     assert "Not started" in response.text
+
+
+def test_no_character_of_a_description_keeps_a_run_from_its_start(app: WebApp):
+    response = app.post("/new-run", CHOSEN | {"description": "a\x00b\x1b[31m"})
+    assert finished(app, response.headers["location"]).finished_metrics["description"] == "a\\x00b\\x1b[31m"
+
+
+def test_a_form_without_its_fields_is_refused_in_place(app: WebApp):
+    response = app.post("/new-run", {"name": "x"})
+    assert response.status_code == 422
+    assert "is missing" in response.text
+
+
+def test_uploaded_answers_are_no_dataset(app: WebApp):
+    _, address, _ = upload(app, (FOUNDING / "uploaded.csv").read_bytes())
+    upload_id = address.rpartition("/")[2]
+    assert app.get(f"/datasets/uploads/{upload_id}").status_code == 404
+    assert app.post(f"/datasets/uploads/{upload_id}", {"action": "discard"}).status_code == 404
+    assert app.get(address).status_code == 200
+
+
+def test_no_more_runs_begin_than_may_run_at_once_however_many_are_started_together(app: WebApp):
+    (app.settings.root / "calculator_app.py").write_text(
+        "import time\ndef answer(question):\n    time.sleep(20)\n    return {'answer': '4'}\n"
+    )
+    fields = CHOSEN | {"form_token": app.form_token()}
+    headers = {"Origin": app.address}
+    with ThreadPoolExecutor(7) as pool:
+        responses = list(pool.map(lambda _: app.client.post("/new-run", data=fields, headers=headers), range(7)))
+    begun = [response.headers["location"] for response in responses if response.status_code == 303]
+    try:
+        assert len(begun) == MOST_AT_ONCE
+        refused = next(response for response in responses if response.status_code == 422)
+        assert "4 at most run at the same time" in refused.text
+    finally:
+        for address in begun:
+            app.post(f"{address}/cancel")
+        for address in begun:
+            until(jobs_of(app.settings.root), address.rpartition("/")[2], ended)

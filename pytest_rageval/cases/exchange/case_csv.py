@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.cases.exchange.exchange import Answers, ToolFiles, unplaced
@@ -16,12 +16,15 @@ COLUMNS = ("id", "question", "reference", "answerable", "category", "difficulty"
            "requires_kg", "history", "contexts", "metadata", "gold")  # fmt: skip
 
 
-def write_csv(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """cases.csv and, where answers are given, cases.answers.csv; only columns that some case fills."""
+def write_csv(cases: Sequence[EvalCase], answers: Answers, shown: Callable[[str], str] = str) -> ToolFiles:
+    """cases.csv and, where answers are given, cases.answers.csv; only columns that some case fills.
+
+    shown  what stands in the table for a text of a case; by itself the text, so that it reads back as it was
+    """
     rows = [_row(case) for case in cases]
     columns = [name for name in COLUMNS if name in ("id", "question") or any(name in row for row in rows)]
     written: set[str] = set()
-    files = {"cases.csv": [_line(columns), *(_line([row.get(name, "") for name in columns]) for row in rows)]}
+    files = {"cases.csv": [_line(columns), *(_line([shown(row.get(name, "")) for name in columns]) for row in rows)]}
     if answers:
         written = {case_id for case_id, answer in answers.items() if (answer.text or "").strip() or answer.abstained}
         lines = [_line([case.id, *_answer_cells(case.id, answers)]) for case in cases if case.id in written]

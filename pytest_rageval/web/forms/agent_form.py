@@ -80,8 +80,9 @@ def agent_of_form(form: FormData, registry: Registry, begun: Agent | None) -> tu
         problems = [(problem.field, problem.message) for problem in agent_problems(agent, registry)]
         if not problems:
             return state, agent
+    sent = state.model  # which a state that was refused has no more
     for name, message in problems:
-        state = state.refused(_field_of(name, state.model), message)
+        state = state.refused(_field_of(name, sent), message)
     return state, None
 
 

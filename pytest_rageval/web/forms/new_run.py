@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, Field
 
 from pytest_rageval.io.expected import Expects
+from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job_files import Source
 from pytest_rageval.web.versions.slugs import is_slug
 
@@ -45,12 +46,14 @@ class NewRunForm(BaseModel):
 
     shown   the choice of which the page said what it takes; "" where no page did
     action  look: only show what the choice takes
+
+    The description becomes an argument of a command, which may hold no NUL.
     """
 
     agent: Choice
     dataset: Choice
     source: Source = "connector"
-    description: str = Field("", max_length=LONGEST_DESCRIPTION)
+    description: Annotated[str, AfterValidator(printable)] = Field("", max_length=LONGEST_DESCRIPTION)
     shown: str = ""
     action: Literal["look", "start"] = "start"
 

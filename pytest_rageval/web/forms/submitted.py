@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -27,7 +27,7 @@ async def submitted(request: Request) -> AsyncIterator[FormData]:
     kind, _, rest = request.headers.get("content-type", "").partition(";")
     if kind.strip().lower() not in KINDS:
         raise HTTPException(415, f"A form is sent as {' or '.join(KINDS)}.")
-    if "charset" in rest.lower() and "utf-8" not in rest.lower():
+    if any(name == "charset" and value != "utf-8" for name, value in _parameters(rest)):
         raise HTTPException(415, "A form is sent in UTF-8.")
     limits = site_of(request).settings.limits
     form = await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=limits.field_bytes)
@@ -41,6 +41,13 @@ async def submitted(request: Request) -> AsyncIterator[FormData]:
         yield form
     finally:
         await form.close()
+
+
+def _parameters(written: str) -> Iterator[tuple[str, str]]:
+    """Names and values behind the kind of a body, without their marks."""
+    for parameter in written.lower().split(";"):
+        name, _, value = parameter.partition("=")
+        yield name.strip(" \t*"), value.strip(' \t"')
 
 
 Submitted = Annotated[FormData, Depends(submitted)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
@@ -22,6 +23,12 @@ class _Stored(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _time_with_zone(written: str) -> str:
+    if datetime.fromisoformat(written).tzinfo is None:
+        raise ValueError("is a time without its zone")
+    return written
+
+
 class Job(_Stored):
     """What was ordered. The id is that of the run, too.
 
@@ -36,7 +43,7 @@ class Job(_Stored):
     dataset_version: int
     source: Source
     description: str = ""
-    created: str
+    created: Annotated[str, AfterValidator(_time_with_zone)]
     cases: int
     warnings: tuple[str, ...] = ()
     arguments: tuple[str, ...]

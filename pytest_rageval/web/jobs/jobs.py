@@ -53,6 +53,7 @@ class Order:
     answers   path of the uploaded answers in that folder; None where a connector is asked
     baseline  run that it is compared with, if any
     warnings  what a person should know of this run, a line each
+    left_out  metrics whose gates do not count in it
     """
 
     agent: str
@@ -66,6 +67,7 @@ class Order:
     description: str = ""
     baseline: str | None = None
     warnings: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class Jobs:
@@ -75,6 +77,8 @@ class Jobs:
         self._folder, self._reports, self._root, self._env_file = data / "jobs", reports, root, env_file
         self._readers: dict[str, ProgressReader] = {}
         self._lock = threading.Lock()
+        self._beginning = threading.Lock()
+        """Held until a job's processes are written down: until then nobody else can count it among those that run."""
 
     # ── what there is ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -142,21 +146,25 @@ class Jobs:
         """Run what is ordered; SettingsError where that cannot begin."""
         check_reports(self._reports)
         environment = run_environment(self._root, self._env_file)
-        with self._lock:
-            if len(self.going_names()) >= MOST_AT_ONCE:
-                raise SettingsError(f"{MOST_AT_ONCE} at most run at the same time; wait for one to end, or cancel one")
+        with self._beginning:
+            self._check_room()
             folder = self._new_folder()
-        try:
-            order.lay_out(folder)
-            file = folder / CONFIGURATION
-            write_text(file, _with_origin(file.read_text(encoding="utf-8"), order))
-            job = self._job(folder.name, order)
-            write_json(folder / JOB, job.model_dump())
-            self._supervise(folder, environment)
-        except (RagevalError, OSError):
-            shutil.rmtree(folder)
-            raise
+            try:
+                order.lay_out(folder)
+                file = folder / CONFIGURATION
+                write_text(file, _with_origin(file.read_text(encoding="utf-8"), order))
+                job = self._job(folder.name, order)
+                write_json(folder / JOB, job.model_dump())
+                self._supervise(folder, environment)
+            except (RagevalError, OSError):
+                shutil.rmtree(folder)
+                raise
         return job
+
+    def _check_room(self) -> None:
+        """SettingsError where as many run as may."""
+        if len(self.going_names()) >= MOST_AT_ONCE:
+            raise SettingsError(f"{MOST_AT_ONCE} at most run at the same time; wait for one to end, or cancel one")
 
     def _job(self, job_id: str, order: Order) -> Job:
         return Job(
@@ -179,16 +187,17 @@ class Jobs:
     def resume(self, job_id: str) -> None:
         """Finish the run of a job that was stopped or killed; SettingsError where there is nothing to finish."""
         folder = self._place(job_id)
-        with self._lock:
-            is_going = job_id in self.going_names()
-        if is_going or not self.status(job_id).can_resume:
-            raise SettingsError(f"job {job_id} has nothing to resume")
-        job = read_job(folder)
-        kept = [word for word in job.arguments if word not in ("--run-id", "--resume", job_id)]
-        write_json(folder / JOB, job.model_copy(update={"arguments": (*kept, "--resume", job_id)}).model_dump())
-        for name in (ENDED, CANCELLED, RUN_PROCESS, SUPERVISOR):
-            (folder / name).unlink(missing_ok=True)
-        self._supervise(folder, run_environment(self._root, self._env_file))
+        environment = run_environment(self._root, self._env_file)
+        with self._beginning:
+            if job_id in self.going_names() or not self.status(job_id).can_resume:
+                raise SettingsError(f"job {job_id} has nothing to resume")
+            self._check_room()
+            job = read_job(folder)
+            kept = [word for word in job.arguments if word not in ("--run-id", "--resume", job_id)]
+            write_json(folder / JOB, job.model_copy(update={"arguments": (*kept, "--resume", job_id)}).model_dump())
+            for name in (ENDED, CANCELLED, RUN_PROCESS, SUPERVISOR):
+                (folder / name).unlink(missing_ok=True)
+            self._supervise(folder, environment)
 
     def cancel(self, job_id: str) -> None:
         """End a run in order: it keeps what has ended. Nothing happens where it has ended already."""
@@ -221,6 +230,7 @@ class Jobs:
         arguments = ["--reports", str(self._reports.resolve()), "--run-id", job_id]
         if order.answers is not None:
             arguments += ["--target", f"answers:{order.answers}"]
+        arguments += [f"--gate={metric} off" for metric in order.left_out]
         if order.description:
             arguments.append(f"--description={order.description}")
         if order.baseline is None:

@@ -66,34 +66,32 @@ class RunChoice:
                 f"{counted(answers.without_contexts, 'answer')} of {answers.answers} come without contexts: "
                 "faithfulness, groundedness and whatever else is held against contexts are skipped for them"
             )
-            if answers.without_contexts == answers.answers:
-                warnings += self._unmeasured_without_contexts()
+            if left_out := self.left_out(answers):
+                names = ", ".join(left_out)
+                warnings.append(f"thresholds of {self.agent.title} that would look at nothing do not count: {names}")
         return [*doubts, *warnings]
 
-    def _unmeasured_without_contexts(self) -> list[str]:
-        """Thresholds of judged metrics that have nothing to look at where no answer comes with contexts."""
-        held = [name for name in self.agent.agent.thresholds if name in NEED_CONTEXTS]
-        if not held:
+    def left_out(self, answers: AnswersUpload | None) -> list[str]:
+        """Metrics whose thresholds would look at nothing, since no answer comes with contexts."""
+        if answers is None or answers.without_contexts < answers.answers:
             return []
-        return [
-            f"the run will fail, because thresholds of {self.agent.title} look at nothing: {', '.join(held)}; leave "
-            "them blank in the agent, or upload answers with contexts"
-        ]
+        return [name for name in self.agent.agent.thresholds if name in NEED_CONTEXTS]
 
-    def order(self, description: str, baseline: str | None, answers: Path | None, warnings: list[str]) -> Order:
-        """The order for the run; `answers` is the uploaded file."""
-        kept_as = None if answers is None else f"answers{answers.suffix}"
+    def order(self, description: str, baseline: str | None, file: Path | None, answers: AnswersUpload | None) -> Order:
+        """The order for the run; `file` holds the uploaded `answers`."""
+        kept_as = None if file is None else f"answers{file.suffix}"
 
         def lay_out(folder: Path) -> None:
             self.agents.write_configuration(self.agent.slug, self.agent.number, folder)
             (folder / CASES).mkdir()
             cases = self.datasets.checked_path(self.dataset.slug, self.dataset.number)
             shutil.copyfile(cases, folder / CASES / f"{self.dataset.slug}.jsonl")
-            if answers is not None and kept_as is not None:
-                shutil.copyfile(answers, folder / kept_as)
+            if file is not None and kept_as is not None:
+                shutil.copyfile(file, folder / kept_as)
 
         return Order(
             agent=self.agent.slug, agent_version=self.agent.number, dataset=self.dataset.slug,
             dataset_version=self.dataset.number, source=self.source, lay_out=lay_out, cases=len(self.cases),
-            answers=kept_as, description=description, baseline=baseline, warnings=tuple(warnings),
+            answers=kept_as, description=description, baseline=baseline, warnings=tuple(self.warnings(answers)),
+            left_out=tuple(self.left_out(answers)),
         )  # fmt: skip

@@ -10,6 +10,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from pytest_rageval.cases.exchange.case_csv import write_csv
 from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.export.spreadsheet import as_text
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.site import Site, TheSite
@@ -62,8 +63,8 @@ def dataset_jsonl(store: Datasets, slug: str, number: int) -> Response:
 
 @router.get("/datasets/{slug}/versions/{number}/csv")
 def dataset_csv(store: Datasets, slug: str, number: int) -> Response:
-    """The cases as a table of our own names."""
-    lines = write_csv(store.cases(slug, number), {}).files["cases.csv"]
+    """The cases as a table of our own names, for a spreadsheet: none of its texts is run as a formula there."""
+    lines = write_csv(store.cases(slug, number), {}, as_text).files["cases.csv"]
     disposition = f'attachment; filename="{slug}-v{number}.csv"'
     return PlainTextResponse(
         "".join(f"{line}\r\n" for line in lines), media_type="text/csv", headers={"Content-Disposition": disposition}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, get_args
 
@@ -33,6 +34,7 @@ ANSWERS = "answers"
 SOURCES: tuple[tuple[Source, str], ...] = (
     ("connector", "ask the agent now"), ("uploaded answers", "score answers that I upload"),
 )  # fmt: skip
+BLANK: dict[str, str | Sequence[str]] = {"agent": "", "dataset": "", "source": "connector", "description": ""}
 MOST_PROBLEMS = 100
 """Of an upload that are shown."""
 
@@ -194,7 +196,7 @@ def _started(
     """To the page of the run that was started."""
     file = None if upload is None else upload.path(ANSWERS)
     baseline = jobs.last_complete(choice.agent.slug, choice.dataset.slug)
-    order = choice.order(description.strip(), baseline, file, choice.warnings(answers))
+    order = choice.order(description.strip(), baseline, file, answers)
     return see(path_to("jobs", jobs.start(order).id))
 
 
@@ -206,7 +208,8 @@ def _refused(form: FormState[NewRunForm], field: str, problems: Sequence[str]) -
 
 
 def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *, status: int = 200) -> Response:
-    """The form beside what the choice in it takes, as far as there is one."""
+    """The form beside what the choice in it takes, as far as there is one. It may have been sent without its fields."""
+    form = replace(form, values={**BLANK, **form.values})
     choice, outlook, problems = _looked_at(stores, form)
     return page(
         request, "new_run.html", status=status, form=form, agents=stores.agent_options(),

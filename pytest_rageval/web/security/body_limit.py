@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -11,6 +12,8 @@ from starlette.types import Message, Receive
 from pytest_rageval.numbers import short
 from pytest_rageval.web.settings import MEGABYTE, WebLimits
 
+SLOWEST = 1_000
+"""Bytes a second that a body must come with on the whole: a byte now and then would hold a connection for days."""
 CLOSE = {"Connection": "close"}
 """The rest of the body is not read, so that nothing else can be on this connection."""
 
@@ -20,23 +23,30 @@ def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Re
     is_upload = headers.get("content-type", "").lower().startswith("multipart/form-data")
     most = limits.upload_bytes if is_upload else limits.form_bytes
     announced = headers.get("content-length", "0")
-    size = 0
+    size = separators = 0
     is_over = False
+    began: float | None = None
 
     async def bounded() -> Message:
-        nonlocal size, is_over
+        nonlocal size, separators, is_over, began
         if is_over:  # from now on it is waited for the end of the connection
             return await receive()
         if announced.isdecimal() and int(announced) > most:
             raise _too_large(most)
+        began = began or time.monotonic()
+        left = began + limits.body_seconds + size / SLOWEST - time.monotonic()
         try:
-            message = await asyncio.wait_for(receive(), limits.body_seconds)
+            message = await asyncio.wait_for(receive(), max(0.0, min(left, limits.body_seconds)))
         except TimeoutError:
-            raise HTTPException(408, f"Nothing more came for {limits.body_seconds:g} seconds.", CLOSE) from None
+            raise HTTPException(408, f"This came too slowly: {size:,} bytes until now.", CLOSE) from None
         is_over = not message.get("more_body", False)
-        size += len(message.get("body", b""))
+        piece = message.get("body", b"")
+        size += len(piece)
         if size > most:
             raise _too_large(most)
+        separators += piece.count(b"&")  # the reader counts no blank fields, and takes seconds for millions of them
+        if not is_upload and separators > limits.fields:
+            raise HTTPException(400, f"This form has more than {limits.fields:,} fields.", CLOSE)
         return message
 
     return bounded

@@ -57,6 +57,8 @@ class Guard:
             app = self.refused(Request(scope), refusal)
         elif refusal is not None:
             app = refusal
+        if scope["method"] == "HEAD":  # pages are asked as by GET; the server leaves out what stands below the headers
+            scope = {**scope, "method": "GET"}
         await app(scope, bounded_receive(receive, headers, self.settings.limits), send_guarded)
 
     def _refusal(self, scope: Scope, headers: Headers, session: BrowserSession) -> HTTPException | Response | None:

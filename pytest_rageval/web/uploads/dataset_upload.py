@@ -36,6 +36,7 @@ CASES, REFERENCES = "cases", "references"
 """The parts of an upload: a file of cases or questions, and one of references."""
 PREVIEWED = 20
 """Rows that a preview shows."""
+MOST_COLUMNS = 1_000
 LOOKED_AT = 200
 """Records of a JSONL file whose keys are its columns."""
 Row = JsonRow | CsvRow
@@ -89,8 +90,13 @@ def preview(upload: Upload, part: str = CASES) -> Preview:
 
 
 def guessed_columns(upload: Upload) -> list[MappedColumn]:
-    """The columns of the file of cases with a field for each."""
-    return guessed(preview(upload).columns)
+    """The columns of the file of cases with a field for each; CaseError where nobody could choose for so many."""
+    columns = preview(upload).columns
+    if len(columns) > MOST_COLUMNS:
+        raise CaseError(
+            f"{upload.names[CASES]}: {len(columns):,} columns, more than the {MOST_COLUMNS:,} that are taken"
+        )
+    return guessed(columns)
 
 
 def read_dataset(upload: Upload, columns: Sequence[MappedColumn], limits: WebLimits) -> DatasetReading:

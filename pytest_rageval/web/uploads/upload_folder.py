@@ -46,7 +46,9 @@ class Upload(NamedTuple):
 
     def path(self, part: str) -> Path:
         """Where the file of a part is."""
-        return self.folder / f"{part}{PurePosixPath(self.names[part]).suffix.lower()}"
+        if part not in self.names:
+            raise UnknownUpload(f"this upload holds no {part}")
+        return self.folder / f"{part}{_suffix(self.names[part])}"
 
 
 class UploadFolder:
@@ -65,7 +67,7 @@ class UploadFolder:
         self.remove_old()
         names = {part: _shown_name(file.name) for part, file in files.items()}
         for name in names.values():
-            if not name.lower().endswith(SUFFIXES):
+            if _suffix(name) is None:
                 raise CaseError(f"{name}: is none of {', '.join(SUFFIXES)}; save it as CSV or JSONL")
         upload_id = secrets.token_hex(16)
         upload = Upload(upload_id, self.folder / upload_id, names, about)
@@ -116,6 +118,11 @@ def _age(folder: Path) -> float:
         return time.time() - folder.stat().st_mtime
     except OSError:
         return 0.0
+
+
+def _suffix(name: str) -> str | None:
+    """The ending that says what a file is, also where its name is nothing else; None of another kind."""
+    return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 
 def _shown_name(name: str) -> str:
