@@ -147,8 +147,9 @@ def test_a_finished_run_that_is_resumed_and_dies_has_lost_its_mark(exited: Proje
     (exited.path / "go_on").unlink()
     process = exited.start("--rageval-resume", "second", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert process.wait(PATIENCE_S) == 9
-    lines = exited.rageval("runs", "list").outlines  # in blocks of columns, where the terminal is narrow
-    assert "interrupted" in " ".join(line for line in lines if line.startswith("second"))
+    lines = exited.rageval("runs", "list").outlines
+    at = next(number for number, line in enumerate(lines) if line.startswith("second"))
+    assert "interrupted" in "".join(lines[at : at + 2])  # below its line, where the terminal is narrow
 
 
 # ── metrics are of the records on disk ────────────────────────────────────────────────────────────────────────
