@@ -83,11 +83,14 @@ def test_another_run_can_be_compared_with_and_it_is_the_page_of_compare(project:
 
 
 def test_a_page_may_be_held_small(project: Project):
-    project.cases([a_case(f"case-{number}") for number in range(80)])
+    project.cases([a_case(f"case-{number}") for number in range(240)])
     project.run("--rageval-run-id", "one")
-    assert project.rageval("report", "one", "--max-mb", "0.1").ret == 0
-    assert (project.runs[-1] / "report.html").stat().st_size <= 100_000
+    assert (project.runs[-1] / "report.html").stat().st_size > 130_000
+    assert project.rageval("report", "one", "--max-mb", "0.13").ret == 0
+    assert (project.runs[-1] / "report.html").stat().st_size <= 130_000
     assert "of them with their page in this file" in page_of(project.runs[-1])
+    least = project.rageval("report", "one", "--max-mb", "0.01")
+    least.stdout.fnmatch_lines(["note: 0.1 MB, more than --max-mb 0.01: without the page of any case it is so large"])
 
 
 def test_an_interrupted_run_has_a_page_that_says_what_is_missing(project: Project):

@@ -9,6 +9,7 @@ import click
 
 from pytest_rageval.compare.side import open_side
 from pytest_rageval.config.project import find_project
+from pytest_rageval.numbers import file_size
 from pytest_rageval.page.report_file import MEGABYTE, write_report
 from pytest_rageval.page.report_page import BUDGET
 from pytest_rageval.runs.disk.reader import open_stored_run
@@ -35,5 +36,10 @@ def report(
         most_bytes=int(max_mb * MEGABYTE) if max_mb else None, path=output,
     )  # fmt: skip
     click.echo(f"report: {path}")
+    size = path.stat().st_size
+    if max_mb is not None and size > max_mb * MEGABYTE:
+        click.echo(
+            f"note: {file_size(size)}, more than --max-mb {max_mb:g}: without the page of any case it is so large"
+        )
     if is_opened:
         webbrowser.open(path.resolve().as_uri())
