@@ -38,8 +38,6 @@ def report(
     click.echo(f"report: {path}")
     size = path.stat().st_size
     if max_mb is not None and size > max_mb * MEGABYTE:
-        click.echo(
-            f"note: {file_size(size)}, more than --max-mb {max_mb:g}: without the page of any case it is so large"
-        )
+        click.echo(f"note: {file_size(size)}, more than --max-mb {max_mb:g}, without the page of any case")
     if is_opened:
         webbrowser.open(path.resolve().as_uri())
