@@ -92,7 +92,7 @@ def entries(connection: sqlite3.Connection) -> Iterator[Entry | Unreadable]:
 def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> Added:
     """Bring entries in, all or none; of a key that is there already the judgement stays, unless `replace`."""
     added = replaced = kept = 0
-    with _at_once(connection):
+    with transaction(connection):
         for entry in new_entries:
             is_there = connection.execute("SELECT 1 FROM judgements WHERE key = ?", (entry.key,)).fetchone() is not None
             if is_there and not replace:
@@ -120,7 +120,7 @@ def prune(
     if older_than_days is not None:
         before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime("%Y-%m-%dT%H:%M:%SZ")
     which = {"before": before, "model": model, "rubric": rubric}
-    with _at_once(connection):
+    with transaction(connection):
         gone = [Held(*row) for row in connection.execute(_HELD, which)]
         if gone and not dry_run:
             connection.execute(_PRUNE, which)
@@ -135,7 +135,8 @@ def prune(
 
 
 @contextmanager
-def _at_once(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is done within happens as a whole, or not at all."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

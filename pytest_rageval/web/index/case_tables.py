@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.compare.filter_language import DROP, LATENCY, LEVEL, FilterVocabulary
 from pytest_rageval.io.collector import no_collection
+from pytest_rageval.judges.cache.cache_entries import transaction
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.runs.disk.reader import METRICS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.score_table import SCORES
@@ -137,8 +138,7 @@ def _load(connection: sqlite3.Connection, source: _Source) -> IndexedCases:
     with no_collection():
         listing = source.read()
         metrics = sorted({name for case in listing.cases for name in case.row.scores})
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             number, values = _put_tables(connection, listing, metrics)
             facts = {
                 "metrics": metrics,
@@ -153,10 +153,6 @@ def _load(connection: sqlite3.Connection, source: _Source) -> IndexedCases:
             connection.execute("INSERT INTO case_tables VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, json.dumps(facts)))
             newest = "SELECT number FROM case_tables ORDER BY loaded DESC LIMIT ?"
             _forget(connection, f"number NOT IN ({newest})", KEPT_TABLES)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
     return _table(number, source.run_id, len(listing.cases), facts)
 
 

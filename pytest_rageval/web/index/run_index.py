@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from pytest_rageval.io.lock import is_locked
+from pytest_rageval.judges.cache.cache_entries import transaction
 from pytest_rageval.judges.cache.cache_file import is_broken
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable
@@ -184,14 +185,9 @@ def _stamp(folder: Path) -> _Stamp:
 
 
 def _put(connection: sqlite3.Connection, runs: Sequence[IndexedRun]) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         for run in runs:
             _put_run(connection, run)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
 
 
 def _put_run(connection: sqlite3.Connection, run: IndexedRun) -> None:
@@ -214,8 +210,7 @@ def _insert(connection: sqlite3.Connection, run: IndexedRun) -> None:
 
 
 def _remove(connection: sqlite3.Connection, run_ids: Sequence[str]) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         for run_id in run_ids:
             for table in ("runs", "run_metrics", "run_settings"):
                 connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))  # noqa: S608  our own names
@@ -223,10 +218,6 @@ def _remove(connection: sqlite3.Connection, run_ids: Sequence[str]) -> None:
                 "SELECT number FROM case_tables WHERE run_id = ?", (run_id,)
             ).fetchall():
                 drop_cases(connection, number)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
 
 
 def drop_cases(connection: sqlite3.Connection, number: int) -> None:
