@@ -271,10 +271,12 @@ def test_the_file_of_a_version_can_be_kept(app: WebApp):
 
 
 def test_the_list_is_filtered_by_an_address(app: WebApp):
+    begin(app, "Not asked for")
     begin(app, "Filtered one", tags="unusual")
     page = app.page("/agents?q=unusual")
     assert "1 agent of" in page
     assert "Filtered one" in page
+    assert "Not asked for" not in page
 
 
 def test_hostile_texts_are_shown_as_texts_everywhere(app: WebApp):
