@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -281,7 +282,10 @@ def pytest_runtest_setup(item):
         os.kill(os.getpid(), signal.{name})
 """
     project.write("conftest.py", signalling)
+    number = getattr(signal, name)
+    inherited = signal.signal(number, signal.SIG_DFL)  # these tests may themselves run under nohup
     process = project.start(stdout=subprocess.PIPE)
+    signal.signal(number, inherited)
     output = ending(process)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     assert project.metrics()["partial"] is True
