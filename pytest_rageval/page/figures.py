@@ -51,21 +51,28 @@ class Spark(NamedTuple):
     values: tuple[float | None, ...]
 
 
-def spark(values: Iterable[float | None]) -> Spark | None:
-    """A line over its own range; None of fewer than two values."""
+def spark(values: Iterable[float | None], least_span: float = 0.0) -> Spark | None:
+    """A line over its own range, or over `least_span` where the values lie closer, so that a small step looks small.
+
+    None of fewer than two values.
+    """
     values = tuple(values)
     numbers = [value for value in values if value is not None]
     if len(numbers) < 2:
         return None
-    low, high = min(numbers), max(numbers)
-    span, step = (high - low) or 1.0, WIDTH / (len(values) - 1)
-    top = HEIGHT - 4
+    middle, span = (min(numbers) + max(numbers)) / 2, max(max(numbers) - min(numbers), least_span) or 1.0
+    step, top = WIDTH / (len(values) - 1), HEIGHT - 4
     places = [
-        (round(number * step, 1), round(2 + top * (1 - (value - low) / span) if high > low else HEIGHT / 2, 1))
+        (round(number * step, 1), round(HEIGHT / 2 - top * (value - middle) / span, 1))
         for number, value in enumerate(values)
         if value is not None
     ]
     return Spark(" ".join(f"{x:g},{y:g}" for x, y in places), places[-1], values)
+
+
+def least_span(scale: Sequence[float]) -> float:
+    """A tenth of a metric's scale: a line of values that lie closer is drawn over this much of it."""
+    return (scale[1] - scale[0]) / 10
 
 
 class Bar(NamedTuple):

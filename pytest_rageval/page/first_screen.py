@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.numbers import change, duration, short
-from pytest_rageval.page.figures import IntervalFigure, Spark, interval_figure, spark
+from pytest_rageval.page.figures import IntervalFigure, Spark, interval_figure, least_span, spark
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase, on_one_line
 from pytest_rageval.runs.config_diff import flat_settings
@@ -91,7 +91,7 @@ def _tile(name: str, page: PageRun, gate: Mapping[str, Any] | None) -> Tile:
         figure=interval_figure(metric["mean"], metric.get("ci"), metric["scale"]),
         interval=interval_text(metric.get("ci")),
         n=metric.get("n_scored"),
-        line=spark(page.values_in_time(name)),
+        line=spark(page.values_in_time(name), least_span(metric["scale"])),
         gate=(gate["passed"], gate_line(gate)) if gate else None,
         top=f" of {metric['scale'][1]:g}" if metric["scale"][1] > 1 else "",
         is_lower_better=metric["better"] == "lower",

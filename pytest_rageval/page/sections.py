@@ -18,6 +18,7 @@ from pytest_rageval.page.figures import (
     doubling_histogram,
     histogram,
     interval_figure,
+    least_span,
     spark,
 )
 from pytest_rageval.page.first_screen import interval_text
@@ -137,7 +138,7 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
         before=before, change=delta,
         change_figure=change_figure(moved["delta"], moved["ci"], metric["scale"]) if moved else None,
         change_interval=interval, p=p, verdict=moved["verdict"] if moved else "", tone=tone,
-        line=spark(page.values_in_time(name)),
+        line=spark(page.values_in_time(name), least_span(metric["scale"])),
         causes=[
             (page.cases[fall.number], fall.number, score_text(fall.before), score_text(fall.after))
             for fall in falls[:SHOWN_CAUSES]

@@ -21,7 +21,7 @@ from pytest_rageval.page import first_screen, sections
 from pytest_rageval.page.case_comparison import aligned_chunks
 from pytest_rageval.page.case_parts.case_texts import marked_text
 from pytest_rageval.page.data_blocks import BODIES
-from pytest_rageval.page.figures import doubling_histogram, histogram, interval_figure, spark
+from pytest_rageval.page.figures import doubling_histogram, histogram, interval_figure, least_span, spark
 from pytest_rageval.page.report_page import report_html
 from pytest_rageval.runs.records import to_line
 
@@ -166,6 +166,13 @@ def test_a_line_of_equal_values_lies_in_the_middle():
     line = spark([0.5, None, 0.5])
     assert line is not None
     assert line.points == "0,10 100,10"
+
+
+def test_a_small_step_looks_small():
+    small, large = spark([4.87, 4.9], least_span((0, 5))), spark([1, 4], least_span((0, 5)))
+    assert small is not None
+    assert large is not None
+    assert (small.points, large.points) == ("0,10.5 100,9.5", "0,18 100,2")
 
 
 # ── case page ─────────────────────────────────────────────────────────────────────────────────────────────────
