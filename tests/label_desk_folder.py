@@ -11,7 +11,7 @@ from pytest_rageval.cases import load_file
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.model import Answer, AskRequest, Chunk, EvalCase
-from pytest_rageval.workbench.label.asking import PoolAsking, PoolSource
+from pytest_rageval.workbench.label.asking import AskedSystem, PoolAsking, PoolSource
 from pytest_rageval.workbench.label.draft_store import DraftStore
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.label_store import (
@@ -60,7 +60,8 @@ class Desk:
         return file
 
     def source(self, *bots: Bot, search: NotesSearch | None = None) -> PoolSource:
-        source = PoolSource(bots or (Bot(),), search, PoolAsking(5, {"p": 1}, Mask(["SECRETSECRET"])))
+        asking = PoolAsking(5, {"p": 1}, Mask(["SECRETSECRET"]))
+        source = PoolSource([AskedSystem(bot.name, bot, asking) for bot in bots or (Bot(),)], search)
         self.sources.append(source)
         return source
 

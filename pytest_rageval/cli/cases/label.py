@@ -23,7 +23,13 @@ from pytest_rageval.text import counted, printable
 from pytest_rageval.workbench.label.label_agreement import LabelAgreement, agreements, disputed
 from pytest_rageval.workbench.label.label_session import LabelSession, unlabelled
 from pytest_rageval.workbench.label.label_store import opinion_file, opinion_files, opinions
-from pytest_rageval.workbench.label.opening import Labelling, cases_to_label, label_store, pool_source
+from pytest_rageval.workbench.label.opening import (
+    Labelling,
+    cases_to_label,
+    label_store,
+    pool_source,
+    project_systems,
+)
 
 
 class Wishes(NamedTuple):
@@ -88,7 +94,8 @@ def label(
             click.echo(f"{printable(str(path))}: every case is labelled")
             return
     is_screen = _has_screen(is_plain=is_plain)
-    with closing(pool_source(labelling, project, cases)) as source:
+    systems = project_systems(labelling, project, cases)
+    with closing(pool_source(labelling, project, cases, systems)) as source:
         session = LabelSession(cases, store, source, is_blind=blind is not None)
         if case_id is not None:
             session.open_case(case_id)

@@ -16,7 +16,13 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.web.jobs.env_file import read_env_file
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.workbench.label.label_session import LabelSession
-from pytest_rageval.workbench.label.opening import Labelling, cases_to_label, label_store, pool_source
+from pytest_rageval.workbench.label.opening import (
+    Labelling,
+    cases_to_label,
+    label_store,
+    pool_source,
+    project_systems,
+)
 
 MOST_OPEN = 6
 """Sessions that are kept; the one that was used longest ago is closed for another."""
@@ -75,7 +81,8 @@ class OpenLabelling:
             raise CaseError(f"{labelling.path.name}: every draft is decided")
         cases = cases_to_label(labelling.path, project)
         store = label_store(labelling, project)
-        self._source = pool_source(labelling, project, cases, environment)
+        systems = project_systems(labelling, project, cases, environment)
+        self._source = pool_source(labelling, project, cases, systems)
         try:
             self.session = LabelSession(cases, store, self._source, is_blind=labelling.blind is not None)
         except CaseError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -40,15 +41,21 @@ class PoolAsking(NamedTuple):
     mask: Mask
 
 
-class PoolSource:
-    """Asks the targets, and the search if there is one; `close` gives everything back."""
+class AskedSystem(NamedTuple):
+    """A system that gives chunks: how it is called on the screen, its target, and how that is asked."""
 
-    def __init__(
-        self, targets: Sequence[Target], search: NotesSearch | None, asking: PoolAsking, paths: Iterable[str] = ()
-    ) -> None:
+    name: str
+    target: Target
+    asking: PoolAsking
+
+
+class PoolSource:
+    """Asks the systems, and the search if there is one; `close` gives everything back."""
+
+    def __init__(self, systems: Sequence[AskedSystem], search: NotesSearch | None, paths: Iterable[str] = ()) -> None:
         """`paths`: those that the golds of the cases have; with those of the chunks they tell how notes are named."""
-        self._targets, self._search, self._asking = targets, search, asking
-        self._loop = BackgroundLoop(asking.longest_call)
+        self._systems, self._search = systems, search
+        self._loop = BackgroundLoop(max((system.asking.longest_call for system in systems), default=math.inf))
         self._pools: dict[str, Future[Pool]] = {}
         self._is_closed = False
         self._paths = dict.fromkeys(paths)
@@ -57,7 +64,7 @@ class PoolSource:
 
     @property
     def systems(self) -> tuple[str, ...]:
-        return tuple(target.name for target in self._targets)
+        return tuple(system.name for system in self._systems)
 
     def pool(self, case: EvalCase) -> Future[Pool]:
         """The pool of a case, asked for at most once unless it was long ago."""
@@ -91,8 +98,8 @@ class PoolSource:
 
     async def _close_targets(self, closed: Future[None]) -> None:
         try:
-            for target in self._targets:
-                await target.aclose()
+            for system in self._systems:
+                await system.target.aclose()
         finally:
             closed.set_result(None)
 
@@ -113,7 +120,7 @@ class PoolSource:
             future.set_result(pool)
 
     async def _pool(self, case: EvalCase) -> Pool:
-        asked = [self._asked(case, target) for target in self._targets]
+        asked = [_asked(case, system) for system in self._systems]
         if self._search is not None:
             asked.append(self._searched(case, self._search))
         if self._search is None:
@@ -134,23 +141,24 @@ class PoolSource:
         await self._has_first.wait()
         return merged(case, retrievals, path_prefix(self._search.folder, self._paths))
 
-    async def _asked(self, case: EvalCase, target: Target) -> Retrieval:
-        request = AskRequest(
-            case.question, POOL_K, case.history, case.vaults, case.folders, case.contexts, self._asking.params, case.key
-        )
-        mask = self._asking.mask
-        try:
-            async with asyncio.timeout(self._asking.longest_call):
-                answer = mask.value(await target.ask(request))
-        except TimeoutError:
-            return Retrieval(target.name, problem=f"no answer within {self._asking.longest_call:.3g} s")
-        except TargetError as error:
-            return Retrieval(target.name, problem=mask.message(f"{error.kind}: {error}"))
-        except Exception as error:  # noqa: BLE001 because a target of the user's own may raise anything
-            return Retrieval(target.name, problem=raised(error, mask))
-        if answer.chunks is None:
-            return Retrieval(target.name, problem="reports no retrieved chunks; let it return them in its debug output")
-        return Retrieval(target.name, answer.chunks)
-
     async def _searched(self, case: EvalCase, search: NotesSearch) -> Retrieval:
         return Retrieval(SEARCH, tuple(await asyncio.to_thread(search.find, case.question, POOL_K)), is_search=True)
+
+
+async def _asked(case: EvalCase, system: AskedSystem) -> Retrieval:
+    name, target, (longest_call, params, mask) = system
+    request = AskRequest(
+        case.question, POOL_K, case.history, case.vaults, case.folders, case.contexts, params, case.key
+    )
+    try:
+        async with asyncio.timeout(longest_call):
+            answer = mask.value(await target.ask(request))
+    except TimeoutError:
+        return Retrieval(name, problem=f"no answer within {longest_call:.3g} s")
+    except TargetError as error:
+        return Retrieval(name, problem=mask.message(f"{error.kind}: {error}"))
+    except Exception as error:  # noqa: BLE001 because a target of the user's own may raise anything
+        return Retrieval(name, problem=raised(error, mask))
+    if answer.chunks is None:
+        return Retrieval(name, problem="reports no retrieved chunks; let it return them in its debug output")
+    return Retrieval(name, answer.chunks)

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.config.project import Project
-from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.errors import CaseError, Problems, SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import target_in
 from pytest_rageval.targets import check_target
-from pytest_rageval.workbench.label.asking import PoolAsking, PoolSource
+from pytest_rageval.workbench.label.asking import AskedSystem, PoolAsking, PoolSource
 from pytest_rageval.workbench.label.draft_store import DraftStore
 from pytest_rageval.workbench.label.label_store import CaseFileStore, LabelStore, OpinionStore, opinion_file
 from pytest_rageval.workbench.label.notes_search import NotesSearch
@@ -73,23 +73,42 @@ def notes_folder(labelling: Labelling, project: Project) -> Path | None:
 
 
 def pool_source(
-    labelling: Labelling, project: Project, cases: Sequence[EvalCase], environment: Mapping[str, str] | None = None
+    labelling: Labelling, project: Project, cases: Sequence[EvalCase], systems: Sequence[AskedSystem]
 ) -> PoolSource:
-    """Who is asked for chunks, to be closed; SettingsError where nobody can be. `environment`: as of `target_in`."""
-    settings = project.settings
-    specs = labelling.targets or tuple(filter(None, (settings.target,)))
+    """Who is asked for chunks, to be closed: the systems and the notes; SettingsError where nobody can be."""
     notes = notes_folder(labelling, project)
-    if not specs and notes is None:
+    if not systems and notes is None:
         raise SettingsError("no system to ask: name one with --target, e.g. --target demo, or a folder with --notes")
-    targets = [target_in(project, spec, environment) for spec in specs]
-    problems = [
-        problem
-        for spec, target in zip(specs, targets, strict=True)
-        for problem in check_target(target, spec, cases, is_partial_allowed=True)
-    ]
-    if problems:
-        raise SettingsError(*problems)
-    asking = PoolAsking(settings.longest_call, settings.ask_params, Mask(settings.secrets(environment)))
     anchors = (anchor for case in cases for anchor in (case.gold.supports or ()))
     search = NotesSearch(notes) if notes is not None else None
-    return PoolSource(targets, search, asking, (anchor.rel_path for anchor in anchors))
+    return PoolSource(systems, search, (anchor.rel_path for anchor in anchors))
+
+
+def project_systems(
+    labelling: Labelling, project: Project, cases: Sequence[EvalCase], environment: Mapping[str, str] | None = None
+) -> list[AskedSystem]:
+    """The systems that are named, else the project's own; SettingsError where one cannot be asked.
+
+    environment  as of `target_in`
+    """
+    specs = labelling.targets or tuple(filter(None, (project.settings.target,)))
+    problems = Problems()
+    systems = [problems.attempt(asked_system, project, spec, cases, environment) for spec in specs]
+    problems.raise_all()
+    return [system for system in systems if system is not None]
+
+
+def asked_system(
+    project: Project, spec: str, cases: Sequence[EvalCase], environment: Mapping[str, str] | None = None,
+    name: str | None = None,
+) -> AskedSystem:  # fmt: skip
+    """The system of this spelling, asked as the project says; SettingsError where it cannot be.
+
+    name  how it is called, if not as its target is
+    """
+    settings = project.settings
+    target = target_in(project, spec, environment)
+    if problems := check_target(target, spec, cases, is_partial_allowed=True):
+        raise SettingsError(*problems)
+    mask = Mask(settings.secrets(environment))
+    return AskedSystem(name or target.name, target, PoolAsking(settings.longest_call, settings.ask_params, mask))

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_rageval.cases import load_file
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.model import Answer, AskRequest, Chunk
-from pytest_rageval.workbench.label.asking import PoolAsking, PoolSource
+from pytest_rageval.workbench.label.asking import AskedSystem, PoolAsking, PoolSource
 from pytest_rageval.workbench.label.draft_store import DraftStore
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.label_store import CaseFileStore, OpinionStore
@@ -62,7 +62,8 @@ def write_cases(file: Path, *cases: Mapping[str, Any]) -> Path:
 
 @contextmanager
 def a_session(file: Path, texts: Mapping[str, str], *, opinion: Path | None = None) -> Iterator[LabelSession]:
-    source = PoolSource([Hostile(texts)], None, PoolAsking(5, {}, Mask(())))
+    bot = Hostile(texts)
+    source = PoolSource([AskedSystem(bot.name, bot, PoolAsking(5, {}, Mask(())))], None)
     store: Any
     if file.name.endswith(".drafts.jsonl"):
         store = DraftStore(file, file.parent)
