@@ -68,7 +68,8 @@ def served(root: Path, **settings: Any) -> Iterator[WebApp]:
     own: dict[str, Any] = {"port": 0, "root": root, "reports": root / "reports", "data": root / "data"}
     chosen = WebSettings(**own | settings)
     with open_socket(chosen) as listening:
-        server = make_server(create_web_app(chosen), chosen)
+        web_app = create_web_app(chosen)
+        server = make_server(web_app, chosen)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         deadline = time.monotonic() + 30
@@ -83,6 +84,7 @@ def served(root: Path, **settings: Any) -> Iterator[WebApp]:
             app.client.close()
             server.should_exit = True
             thread.join(20)
+            web_app.state.label_desk.close()
             assert not thread.is_alive(), "the server did not end within 20 s"
 
 

@@ -39,7 +39,7 @@ class _Forms(HTMLParser):
         kind = given.get("type", "text")
         if kind == "file" or "name" not in given or (kind in ("checkbox", "radio") and "checked" not in given):
             return
-        self._add(given["name"], given.get("value", "on"))
+        self._add(given["name"], given.get("value", "on" if kind in ("checkbox", "radio") else ""))
 
     def _choose(self, name: str, value: str) -> None:
         fields = self.forms[-1][1]

@@ -21,6 +21,7 @@ from pytest_rageval.web.pages import (
     dashboard,
     dataset_cases,
     dataset_import,
+    dataset_labelling,
     datasets,
     draft_case,
     health,
@@ -40,7 +41,7 @@ from pytest_rageval.web.site import Site
 ROUTERS = (
     asset_files.router, login.router, dashboard.router, runs.router, run.router, case.router, compare.router,
     history.router, agents.router, dataset_import.router, datasets.router, dataset_cases.router, health.router,
-    jobs.router, new_run.router, label.router, draft_case.router,
+    jobs.router, new_run.router, label.router, draft_case.router, dataset_labelling.router,
 )  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 
@@ -62,7 +63,7 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.state.run_index = index = open_run_index(site)
     app.state.opened_runs = OpenedRuns(site, index)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
-    app.state.label_desk = LabelDesk(settings.env_file)
+    app.state.label_desk = LabelDesk(settings.data, settings.env_file)
     app.state.login_failures = login.LoginFailures()
     app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:

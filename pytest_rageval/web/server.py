@@ -102,5 +102,8 @@ def serve_web(app: FastAPI, settings: WebSettings, say: Callable[[str], None], *
         say(f"rageval web: {address} over {settings.reports} and {settings.data}; Ctrl-C ends it")
         if is_opened:
             webbrowser.open(address)
-        with suppress(KeyboardInterrupt):  # which uvicorn raises again once all requests have ended
-            make_server(app, settings).run(sockets=[listening])
+        try:
+            with suppress(KeyboardInterrupt):  # which uvicorn raises again once all requests have ended
+                make_server(app, settings).run(sockets=[listening])
+        finally:
+            app.state.label_desk.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 import time
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from chromium import Chromium
 from label_project import FILE, label_project
+from labeller import Labeller
 from web_app import WebApp, served
 
 from pytest_rageval.config.project import Project
@@ -20,54 +20,6 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.web.labelling.label_desk import OpenLabelling
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.opening import Labelling
-
-
-class Labeller:
-    """A person with a browser that runs no scripts: presses buttons of the page that is open."""
-
-    def __init__(self, app: WebApp, address: str) -> None:
-        self.app = app
-        self.open(address)
-
-    def open(self, address: str) -> None:
-        deadline = time.monotonic() + 30
-        while 'hx-trigger="every 1s"' in (page := self.app.page(address)):  # the search is under way
-            assert time.monotonic() < deadline
-        self.address, self.page = address, page
-
-    def press(self, do: str, *, status: int = 303, **fields: object) -> str:
-        """Press a button; what the page says then."""
-        form = self.page[self.page.index('action="/label/cases"') :]
-        values = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
-        content = {name: html.unescape(value) for name, value in values.items()} | {"do": do} | fields
-        response = self.app.post("/label/cases", content)
-        assert response.status_code == status, response.text[:2000]
-        if status == 303:
-            self.open(response.headers["location"])
-        else:
-            self.page = response.text
-        return self.message
-
-    @property
-    def message(self) -> str:
-        message = re.search(r'<p id="message"[^>]*>(.*?)</p>', self.page, re.DOTALL)
-        assert message
-        return html.unescape(message[1])
-
-    @property
-    def title(self) -> str:
-        title = re.search(r"<title>(.*?) · label", self.page)
-        assert title
-        return title[1]
-
-    def row_of(self, note: str) -> int:
-        rows = re.findall(r"<li[^>]*><a href=.*?</li>", self.page, re.DOTALL)
-        return next(at for at, row in enumerate(rows) if note in row)
-
-    def point(self, note: str, **more: object) -> None:
-        at = self.row_of(note)
-        asked = "".join(f"&{name}={value}" for name, value in more.items())
-        self.open(f"/label/cases?file={FILE}&case={self.title}&row={at}{asked}")
 
 
 @pytest.fixture
@@ -180,7 +132,7 @@ def test_a_case_that_another_program_changes_is_not_marked_before_it_is_seen(app
 
 
 def test_a_file_that_changes_while_it_is_written_is_left_alone_and_the_label_kept_aside(file: Path, tmp_path: Path):
-    opened = OpenLabelling(Labelling(file), Project(tmp_path, load_settings(tmp_path)))
+    opened = OpenLabelling(Labelling(file), Project(tmp_path, load_settings(tmp_path)), lambda _: ())
     try:
         opened.session.source.pool(opened.session.case).result(30)
         changed = file.read_text().replace("for hair", "for skin")

@@ -22,7 +22,8 @@ Blank = Annotated[int | None, BeforeValidator(lambda written: None if written ==
 class LabelForm(BaseModel):
     """A mark as the page sends it: where, what the page had seen of the case, and what is to be done."""
 
-    file: str
+    file: str = ""
+    dataset: str = ""
     opinion: str = ""
     case: str
     row: int = Field(0, ge=0)

@@ -5,16 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from fastapi import Depends, Request
 
 from pytest_rageval.cases.discovery import case_files_of
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError
+from pytest_rageval.model import EvalCase
 from pytest_rageval.web.jobs.env_file import read_env_file
+from pytest_rageval.web.labelling.chunk_systems import chosen_systems
+from pytest_rageval.web.labelling.working_copy import WorkingCopies
 from pytest_rageval.web.rendering import path_to
+from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.workbench.label.asking import AskedSystem
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.opening import (
     Labelling,
@@ -26,12 +33,15 @@ from pytest_rageval.workbench.label.opening import (
 
 MOST_OPEN = 6
 """Sessions that are kept; the one that was used longest ago is closed for another."""
+MOST_AT_ONCE = 16
+"""Sessions that are opened at the same time."""
 
 
 class Where(NamedTuple):
     """What is looked at. It stands in the address, so that a page can be loaded again and sent to others.
 
-    file      path of the case file within the project
+    file      path of the case file within the project; blank where a dataset's working copy is labelled
+    dataset   slug of that dataset
     opinion   name of whose second opinion it is, or blank
     case      id; blank: the first that is not labelled
     row       of the chunk pointed at
@@ -39,7 +49,8 @@ class Where(NamedTuple):
     group     of golds to come
     """
 
-    file: str
+    file: str = ""
+    dataset: str = ""
     opinion: str = ""
     case: str = ""
     row: int = 0
@@ -52,14 +63,14 @@ class Where(NamedTuple):
 
     def at_case(self, case: str | None) -> Where:
         """Another case of the file."""
-        return Where(self.file, self.opinion, case or "")
+        return Where(self.file, self.dataset, self.opinion, case or "")
 
     @property
     def address(self) -> str:
         group = None if self.group == 1 else self.group
         return path_to(
-            "label", "cases", file=self.file, opinion=self.opinion, case=self.case, row=self.row or None,
-            start=self.start, group=group,
+            "label", "cases", file=self.file, dataset=self.dataset, opinion=self.opinion, case=self.case,
+            row=self.row or None, start=self.start, group=group,
         )  # fmt: skip
 
 
@@ -74,15 +85,18 @@ def label_files(project: Project) -> dict[str, Path]:
 class OpenLabelling:
     """One session with its lock: requests come from several threads."""
 
-    def __init__(self, labelling: Labelling, project: Project, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, labelling: Labelling, project: Project, systems_for: Callable[[Sequence[EvalCase]], Sequence[AskedSystem]]
+    ) -> None:
+        """`systems_for`: who gives the chunks of these cases."""
         self.lock = threading.RLock()
+        self.is_closed = False
         self._path = labelling.path
         if labelling.is_of_drafts and not labelling.path.read_bytes().strip():
             raise CaseError(f"{labelling.path.name}: every draft is decided")
         cases = cases_to_label(labelling.path, project)
         store = label_store(labelling, project)
-        systems = project_systems(labelling, project, cases, environment)
-        self._source = pool_source(labelling, project, cases, systems)
+        self._source = pool_source(labelling, project, cases, systems_for(cases))
         try:
             self.session = LabelSession(cases, store, self._source, is_blind=labelling.blind is not None)
         except CaseError:
@@ -137,43 +151,109 @@ class OpenLabelling:
         return not self.session.is_blind and self.session.store.file_name != self._path.name
 
     def close(self) -> None:
+        """Ask nobody any more: what is on other pages of this session cannot be marked through it."""
+        self.is_closed = True
         self._source.close()
 
 
 class LabelDesk:
     """The open sessions of a server."""
 
-    def __init__(self, env_file: Path | None = None) -> None:
+    def __init__(self, data: Path, env_file: Path | None = None) -> None:
         """`env_file`: holds keys for the systems that are asked, beside the environment."""
-        self._env_file = env_file
+        self.copies = WorkingCopies(data)
+        self._data, self._env_file = data, env_file
         self._lock = threading.Lock()
-        self._open: dict[tuple[str, str], OpenLabelling] = {}
+        self._turns = [threading.Lock() for _ in range(MOST_AT_ONCE)]
+        """A session is opened once, while sessions of other files are opened and used."""
+        self._open: dict[_Key, OpenLabelling] = {}
 
     def open(self, project: Project, where: Where) -> OpenLabelling:
         """The session of a file, begun anew where another program has changed the file; a RagevalError where it cannot
         be opened."""
-        key = (where.file, where.opinion)
-        with self._lock:
-            labelling = self._open.pop(key, None)
+        if where.dataset:
+            self.copies.sound(where.dataset)
+        key = _key(where)
+        with self._turn(key):
+            labelling = self._taken(key)
             if labelling is not None and labelling.is_of_another_file:
                 labelling.close()
                 labelling = None
             if labelling is None:
-                labelling = OpenLabelling(_labelling(project, where), project, self._environment())
-            self._open[key] = labelling
-            while len(self._open) > MOST_OPEN:
-                self._open.pop(next(iter(self._open))).close()
+                labelling = self._opened(project, where)
+            self._put_back(key, labelling)
             return labelling
-
-    def _environment(self) -> Mapping[str, str]:
-        return {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
 
     def begin_anew(self, where: Where) -> None:
         """Forget a session, with its undo: the file is read again."""
+        key = _key(where)
+        with self._turn(key):
+            labelling = self._taken(key)
+            if labelling is not None:
+                with labelling.lock:
+                    labelling.close()
+
+    def close_dataset(self, slug: str) -> None:
+        """Close the sessions of a dataset's working copy; what is being marked is written before."""
+        self._close(lambda key: key.dataset == slug)
+
+    def close(self) -> None:
+        """Close all sessions."""
+        self._close(lambda _: True)
+
+    def _close(self, is_meant: Callable[[_Key], bool]) -> None:
         with self._lock:
-            labelling = self._open.pop((where.file, where.opinion), None)
-        if labelling is not None:
-            labelling.close()
+            keys = list(filter(is_meant, self._open))
+        for key in keys:
+            self.begin_anew(Where(*key))
+
+    def _turn(self, key: _Key) -> threading.Lock:
+        return self._turns[hash(key) % len(self._turns)]
+
+    def _taken(self, key: _Key) -> OpenLabelling | None:
+        with self._lock:
+            return self._open.pop(key, None)
+
+    def _put_back(self, key: _Key, labelling: OpenLabelling) -> None:
+        """Keep a session as the one that was used last; the oldest goes where there are too many."""
+        with self._lock:
+            self._open[key] = labelling
+            surplus = [self._open.pop(next(iter(self._open))) for _ in range(len(self._open) - MOST_OPEN)]
+        for other in surplus:
+            other.close()
+
+    def _opened(self, project: Project, where: Where) -> OpenLabelling:
+        environment = {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
+        if where.dataset:
+            copy = self.copies.sound(where.dataset)
+            agents = AgentStore(self._data)
+            labelling = Labelling(self.copies.path(copy.slug), blind=where.opinion or None)
+            return OpenLabelling(
+                labelling, project, lambda cases: chosen_systems(copy.systems, project, agents, cases, environment)
+            )
+        labelling = _labelling(project, where)
+        return OpenLabelling(labelling, project, lambda cases: project_systems(labelling, project, cases, environment))
+
+
+def _desk(request: Request) -> LabelDesk:
+    desk: LabelDesk = request.app.state.label_desk
+    return desk
+
+
+TheDesk = Annotated[LabelDesk, Depends(_desk)]
+"""A parameter of a route: the desk."""
+
+
+class _Key(NamedTuple):
+    """Sessions are told apart by these."""
+
+    file: str
+    dataset: str
+    opinion: str
+
+
+def _key(where: Where) -> _Key:
+    return _Key(where.file, where.dataset, where.opinion)
 
 
 def _labelling(project: Project, where: Where) -> Labelling:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from pytest_rageval.web.index.run_queries import RunFilter, latest_of_series, run_choices, run_list
 from pytest_rageval.web.index_of_site import TheIndex
+from pytest_rageval.web.labelling.label_desk import TheDesk
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.run_lines import lines_of_runs, run_cards
 from pytest_rageval.web.running_cards import running_cards
@@ -21,12 +22,12 @@ router = APIRouter()
 
 
 @router.get("/")
-def dashboard(request: Request, index: TheIndex) -> Response:
+def dashboard(request: Request, index: TheIndex, desk: TheDesk) -> Response:
     progress = index.refresh()
     content = index.read(_content)
     return page(
         request, "dashboard.html", **content, running=running_cards(request), progress=progress, narrowed=RunFilter(),
-        problems=index.file.take_problems(),
+        problems=index.file.take_problems(), copies=desk.copies.all_open(),
     )  # fmt: skip
 
 

@@ -12,6 +12,9 @@ from pytest_rageval.cases.exchange.case_csv import write_csv
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.export.spreadsheet import as_text
 from pytest_rageval.model import EvalCase
+from pytest_rageval.web.labelling.chunk_systems import offered_systems
+from pytest_rageval.web.labelling.label_desk import TheDesk
+from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.dataset import DatasetVersion
@@ -33,25 +36,64 @@ def _store(site: TheSite) -> DatasetStore:
 Datasets = Annotated[DatasetStore, Depends(_store)]
 
 
+class VersionPages:
+    """The pages of dataset versions."""
+
+    def __init__(self, request: Request, site: TheSite, store: Datasets, desk: TheDesk, agents: Agents) -> None:
+        self._request, self._site, self._store, self._desk, self._agents = request, site, store, desk, agents
+
+    def shown(self, version: DatasetVersion, q: str, category: str, at: int) -> Response:
+        """The cases of a version, a page of them; a file that cannot be read is said, and its versions stay
+        reachable."""
+        store, slug = self._store, version.slug
+        problems: Sequence[str] = ()
+        cases: Sequence[EvalCase] = ()
+        try:
+            cases = store.cases(slug, version.number)
+        except CaseError as error:
+            problems = error.problems
+        shown = [(position, case) for position, case in enumerate(cases, start=1) if _holds(case, q, category)]
+        pages = max(1, -(-len(shown) // PAGE_SIZE))
+        at = min(max(at, 1), pages)
+        return page(
+            self._request, "dataset.html", version=version, problems=problems, total=len(cases), found=len(shown),
+            rows=shown[(at - 1) * PAGE_SIZE : at * PAGE_SIZE], q=q, category=category, at=at, pages=pages,
+            categories=sorted({case.category for case in cases if case.category}), newest=store.files.newest(slug),
+            versions=store.versions(slug), place=store.files.path(slug, version.number),
+            copy=self._desk.copies.get(slug), options=offered_systems(self._site, self._agents),
+        )  # fmt: skip
+
+
+TheVersionPages = Annotated[VersionPages, Depends(VersionPages)]
+
+
 @router.get("/datasets")
-def datasets_page(request: Request, store: Datasets, q: str = "") -> Response:
+def datasets_page(request: Request, store: Datasets, desk: TheDesk, q: str = "") -> Response:
     versions = store.newest_versions()
     shown = [version for version in versions if _mentions(version, q)]
-    return page(request, "datasets.html", versions=shown, all=len(versions), q=q, folder=store.files.folder)
+    return page(
+        request,
+        "datasets.html",
+        versions=shown,
+        all=len(versions),
+        q=q,
+        folder=store.files.folder,
+        copies={copy.slug for copy in desk.copies.all_open()},
+    )
 
 
 @router.get("/datasets/{slug}")
 def dataset_page(
-    request: Request, store: Datasets, slug: str, q: str = "", category: str = "", at: int = 1
+    pages: TheVersionPages, store: Datasets, slug: str, q: str = "", category: str = "", at: int = 1
 ) -> Response:
-    return _version_page(request, store, store.newest(slug), q, category, at)
+    return pages.shown(store.newest(slug), q, category, at)
 
 
 @router.get("/datasets/{slug}/versions/{number}")
 def dataset_version_page(
-    request: Request, store: Datasets, slug: str, number: int, q: str = "", category: str = "", at: int = 1
+    pages: TheVersionPages, store: Datasets, slug: str, number: int, q: str = "", category: str = "", at: int = 1
 ) -> Response:
-    return _version_page(request, store, store.version(slug, number), q, category, at)
+    return pages.shown(store.version(slug, number), q, category, at)
 
 
 @router.get("/datasets/{slug}/versions/{number}/jsonl")
@@ -100,27 +142,6 @@ def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: s
 
 
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _version_page(
-    request: Request, store: DatasetStore, version: DatasetVersion, q: str, category: str, at: int
-) -> Response:
-    """The cases of a version, a page of them; a file that cannot be read is said, and its versions stay reachable."""
-    problems: Sequence[str] = ()
-    cases: Sequence[EvalCase] = ()
-    try:
-        cases = store.cases(version.slug, version.number)
-    except CaseError as error:
-        problems = error.problems
-    shown = [(position, case) for position, case in enumerate(cases, start=1) if _holds(case, q, category)]
-    pages = max(1, -(-len(shown) // PAGE_SIZE))
-    at = min(max(at, 1), pages)
-    return page(
-        request, "dataset.html", version=version, problems=problems, total=len(cases), found=len(shown),
-        rows=shown[(at - 1) * PAGE_SIZE : at * PAGE_SIZE], q=q, category=category, at=at, pages=pages,
-        categories=sorted({case.category for case in cases if case.category}), newest=store.files.newest(version.slug),
-        versions=store.versions(version.slug), place=store.files.path(version.slug, version.number),
-    )  # fmt: skip
 
 
 def _holds(case: EvalCase, q: str, category: str) -> bool:

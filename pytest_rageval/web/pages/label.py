@@ -10,43 +10,43 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING
-from pytest_rageval.errors import CaseError
+from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.web.forms.form_state import read_form
 from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.labelling.label_actions import LabelForm, action_of
-from pytest_rageval.web.labelling.label_desk import LabelDesk, OpenLabelling, Where, label_files
+from pytest_rageval.web.labelling.label_desk import LabelDesk, OpenLabelling, TheDesk, Where, label_files
 from pytest_rageval.web.labelling.label_view import label_view
-from pytest_rageval.web.rendering import page, see
-from pytest_rageval.web.site import TheSite
+from pytest_rageval.web.pages.dataset_labelling import TheCopyPages
+from pytest_rageval.web.pages.datasets import Datasets
+from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.site import TheSite, UnknownPageError
 
 POOL_WITHIN_S = 1.5
 """Seconds that a page waits for the chunks of its case; then it is shown without them, and asks again."""
 MARK_WITHIN_S = 20.0
 """Seconds that a mark waits for them."""
+CLOSED = "This file was saved, discarded or read again in another window meanwhile; nothing was marked. Open it again."
 
 router = APIRouter()
 
 
-def _desk(request: Request) -> LabelDesk:
-    desk: LabelDesk = request.app.state.label_desk
-    return desk
-
-
-TheDesk = Annotated[LabelDesk, Depends(_desk)]
-
-
 @router.get("/label")
-def label_files_page(request: Request, site: TheSite) -> Response:
-    """The files that can be labelled."""
+def label_files_page(request: Request, site: TheSite, desk: TheDesk, store: Datasets) -> Response:
+    """The files and datasets that can be labelled."""
     project = site.project()
     files = [(name, name.endswith(ENDING)) for name in label_files(project)]
-    return page(request, "label_files.html", files=files, target=project.settings.target, notes=project.settings.notes)
+    datasets = [(version, desk.copies.get(version.slug)) for version in store.newest_versions()]
+    return page(
+        request, "label_files.html", files=files, target=project.settings.target, notes=project.settings.notes,
+        datasets=datasets,
+    )  # fmt: skip
 
 
 def _where(
-    file: str, opinion: str = "", case: str = "", row: int = 0, start: int | None = None, group: int = 1
+    file: str = "", dataset: str = "", opinion: str = "", case: str = "", row: int = 0, start: int | None = None,
+    group: int = 1,
 ) -> Where:  # fmt: skip
-    return Where(file, opinion.strip(), case, row, start, group)
+    return Where(file, dataset, opinion.strip(), case, row, start, group)
 
 
 Asked = Annotated[Where, Depends(_where)]
@@ -54,10 +54,20 @@ Asked = Annotated[Where, Depends(_where)]
 
 @router.get("/label/cases")
 def label_page(
-    request: Request, site: TheSite, desk: TheDesk, where: Asked, clear: bool = False, scores: bool = True
-) -> Response:
-    """One case with its chunks. `clear`: the question whether its golds are to go; `scores`: are they shown?"""
-    labelling = _opened(site, desk, where)
+    request: Request, site: TheSite, desk: TheDesk, copy_pages: TheCopyPages, where: Asked, clear: bool = False,
+    scores: bool = True,
+) -> Response:  # fmt: skip
+    """One case with its chunks. `clear`: the question whether its golds are to go; `scores`: are they shown?
+
+    Where a system cannot be asked for chunks of a dataset, the page of the working copy says so: others can be chosen
+    there.
+    """
+    try:
+        labelling = _opened(site, desk, where)
+    except SettingsError as error:
+        if not where.dataset or isinstance(error, UnknownPageError):
+            raise
+        return copy_pages.shown(where.dataset, status=409, problems=error.problems)
     _wait_for_pool(labelling, where, POOL_WITHIN_S)
     return _shown(request, labelling, where, asks_to_clear=clear, shows_scores=scores)
 
@@ -68,10 +78,12 @@ def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -
     form = read_form(LabelForm, submitted).model
     if form is None or (action := action_of(form)) is None:
         raise HTTPException(400, "This button is none of the label page.")
-    where = Where(form.file, form.opinion, form.case, form.row, form.start, form.group)
+    where = Where(form.file, form.dataset, form.opinion, form.case, form.row, form.start, form.group)
     labelling = _opened(site, desk, where)
     _wait_for_pool(labelling, where, MARK_WITHIN_S)  # a session that was opened just now has none yet
     with labelling.lock:
+        if labelling.is_closed:
+            raise HTTPException(409, CLOSED)
         _look(labelling, where)
         if form.seen != labelling.seen:
             problem = "This case was marked or changed elsewhere meanwhile; nothing was overwritten. So it is now."
@@ -85,15 +97,15 @@ def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -
 @router.post("/label/anew")
 def begin_anew(desk: TheDesk, submitted: Submitted) -> Response:
     """Read a file again that another program has changed."""
-    file, opinion, case = (str(submitted.get(name, "")) for name in ("file", "opinion", "case"))
-    where = Where(file, opinion, case)
+    file, dataset, opinion, case = (str(submitted.get(name, "")) for name in ("file", "dataset", "opinion", "case"))
+    where = Where(file, dataset, opinion, case)
     desk.begin_anew(where)
     return see(where.address)
 
 
 def _opened(site: TheSite, desk: LabelDesk, where: Where) -> OpenLabelling:
     project = site.project()
-    if where.file not in label_files(project):
+    if not where.dataset and where.file not in label_files(project):
         raise HTTPException(404, f"There is no case file {where.file!r} in this project.")
     return desk.open(project, where)
 
@@ -133,4 +145,5 @@ def _shown(
             request, "label.html", status=status, view=label_view(session, hides_scores=not shows_scores),
             session=session, where=labelling.here(where), seen=labelling.seen, message=message, is_waiting=is_waiting,
             is_aside=labelling.is_aside, asks_to_clear=asks_to_clear, shows_scores=shows_scores,
+            back=path_to("datasets", where.dataset, "label") if where.dataset else path_to("label"),
         )  # fmt: skip

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from pytest_rageval.web.index.run_queries import RunFilter, run_choices, run_list
 from pytest_rageval.web.index.run_rows import RUN_STATES
 from pytest_rageval.web.index_of_site import TheIndex
+from pytest_rageval.web.labelling.label_desk import TheDesk
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.run_lines import lines_of_runs
 
@@ -23,15 +24,15 @@ Word = Annotated[str, Query(max_length=400)]
 
 @router.get("/runs")
 def runs_page(
-    request: Request, index: TheIndex, agent: Word = "", dataset: Word = "", source: Word = "", state: Word = "",
-    text: Word = "", number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1,
+    request: Request, index: TheIndex, desk: TheDesk, agent: Word = "", dataset: Word = "", source: Word = "",
+    state: Word = "", text: Word = "", number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1,
 ) -> Response:  # fmt: skip
     progress = index.refresh()
     narrowed = RunFilter(agent, dataset, source, state, text)
     content = index.read(lambda connection: _content(connection, narrowed, number))
     return page(
         request, "runs.html", **content, narrowed=narrowed, progress=progress, states=RUN_STATES,
-        problems=index.file.take_problems(),
+        problems=index.file.take_problems(), copies=desk.copies.all_open(),
     )  # fmt: skip
 
 

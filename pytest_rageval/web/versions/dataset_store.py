@@ -77,10 +77,22 @@ class DatasetStore:
         """Write the next version; NewerVersion where another one than `based_on` (0: none) is the newest by now."""
         if not cases:
             raise CaseError("a dataset needs a case; nothing was saved")
-        lines = [case_line(case) for case in cases]
-        content = "".join(f"{line}\n" for line in lines).encode()
+        content = "".join(f"{case_line(case)}\n" for case in cases).encode()
+        return self._save(slug, about, content, len(cases), note, based_on)
+
+    def save_file(self, slug: str, about: DatasetAbout, path: Path, note: str, based_on: int) -> DatasetVersion:
+        """Write a case file in JSONL as the next version, byte for byte; CaseError where it cannot be read whole."""
+        content = path.read_bytes()
+        loaded = load_file(path, path.parent)
+        if loaded.problems:
+            raise CaseError(*loaded.problems)
+        return self._save(slug, about, content, len(loaded.cases), note, based_on)
+
+    def _save(
+        self, slug: str, about: DatasetAbout, content: bytes, cases: int, note: str, based_on: int
+    ) -> DatasetVersion:
         record: dict[str, Any] = {
-            "about": about.model_dump(mode="json"), "note": note, "created": saved_now(), "cases": len(lines),
+            "about": about.model_dump(mode="json"), "note": note, "created": saved_now(), "cases": cases,
         }  # fmt: skip
         sealed = json_text({**record, "sha256": _seal(record, text_hash(content))}, 1) + "\n"
         number = self.files.save(slug, based_on, lambda _: {".jsonl": content, ABOUT: sealed.encode()})

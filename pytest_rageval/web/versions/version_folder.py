@@ -97,7 +97,7 @@ class VersionFolder:
         home = self.folder / checked_slug(slug)
         try:
             home.mkdir(parents=True, exist_ok=True)
-            with _locked(home):
+            with locked_folder(home):
                 newest = max(self.numbers(slug), default=0)
                 if newest != based_on:
                     raise NewerVersion(slug, newest)
@@ -119,7 +119,8 @@ class VersionFolder:
 
 
 @contextmanager
-def _locked(home: Path) -> Iterator[None]:
+def locked_folder(home: Path) -> Iterator[None]:
+    """Nobody else writes into a folder meanwhile; SettingsError where another program keeps it too long."""
     until = time.monotonic() + LOCK_PATIENCE_S
     while True:
         try:

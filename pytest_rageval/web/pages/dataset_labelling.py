@@ -1,0 +1,121 @@
+"""The working copy of a dataset: begun for labelling, looked at, saved as the next version, or discarded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from pytest_rageval.cases.marks import Marks
+from pytest_rageval.errors import RagevalError
+from pytest_rageval.web.forms.form_state import FormState, read_form
+from pytest_rageval.web.forms.labelling_form import BeginForm, SaveCopyForm, SystemsForm
+from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.labelling.chunk_systems import offered_systems
+from pytest_rageval.web.labelling.label_desk import TheDesk, Where
+from pytest_rageval.web.labelling.working_copy import WorkingCopy
+from pytest_rageval.web.pages.agents import Agents
+from pytest_rageval.web.pages.datasets import MOST_SHOWN, Datasets
+from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.site import TheSite
+from pytest_rageval.web.versions.dataset import DatasetVersion
+from pytest_rageval.web.versions.version_folder import NewerVersion
+
+router = APIRouter()
+
+
+class CopyPages:
+    """The pages of working copies, whatever brought one to them."""
+
+    def __init__(self, request: Request, site: TheSite, desk: TheDesk, store: Datasets, agents: Agents) -> None:
+        self.copies = desk.copies
+        self._request, self._site, self._store, self._agents = request, site, store, agents
+
+    def shown(
+        self, slug: str, form: FormState[Any] | None = None, *, status: int = 200, problems: Sequence[str] = (),
+        asks_to_discard: bool = False,
+    ) -> Response:  # fmt: skip
+        """The page of a dataset's working copy, or the one that offers to begin it."""
+        newest, copy = self._store.newest(slug), self.copies.get(slug)
+        content: dict[str, Any] = {"transfer": None}
+        if copy is not None:
+            try:
+                content = self._of_copy(copy, newest)
+            except RagevalError as error:
+                problems = [*problems, *error.problems]
+        return page(
+            self._request, "working_copy.html", status=status, form=form or FormState(), copy=copy, version=newest,
+            problems=problems, options=offered_systems(self._site, self._agents), asks_to_discard=asks_to_discard,
+            most=MOST_SHOWN, place=self.copies.path(slug), **content,
+        )  # fmt: skip
+
+    def _of_copy(self, copy: WorkingCopy, newest: DatasetVersion) -> dict[str, Any]:
+        self.copies.sound(copy.slug)
+        cases = self.copies.cases(copy)
+        transfer = self.copies.transfer(copy, newest.number)
+        return {
+            "go_on": Where(dataset=copy.slug).address, "total": len(cases), "transfer": transfer,
+            "labelled": sum(Marks.of(case).is_label for case in cases), "changes": transfer.changes,
+        }  # fmt: skip
+
+
+TheCopyPages = Annotated[CopyPages, Depends(CopyPages)]
+
+
+@router.get("/datasets/{slug}/label")
+def working_copy_page(pages: TheCopyPages, slug: str, discard: bool = False) -> Response:
+    """What was labelled so far. `discard`: the question whether it is to go."""
+    return pages.shown(slug, asks_to_discard=discard)
+
+
+@router.post("/datasets/{slug}/label")
+def begin_labelling(pages: TheCopyPages, submitted: Submitted, slug: str) -> Response:
+    """Make a working copy of the newest version, or open the one that is there."""
+    form = read_form(BeginForm, submitted)
+    if form.model is None:
+        return pages.shown(slug, form, status=422)
+    pages.copies.begin(slug, form.model.version, form.model.systems)
+    return see(Where(dataset=slug).address)
+
+
+@router.post("/datasets/{slug}/label/systems")
+def choose_systems(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, slug: str) -> Response:
+    """Let other systems give the chunks."""
+    form = read_form(SystemsForm, submitted)
+    if form.model is None:
+        return pages.shown(slug, form, status=422)
+    pages.copies.choose(slug, form.model.systems)
+    desk.close_dataset(slug)
+    return see(Where(dataset=slug).address)
+
+
+@router.post("/datasets/{slug}/label/save")
+def save_working_copy(
+    pages: TheCopyPages, desk: TheDesk, store: Datasets, submitted: Submitted, slug: str
+) -> Response:  # fmt: skip
+    """The next version of the dataset; the page of the conflict where somebody else saved one meanwhile."""
+    form = read_form(SaveCopyForm, submitted)
+    copy = pages.copies.sound(slug)
+    if form.model is None:
+        return pages.shown(slug, form, status=422)
+    desk.close_dataset(slug)
+    based_on = form.model.based_on
+    if based_on == store.files.newest(slug) and not any(pages.copies.transfer(copy, based_on).changes):
+        nothing = f"Nothing differs from version {based_on}: label a case, or discard the working copy."
+        return pages.shown(slug, form.refused("", nothing), status=422)
+    try:
+        pages.copies.save(slug, form.model.note, based_on)
+    except NewerVersion:
+        return pages.shown(slug, form, status=409)
+    return see(path_to("datasets", slug))
+
+
+@router.post("/datasets/{slug}/label/discard")
+def discard_working_copy(desk: TheDesk, store: Datasets, slug: str) -> Response:
+    """Remove the working copy; the versions stay."""
+    store.files.newest(slug)
+    desk.close_dataset(slug)
+    desk.copies.discard(slug)
+    return see(path_to("datasets", slug))
