@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from chromium import Chromium
+from keyboard_user import KeyboardUser
 from label_project import FILE, label_project
 from labeller import Labeller
 from web_app import WebApp, served
@@ -210,3 +211,23 @@ def test_the_keys_of_the_terminal_press_the_buttons(app: WebApp, file: Path, chr
         keys("Enter", ".chunks .irrelevant", 0, "place")
         keys("a ArrowLeft", ".chunks .irrelevant", 2)
         assert browser.problems == []
+
+
+@pytest.mark.browser
+def test_the_list_of_chunks_is_one_stop_of_tab_and_the_focus_is_what_is_marked(app: WebApp, chromium: Chromium):
+    with chromium.page() as page:
+        user = KeyboardUser(chromium, page)
+        page.goto(f"{app.address}/label/cases?file={FILE}&case=price")
+        user.wait_until("!!document.querySelector('#label:not([hx-trigger]) .chunks a')")
+        user.tab_to("·", "a")
+        user.press("ArrowDown", "Space")
+        user.wait_until("!!document.activeElement.closest('.chunks .gold[aria-current]:nth-child(2)')")
+        user.tab_to("↑", "a")
+        user.tab_to("✔", "a", backwards=True)
+        user.press("Enter")  # as anywhere else on the page
+        user.wait_for_text("2 of 3")
+        user.tab_to("next case")
+        user.press("Enter")
+        user.wait_for_text("3 of 3")
+        user.wait_until("!!document.activeElement.closest('#label')")  # the last case has no link to a next one
+        assert page.problems == []

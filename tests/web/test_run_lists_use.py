@@ -115,9 +115,13 @@ def test_the_card_of_a_run_goes_on_asking_until_it_ends_and_moves_nothing(chromi
             page.goto(app.address + "/")
             page.evaluate(WATCH)
             assert "/runs/stopped" in page.inner_html("#running")
+            page.focus("#running a")
+            page.wait_for_timeout(1_500)  # in which it is replaced once at least
+            assert page.evaluate("document.activeElement.getAttribute('href')") == "/runs/stopped"
             os.close(writing)
             writing = -1
             page.wait_for_function("() => document.querySelector('#running').textContent.includes('Nothing runs.')")
+            assert page.evaluate("document.activeElement.textContent") == "Show what came of it"
             assert page.evaluate(SETTLED) <= MOST_SHIFT
             asked = len(page.requests)
             page.wait_for_timeout(2_500)

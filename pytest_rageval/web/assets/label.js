@@ -50,12 +50,23 @@
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !one("#label")) return;
     const key = named(event);
     if (event.target.matches("input, textarea, select")) return type(key, event);
-    if ((key === "Enter" || key === "Space") && event.target.matches("a, button, summary")) return; // it has the focus
+    if (isOfFocus(key, event.target)) return;
     if (!busy && !lines && !means(key)) return;
     event.preventDefault();
     if (busy) waiting.push(key);
     else obey(key);
   });
+
+  // Does the key press what has the focus? In the list of chunks it does not: its one link is the chunk pointed at.
+  const isOfFocus = (key, element) => (key === "Enter" && element.matches("a, button, summary") && !element.closest(".chunks"))
+    || (key === "Space" && element.matches("button, summary"));
+
+  // Tab leads to the chunk that is pointed at, and arrows lead from there to the others, with the focus where it is seen.
+  function rove() {
+    const current = one(".chunks [aria-current] a");
+    for (const link of document.querySelectorAll(".chunks a")) link.tabIndex = link === current ? 0 : -1;
+    if (document.activeElement?.closest(".chunks") && document.activeElement !== current) current?.focus();
+  }
 
   const pressed = key => one(`[data-key="${CSS.escape(key)}"]`);
   const means = key => pressed(key) || "vw/".includes(key);
@@ -74,6 +85,8 @@
     pressed(key)?.click();
   }
 
+  document.addEventListener("htmx:finally:swap", rove);
+  rove();
   document.addEventListener("htmx:before:request", () => { busy = true; });
   document.addEventListener("htmx:finally:request", () => {
     busy = false;
