@@ -22,6 +22,7 @@ from pytest_rageval.web.pages import (
     dataset_cases,
     dataset_import,
     datasets,
+    demo,
     draft_case,
     health,
     history,
@@ -40,7 +41,7 @@ from pytest_rageval.web.site import Site
 ROUTERS = (
     asset_files.router, login.router, dashboard.router, runs.router, run.router, case.router, compare.router,
     history.router, agents.router, dataset_import.router, datasets.router, dataset_cases.router, health.router,
-    jobs.router, new_run.router, label.router, draft_case.router,
+    jobs.router, new_run.router, label.router, draft_case.router, demo.router,
 )  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 

@@ -17,12 +17,8 @@ from pytest_rageval.web.forms.form_state import FormState, read_form
 from pytest_rageval.web.forms.text_lengths import Address, Note, OneLine, Paragraphs, Prose, Title
 from pytest_rageval.web.versions.agent import ANSWERS_ONLY, DEFAULT_THRESHOLD, LONGEST_PROMPT, Agent
 from pytest_rageval.web.versions.agent_check import agent_problems
-from pytest_rageval.web.versions.judge_prompts import (
-    MAIN_RUBRIC,
-    default_prompt,
-    editable_rubrics,
-    own_prompt,
-)
+from pytest_rageval.web.versions.judge_prompts import default_prompt, editable_rubrics, own_prompt
+from pytest_rageval.web.versions.new_agent import new_agent
 
 TARGET_KINDS = (
     ("demo", "the demo system"), ("http", "HTTP, at a URL"), ("chat", "a model behind a chat endpoint"),
@@ -31,11 +27,6 @@ TARGET_KINDS = (
 CHAT_APIS = (("openai", "OpenAI's kind"), ("ollama", "Ollama"))
 JUDGES = ("lexical", "openai:gpt-4o-2024-08-06", "anthropic:claude-sonnet-4-5", "nli:FOLDER", "none")
 """What the field of the judge suggests."""
-FIRST_METRICS = (MAIN_RUBRIC, "faithfulness")
-"""On in a new agent, each with the default threshold."""
-OFF_AT_FIRST = ("token_f1", "groundedness", "correctness")
-"""Off in a new agent although runs of the command begin with them: token_f1 holds it against a right answer
-that it says more than the reference, and the other two would have a judge paid for nearly what FIRST_METRICS ask."""
 
 
 class AgentForm(BaseModel):
@@ -131,11 +122,7 @@ def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[s
 
 def new_agent_values(registry: Registry) -> dict[str, str | Sequence[str]]:
     """What stands in the fields of an agent that is begun: two judged metrics with the default threshold."""
-    on = [metric.name for metric in registry if metric.on_by_default or metric.name in FIRST_METRICS]
-    names = [name for name in on if name not in OFF_AT_FIRST]
-    thresholds = dict.fromkeys(FIRST_METRICS, DEFAULT_THRESHOLD)
-    blank = Agent(name="", target="demo", metrics=tuple(names), thresholds=thresholds)
-    return agent_values(blank, registry)
+    return agent_values(new_agent(registry), registry)
 
 
 def shown_metrics(agent: Agent, registry: Registry) -> tuple[str, ...]:

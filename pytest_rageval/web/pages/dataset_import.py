@@ -95,6 +95,7 @@ def decide_dataset_upload(
     form = read_form(ImportForm, submitted)
     uploads = UploadFolder(site.settings.data, site.settings.limits)
     upload = uploads.get(upload_id)
+    upload.path(CASES)  # which an upload of answers does not have
     if form.model is not None and form.model.action == "discard":
         uploads.remove(upload)
         return see(path_to("datasets", "new", dataset=upload.about.get("dataset")))
@@ -154,7 +155,7 @@ def _looked_at(site: Site, upload_id: str, form: FormState[ImportForm] | None) -
     upload = UploadFolder(site.settings.data, site.settings.limits).get(upload_id)
     columns = {}
     for part, name in ((CASES, "field"), (REFERENCES, "reference_field")):
-        if part not in upload.names:
+        if part == REFERENCES and part not in upload.names:
             continue
         columns[part] = guessed_columns(upload, part)
         chosen = [] if form is None else list(form.values.get(name, ()))
