@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_rageval.cases.csv_rows import CsvRow, Naming, csv_rows, own_names
+from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.discovery import REFERENCES, SUFFIXES, holds_references
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.cases.shapes import Label
@@ -49,16 +49,14 @@ def find_partner(questions: Path, report: Report, name: Callable[[Path], str], m
     if len(there) != 1:
         return None
     references = Report(name(there[0]))
-    return Partner(reference_rows(there[0], references, max_bytes), references, report)
+    return Partner(_reference_rows(there[0], references, max_bytes), references, report)
 
 
-def reference_rows(
-    path: Path, report: Report, max_bytes: int, naming: Naming = own_names
-) -> Iterator[JsonRow] | Iterator[CsvRow]:
-    """The rows of a file of `id` and `reference`; `naming` as for the columns of any CSV file."""
+def _reference_rows(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | Iterator[CsvRow]:
+    """The rows of a file of `id` and `reference`."""
     lines = read_lines(path, report, max_bytes)
     if path.suffix.lower() == ".csv":
-        return csv_rows(lines, report, _CELLS, [("id",), ("reference",)], max_bytes, naming)
+        return csv_rows(lines, report, _CELLS, [("id",), ("reference",)], max_bytes)
     return json_rows(lines, report)
 
 

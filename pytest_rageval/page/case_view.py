@@ -120,11 +120,16 @@ def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run:
         "scores": list(_scores(record, observation, run)), "skipped": _skipped(record),
         "trials": trial_answers(lines.records, lines.observations, record), "trace": _trace(record),
         "latency": _latency(record),
-        "has_observation": line is not None, "rerun": f"pytest {shlex.quote(case.key)}",
+        "has_observation": line is not None, "rerun": _rerun(case, run),
         "explain": f"rageval explain {shlex.quote(run.run_id)} {shlex.quote(case.key)}",
         "comparison": _comparison(record, before, answer, run),
         "other": run.other, "draft": draft_line(record, line, run.run_id) if answer is not None else None,
     }  # fmt: skip
+
+
+def _rerun(case: ListedCase, run: RunView) -> str:
+    """The command that asks the case again; none for a run of the web app, whose cases are in a folder of its own."""
+    return "" if run.config.get("origin") else f"pytest {shlex.quote(case.key)}"
 
 
 def _observation(line: Mapping[str, Any] | None, run: RunView) -> Observation | None:

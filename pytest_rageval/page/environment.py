@@ -60,14 +60,20 @@ def style() -> Markup:
 
 
 def script() -> Markup:
-    return Markup(asset("cases.js"))  # noqa: S704 because it is a file of ours
+    return Markup(_script())  # noqa: S704 because it is a file of ours
+
+
+@cache
+def _script() -> str:
+    """One script: what every page of a case does, and the list of a report."""
+    return asset("case_parts.js") + asset("cases.js")
 
 
 @cache
 def policy() -> str:
     """The content security policy: our style and our script by their hashes, and nothing from anywhere."""
     return (
-        f"default-src 'none'; style-src {_source(asset('tokens.css'))}; script-src {_source(asset('cases.js'))}; "
+        f"default-src 'none'; style-src {_source(asset('tokens.css'))}; script-src {_source(_script())}; "
         "base-uri 'none'; form-action 'none'"
     )
 

@@ -16,8 +16,8 @@ from pytest_rageval.runs.config_diff import flat_settings
 
 TILES = 5
 """Tiles of metrics; one of latency and cost follows."""
-PREFERRED = ("recall_any", "context_recall", "groundedness", "correctness", "token_f1", "abstention_accuracy", "hits",
-             "recall_all", "key_fact_recall", "mrr")  # fmt: skip
+PREFERRED = ("reference_match", "faithfulness", "recall_any", "context_recall", "groundedness", "correctness",
+             "token_f1", "abstention_accuracy", "hits", "recall_all", "key_fact_recall", "mrr")  # fmt: skip
 SHOWN_FLIPS = 5
 SHOWN_MOVES = 6
 SHOWN_SETTINGS = 3

@@ -23,6 +23,7 @@ from pytest_rageval.web.pages import (
     dataset_import,
     dataset_labelling,
     datasets,
+    demo,
     draft_case,
     health,
     history,
@@ -42,6 +43,7 @@ ROUTERS = (
     asset_files.router, login.router, dashboard.router, runs.router, run.router, case.router, compare.router,
     history.router, agents.router, dataset_import.router, datasets.router, dataset_cases.router, health.router,
     jobs.router, new_run.router, label.router, draft_case.router, dataset_labelling.router,
+    demo.router,
 )  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from pytest_rageval.page.environment import asset
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
-SHARED = ("tokens.css",)
+SHARED = ("tokens.css", "case_parts.js")
 """Files of the report page, which go into its one file."""
 KEPT_FOR_EVER = "public, max-age=31536000, immutable"
 

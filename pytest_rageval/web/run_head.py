@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pytest_rageval.web.rendering import path_to
+from pytest_rageval.web.versions.slugs import is_slug
+
 PYTEST = "pytest (unversioned)"
 
 
@@ -12,8 +15,17 @@ class RunHead(NamedTuple):
     """What stands beside a run's id. `agent` and `dataset` with their versions, None of a run of pytest."""
 
     source: str
-    agent: tuple[str, int] | None
-    dataset: tuple[str, int] | None
+    agent: MadeFrom | None
+    dataset: MadeFrom | None
+
+
+class MadeFrom(NamedTuple):
+    """A version that a run is made from, as its configuration names it. `address` of its page, '' where the name could
+    be none of a version here."""
+
+    name: str
+    version: int
+    address: str
 
 
 def head_of_run(config: Mapping[str, Any]) -> RunHead:
@@ -23,10 +35,12 @@ def head_of_run(config: Mapping[str, Any]) -> RunHead:
     source = origin.get("source")
     return RunHead(
         source if isinstance(source, str) else PYTEST,
-        _version(origin.get("agent"), origin.get("agent_version")),
-        _version(origin.get("dataset"), origin.get("dataset_version")),
+        _version("agents", origin.get("agent"), origin.get("agent_version")),
+        _version("datasets", origin.get("dataset"), origin.get("dataset_version")),
     )
 
 
-def _version(name: object, version: object) -> tuple[str, int] | None:
-    return (name, version) if isinstance(name, str) and isinstance(version, int) else None
+def _version(kind: str, name: object, version: object) -> MadeFrom | None:
+    if not isinstance(name, str) or not isinstance(version, int):
+        return None
+    return MadeFrom(name, version, path_to(kind, name, "versions", str(version)) if is_slug(name) else "")

@@ -56,6 +56,7 @@ def test_an_agent_is_begun_with_the_two_judged_metrics_at_the_default_threshold(
     assert version.agent.tags == ("a", "b")
     assert version.agent.description == "what\nfor"
     assert "recall_any" in version.agent.metrics
+    assert not {"token_f1", "groundedness", "correctness"} & {*version.agent.metrics}
     page = app.page(f"/agents/{slug}")
     assert "v1, the newest" in page
     assert slug in app.page("/agents")
@@ -96,16 +97,29 @@ def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_stays(app: Web
     }  # fmt: skip
     response = app.post("/agents", sent)
     assert response.status_code == 422
-    assert errors_beside(response.text).keys() == {"k"}
-    assert '1 field to mend: <a href="#k">k</a>.' in response.text
+    assert errors_beside(response.text).keys() == {"k", "name", "params", "url", "threshold.mrr"}
+    assert '<a href="#k">k</a>' in response.text
+    assert 'Not saved: <a href="#not-saved">5 fields to mend</a>' in response.text
     assert sent_by(response.text, "/agents") == sent
-    response = app.post("/agents", sent | {"k": "3"})
-    assert errors_beside(response.text).keys() == {"name", "params", "threshold.mrr"}
-    response = app.post("/agents", sent | {"k": "3", "name": "n", "params": "", "threshold.mrr": "2"})
-    assert errors_beside(response.text).keys() == {"url", "threshold.mrr"}
     assert 'aria-describedby="url-errors url-hint"' in response.text
     assert "<details open><summary>retrieval: 1 of 16 on" in response.text
     assert not store_of(app).files.numbers("n")
+
+
+def test_everything_that_is_wrong_is_said_at_once(app: WebApp):
+    """A prompt, a gate, a metric and a parameter, although a threshold and the judge are wrong as well."""
+    sent = sent_by(app.page("/agents/new"), "/agents") | {
+        "name": "x" * 81, "threshold.mrr": "7", "metrics": ["mrr"], "judge": "gpt", "gates": "token_f1 about 3",
+        "other_metrics": "recal@5", "params": "x = ", "prompt.reference_match": "Rate {asnwer}",
+        "prompt.faithfulness": "Is it so?", "headers": "X-Api-Key = 'abcdefghijklmnop'",
+    }  # fmt: skip
+    errors = errors_beside(app.post("/agents", sent).text)
+    assert errors.keys() == {
+        "name", "threshold.mrr", "judge", "gates", "other_metrics", "params", "prompt.reference_match",
+        "prompt.faithfulness", "headers",
+    }  # fmt: skip
+    assert errors["prompt.reference_match"][0].startswith("unknown placeholder {asnwer}; did you mean")
+    assert errors["other_metrics"] == ["unknown metric &#39;recal@5&#39;; did you mean &#39;recall&#39;?"]
 
 
 def test_a_text_that_is_too_long_says_how_long_it_may_be(app: WebApp):
@@ -133,6 +147,13 @@ def test_a_key_is_never_stored(app: WebApp):
     response = app.post("/agents", sent)
     assert "write env:NAME" in errors_beside(response.text)["headers"][0]
     assert not any(b"abcdefghijklmnop" in path.read_bytes() for path in app.settings.data.rglob("*.toml"))
+
+
+def test_each_metric_of_the_form_says_what_it_measures_and_begins_with_the_threshold_that_is_promised(app: WebApp):
+    page = app.page("/agents/new")
+    assert "Judged: does the answer say the same as a gold answer, in whatever words?" in page
+    sent = sent_by(page, "/agents")
+    assert {sent[f"threshold.{name}"] for name in ("groundedness", "correctness", "relevance")} == {"0.7"}
 
 
 def test_a_name_that_is_taken_is_an_error_of_the_field(app: WebApp):
@@ -172,6 +193,9 @@ def test_a_prompt_is_edited_shown_word_by_word_and_reset_without_a_script(app: W
     assert version.agent.prompts == {"reference_match": shipped.replace("an examiner", "a teacher")}
     assert version.note == "judge prompt of reference_match"
     assert "<ins" in app.page(f"/agents/{slug}/diff")
+    assert f'value="reference_match" formaction="/agents/{slug}#prompt.reference_match"' in app.page(
+        f"/agents/{slug}/edit"
+    )
     reset = app.post(f"/agents/{slug}", edited(app, slug, name="typed meanwhile", reset="reference_match"))
     assert reset.status_code == 200
     after = sent_by(reset.text, f"/agents/{slug}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -37,7 +39,7 @@ def test_an_empty_list_is_an_instruction(web_app: WebApp):
 def test_one_file_and_two_files_are_the_same_dataset(app: WebApp):
     one = upload(app, ("one.csv", ONE.read_bytes()))
     page = app.page(one)
-    assert "2 cases, spelling reference" in page
+    assert "2 cases, each with a reference answer" in page
     assert sent_by(page, one)["field"] == ["id", "question", "reference", "tag", "contexts"]
     assert "What is the capital of France?" in page
     assert not store_of(app).files.numbers("one")
@@ -77,9 +79,10 @@ def test_columns_of_other_tools_are_guessed_and_can_be_chosen_otherwise(app: Web
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("a.csv", "question,reference\na,b\n".encode("utf-16"), "a.csv:1:1: byte 0xff at offset 0: UTF-16, UTF-32 or"),
-        ("a.csv", "question,reference\nä,b\n".encode("latin-1"), "a.csv:2:1: byte 0xe4 at offset 19 is not UTF-8"),
-        ("a.csv", b"question;reference\na;b\n", "a.csv:1:1: the header is separated by semicolons; separate cells by"),
+        ("a.jsonl", '{"question": "ä"}'.encode("utf-16"), "a.jsonl:1:1: byte 0xff at offset 0: UTF-16, UTF-32 or"),
+        ("a.jsonl", '{"question": "ä"}'.encode("latin-1"), "a.jsonl:1:15: byte 0xe4 at offset 14 is not UTF-8"),
+        ("a.csv", b"question,reference\n\x81,b\n", "a.csv:2:1: byte 0x81 at offset 19 is not UTF-8"),
+        ("a.csv", b'question;reference\n"a;b\n', "a.csv:2:1: the row has a quote that is never closed"),
         ("a.csv", b"question,reference\na\n", "a.csv:2:1: the row has 1 cell, expected 2"),
         ("a.csv", b"question,reference\na,\n", "a.csv:2:3: reference is missing"),
         ("a.csv", b'id,question,reference\n1,a,b\n1,c,d\n', "a.csv:3:1: case &#39;1&#39;: id already used at line 2"),
@@ -157,8 +160,8 @@ def test_limits_are_settings(tmp_path: Path):
 def test_an_upload_waits_for_a_day_under_a_name_of_ours_and_can_be_forgotten(app: WebApp):
     address = upload(app, ("<b>../x.csv", ONE.read_bytes()))
     folder = app.settings.data / "uploads" / address.rpartition("/")[2]
-    assert sorted(path.name for path in folder.iterdir()) == ["cases.csv", "upload.json"]
-    assert app.post(address, {"action": "discard"}).headers["location"] == "/datasets"
+    assert sorted(path.name for path in folder.iterdir()) == ["cases.csv", "cases.original", "upload.json"]
+    assert app.post(address, {"action": "discard"}).headers["location"] == "/datasets/new"
     assert not folder.exists()
     assert app.get(address).status_code == 404
     old = upload(app, ("one.csv", ONE.read_bytes()))
@@ -167,6 +170,81 @@ def test_an_upload_waits_for_a_day_under_a_name_of_ours_and_can_be_forgotten(app
     assert app.get(old).status_code == 404
     upload(app, ("one.csv", ONE.read_bytes()))
     assert not kept.exists()
+
+
+TABLE = (
+    ("Frage", "Antwort", "Kategorie"), ("Was heißt „groß“?", "sehr, sehr hoch", "Größe"),
+    ('Wie sagt man "hallo";\noder tschüß?', "so; oder so", ""),
+)  # fmt: skip
+
+
+def as_spreadsheet(rows: tuple[tuple[str, ...], ...], separator: str, encoding: str) -> bytes:
+    written = io.StringIO(newline="")
+    csv.writer(written, delimiter=separator).writerows(rows)
+    return written.getvalue().encode(encoding)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+def test_a_table_is_read_as_a_spreadsheet_of_another_country_saves_it(app: WebApp, separator: str, encoding: str):
+    address = upload(app, ("Fragen.csv", as_spreadsheet(TABLE, separator, encoding)))
+    page = app.page(address)
+    assert ("This file is read as" in page) == (separator != "," or encoding not in ("utf-8", "utf-8-sig"))
+    name = f"Fragen {encoding} {ord(separator)}"
+    assert confirm(app, address, name=name).status_code == 303
+    (slug,) = [slug for slug in store_of(app).files.slugs() if store_of(app).newest(slug).about.name == name]
+    cases = store_of(app).cases(slug, 1)
+    assert [(case.question, *(case.gold.answers or ()), case.category or "") for case in cases] == [*TABLE[1:]]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "guess", "words"),
+    [("cp932", "cp932", ("質問", "正解", "返品はいつまでできますか？", "購入から30日以内です。")),
+     ("cp949", "cp1252", ("질문", "정답", "반품 기한은?", "30일입니다."))],
+)  # fmt: skip
+def test_an_encoding_that_is_guessed_wrongly_can_be_chosen(
+    app: WebApp, encoding: str, guess: str, words: tuple[str, ...]
+):
+    address = upload(app, ("a.csv", as_spreadsheet((words[:2], words[2:]), ",", encoding)))
+    fields = sent_by(app.page(address), address)
+    assert fields["encoding"] == guess
+    chosen = {**fields, "encoding": encoding, "action": "check"}
+    page = app.post(address, chosen).text
+    assert sent_by(page, address)["field"] == ["question", "reference"]
+    assert words[2] in page
+    wrong = app.post(address, {**chosen, "encoding": "utf-8", "separator": ";"})
+    assert "is not UTF-8, at least not all of it; choose another encoding" in wrong.text
+    assert words[2] in wrong.text
+    assert app.post(address, {**chosen, "encoding": "rot13"}).status_code == 200
+    assert confirm(app, address, name=f"By {encoding}").status_code == 303
+    (case,) = store_of(app).cases(f"by-{encoding}", 1)
+    assert (case.question, case.gold.answers) == (words[2], (words[3],))
+
+
+def test_references_in_a_file_of_their_own_are_shown_and_their_columns_chosen(app: WebApp):
+    questions, references = b"Nr;Frage\n1;Warum?\n", b"Nr;Kommentar;Text\n1;x;Darum.\n"
+    address = upload(app, ("fragen.csv", questions), ("loesung.csv", references))
+    page = app.page(address)
+    assert "no column of the references gives the reference; choose which one does" in page
+    assert "Darum." in page
+    fields = sent_by(page, address)
+    assert (fields["field"], fields["reference_field"]) == (["id", "question"], ["id", "", ""])
+    chosen = {"reference_field": ["id", "", "reference"]}
+    assert "1 case, each with a reference answer" in app.post(address, fields | chosen | {"action": "check"}).text
+    assert confirm(app, address, name="Fragen und Lösung", **chosen).status_code == 303
+    (slug,) = [slug for slug in store_of(app).files.slugs() if slug.startswith("fragen-und")]
+    (case,) = store_of(app).cases(slug, 1)
+    assert (case.id, case.question, case.gold.answers) == ("1", "Warum?", ("Darum.",))
+
+
+def test_another_file_can_be_chosen_beside_the_problems_also_for_a_next_version(app: WebApp):
+    slug = imported(app, "Chosen again", ONE)
+    address = upload(app, ("a.csv", b"question,reference\na,\n"), dataset=slug)
+    page = app.page(address)
+    assert page.index("Choose another file") < page.index("reference is missing")
+    again = app.post(address, {"action": "discard"})
+    assert again.headers["location"] == f"/datasets/new?dataset={slug}"
+    assert app.get(address).status_code == 404
 
 
 @pytest.mark.parametrize("upload_id", ["x", "0" * 32, "%2e%2e", "0" * 31 + "%0a"])
@@ -223,7 +301,7 @@ def test_a_file_that_is_called_by_its_ending_alone_is_read_as_what_that_says(app
 
 def test_a_file_of_thousands_of_columns_is_refused_at_once(app: WebApp):
     header = ",".join(f"c{number}" for number in range(20_000)).encode()
-    response = app.get(upload(app, ("wide.csv", header + b"\nx\n")))
-    assert response.status_code == 409
+    response = send(app, ("wide.csv", header + b"\nx\n"))
+    assert response.status_code == 422
     assert "20,000 columns" in response.text
     assert len(response.text) < 10_000

@@ -44,7 +44,7 @@ def test_what_is_wrong_with_the_configuration_is_said(project: Project):
         page = html.unescape(app.page("/health"))
     assert "Not ready to run" in page
     assert "k is 'five'" in page
-    assert "One from the browser</a> brings its configuration and cases along" in page
+    assert "Runs from the browser do not need what is missing below." in page
 
 
 def test_keys_are_named_and_never_shown(project: Project, monkeypatch: pytest.MonkeyPatch):

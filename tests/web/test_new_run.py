@@ -57,7 +57,7 @@ def finished(app: WebApp, address: str) -> StoredRun:
 
 def test_without_an_agent_or_a_dataset_the_page_is_an_instruction(web_app: WebApp):
     page = web_app.page("/new-run")
-    assert "There is no agent yet" in page
+    assert "Take the demo system" in page
     assert "rageval run" in page
 
 

@@ -108,16 +108,16 @@ def tab_to(page: OpenPage, field: str) -> None:
 
 def test_an_upload_is_looked_at_and_saved_without_a_script(chromium: Chromium, app: WebApp, tmp_path: Path):
     file = tmp_path / "faq.jsonl"
-    file.write_text(json.dumps({"frage": "Why?", "antwort": "Because."}) + "\n", "utf-8")
+    file.write_text(json.dumps({"kysymys": "Why?", "vastaus": "Because."}) + "\n", "utf-8")
     with chromium.page(java_script_enabled=False) as page:
         page.goto(f"{app.address}/datasets/new")
         page.set_input_files("#cases", str(file))
         page.click("text=Look at it")
         assert "no column gives the question" in page.inner_text("main")
-        page.select_option("select[aria-label='what frage is']", "question")
-        page.select_option("select[aria-label='what antwort is']", "reference")
+        page.select_option("select[aria-label='what kysymys is']", "question")
+        page.select_option("select[aria-label='what vastaus is']", "reference")
         page.click("text=Look again with these columns")
-        assert "1 case, spelling reference" in page.inner_text("main")
+        assert "1 case, each with a reference answer" in page.inner_text("main")
         page.click("text=Save as a dataset")
         page.wait_for_url("**/datasets/faq")
     (case,) = DatasetStore(app.settings.data).cases("faq", 1)

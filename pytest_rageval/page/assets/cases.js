@@ -1,6 +1,6 @@
 /* The case list of a report: filter, order, paging, case pages and keys. Everything is in the file; nothing is asked for. */
-"use strict";
 (() => {
+  const { say, copy, markdown, pick, showTrial, stepTrial } = caseParts;
   const $ = (id) => document.getElementById(id);
   const element = (tag, name, text) => {
     const made = document.createElement(tag);
@@ -271,7 +271,7 @@
       page.innerHTML = body; // escaped by the template; the policy forbids handlers and scripts
       page.prepend(bar(number, isCompared));
       for (const hidden of page.querySelectorAll(".scripted")) hidden.hidden = false;
-      if (page.querySelector("[data-trial]")) pick(picked());
+      showTrial();
     }
     page.classList.toggle("comparing", isCompared && index.both);
     page.classList.toggle("differing", isDiff);
@@ -291,46 +291,9 @@
     scrollTo(0, scrolled);
   };
   const title = document.title;
-  const pick = (number) => {
-    const answers = [...page.querySelectorAll(".trials > ol > li")];
-    answers.forEach((answer, place) => (answer.hidden = place !== number));
-    for (const choice of page.querySelectorAll("[data-trial]")) choice.setAttribute("aria-pressed", Number(choice.dataset.trial) === number);
-  };
-  const picked = () => [...page.querySelectorAll("[data-trial]")].findIndex((choice) => choice.getAttribute("aria-pressed") === "true");
-  const stepTrial = (by) => {
-    const trials = page.querySelectorAll("[data-trial]").length;
-    if (trials && !page.classList.contains("comparing")) return pick(Math.min(Math.max(picked() + by, 0), trials - 1)), true;
-    return false;
-  };
   const step = (by) => {
     const place = order.indexOf(current) + by;
     if (place >= 0 && place < order.length) location.hash = address(order[place]) + (page.classList.contains("comparing") ? "/compare" : "");
-  };
-
-  // ── copying ─────────────────────────────────────────────────────────────────────────────────────────────────
-  const say = (text) => {
-    $("said").textContent = text;
-    setTimeout(() => ($("said").textContent = ""), 2500);
-  };
-  const copy = async (text, what) => {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      const area = document.body.appendChild(element("textarea", "", text));
-      area.value = text;
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
-    say(`copied: ${what}`);
-  };
-  const markdown = () => {
-    const parts = [...page.querySelectorAll("[data-md]")].map((part) => {
-      const rows = part.matches("table") ? [...part.rows].map((row) => [...row.cells].map((each) => each.textContent.trim().replace(/\s+/g, " ")).join(" | ")) : null;
-      const text = rows ? rows.join("\n") : part.textContent.trim(), fence = "`".repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map((run) => run[0].length + 1)));
-      return `**${part.dataset.md}**\n\n${fence}text\n${text}\n${fence}`;
-    });
-    return parts.join("\n\n") + "\n";
   };
 
   // ── address ─────────────────────────────────────────────────────────────────────────────────────────────────

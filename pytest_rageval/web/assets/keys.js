@@ -2,39 +2,7 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const say = (text) => {
-    $("said").textContent = text;
-    setTimeout(() => ($("said").textContent = ""), 2500);
-  };
-  const copy = async (text, what) => {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      const area = document.body.appendChild(document.createElement("textarea"));
-      area.value = text;
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
-    say(`copied: ${what}`);
-  };
-  const markdown = () => {
-    const parts = [...document.querySelectorAll("#case [data-md]")].map((part) => {
-      const rows = part.matches("table") ? [...part.rows].map((row) => [...row.cells].map((each) => each.textContent.trim().replace(/\s+/g, " ")).join(" | ")) : null;
-      const text = rows ? rows.join("\n") : part.textContent.trim(), fence = "`".repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map((run) => run[0].length + 1)));
-      return `**${part.dataset.md}**\n\n${fence}text\n${text}\n${fence}`;
-    });
-    return parts.join("\n\n") + "\n";
-  };
-  // ── answers of several trials: one is shown, the arrows lead to the others ─────────────────────────────────────
-  const choices = () => [...document.querySelectorAll("#case:not(.comparing) [data-trial]")];
-  const picked = () => choices().findIndex((choice) => choice.getAttribute("aria-pressed") === "true");
-  const pick = (number) => {
-    document.querySelectorAll("#case .trials > ol > li").forEach((answer, place) => (answer.hidden = place !== number));
-    for (const choice of choices()) choice.setAttribute("aria-pressed", Number(choice.dataset.trial) === number);
-    return true;
-  };
-  const stepTrial = (by) => choices().length > 0 && pick(Math.min(Math.max(picked() + by, 0), choices().length - 1));
+  const { copy, markdown, pick, showTrial, stepTrial } = caseParts;
 
   const ACTIONS = {
     keys: () => $("keys").showModal(),
@@ -87,6 +55,6 @@
   addEventListener("hashchange", unfold);
   document.documentElement.classList.add("has-script");
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
-  if (choices().length) pick(Math.max(picked(), 0));
+  showTrial();
   unfold();
 })();

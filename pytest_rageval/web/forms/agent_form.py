@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -17,12 +17,8 @@ from pytest_rageval.web.forms.form_state import FormState, read_form
 from pytest_rageval.web.forms.text_lengths import Address, Note, OneLine, Paragraphs, Prose, Title
 from pytest_rageval.web.versions.agent import ANSWERS_ONLY, DEFAULT_THRESHOLD, LONGEST_PROMPT, Agent
 from pytest_rageval.web.versions.agent_check import agent_problems
-from pytest_rageval.web.versions.judge_prompts import (
-    MAIN_RUBRIC,
-    default_prompt,
-    editable_rubrics,
-    own_prompt,
-)
+from pytest_rageval.web.versions.judge_prompts import default_prompt, editable_rubrics, own_prompt
+from pytest_rageval.web.versions.new_agent import new_agent
 
 TARGET_KINDS = (
     ("demo", "the demo system"), ("http", "HTTP, at a URL"), ("chat", "a model behind a chat endpoint"),
@@ -31,8 +27,6 @@ TARGET_KINDS = (
 CHAT_APIS = (("openai", "OpenAI's kind"), ("ollama", "Ollama"))
 JUDGES = ("lexical", "openai:gpt-4o-2024-08-06", "anthropic:claude-sonnet-4-5", "nli:FOLDER", "none")
 """What the field of the judge suggests."""
-FIRST_METRICS = (MAIN_RUBRIC, "faithfulness")
-"""On in a new agent, each with the default threshold."""
 
 
 class AgentForm(BaseModel):
@@ -70,20 +64,34 @@ def agent_of_form(form: FormData, registry: Registry, begun: Agent | None) -> tu
     state = read_form(AgentForm, form)
     named = {name: text for name in _named_fields(registry) if isinstance(text := form.get(name), str)}
     state = FormState({**state.values, **_with_line_feeds(named)}, state.errors, state.model)
-    if state.model is None:
-        return state, None
-    fields, problems = _agent_fields(state.model, state.values, registry)
-    if not problems:
-        if begun is not None and not begun.metrics and set(fields["metrics"]) == {*shown_metrics(begun, registry)}:
-            fields["metrics"] = ()
-        agent = Agent(**fields, more={} if begun is None else dict(begun.more))
-        problems = [(problem.field, problem.message) for problem in agent_problems(agent, registry)]
-        if not problems:
-            return state, agent
-    sent = state.model  # which a state that was refused has no more
+    sent = state.model or _readable_part(state)
+    fields, problems = _agent_fields(sent, state.values, registry)
+    if begun is not None and not begun.metrics and set(fields["metrics"]) == {*shown_metrics(begun, registry)}:
+        fields["metrics"] = ()
+    agent = Agent(**fields, more={} if begun is None else dict(begun.more))
+    state = _with_problems(state, problems, sent)
+    # All at once: who mends a threshold is not to learn of a wrong prompt only then.
+    state = _with_problems(state, agent_problems(agent, registry), sent)
+    return state, None if state.errors else agent
+
+
+def _readable_part(state: FormState[AgentForm]) -> AgentForm:
+    """The form without the fields that could not be read, so that what else is wrong can be said, too."""
+    fields = {name: value for name, value in state.values.items() if name in AgentForm.model_fields}
+    return AgentForm.model_validate({name: value for name, value in fields.items() if name not in state.errors}
+                                    | ({"name": "unread"} if "name" in state.errors else {}))  # fmt: skip
+
+
+def _with_problems(
+    state: FormState[AgentForm], problems: Iterable[tuple[str, str]], sent: AgentForm
+) -> FormState[AgentForm]:
+    """The state with these problems beside their fields; of a field that has problems they would repeat them."""
+    refused = state
     for name, message in problems:
-        state = state.refused(_field_of(name, sent), message)
-    return state, None
+        field = _field_of(name, sent)
+        if not field or field not in state.errors:
+            refused = refused.refused(field, message)
+    return refused
 
 
 def with_default_prompt(form: FormData, registry: Registry, rubric: str) -> FormState[AgentForm]:
@@ -114,10 +122,7 @@ def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[s
 
 def new_agent_values(registry: Registry) -> dict[str, str | Sequence[str]]:
     """What stands in the fields of an agent that is begun: two judged metrics with the default threshold."""
-    names = [metric.name for metric in registry if metric.on_by_default or metric.name in FIRST_METRICS]
-    thresholds = dict.fromkeys(FIRST_METRICS, DEFAULT_THRESHOLD)
-    blank = Agent(name="", target="demo", metrics=tuple(names), thresholds=thresholds)
-    return agent_values(blank, registry)
+    return agent_values(new_agent(registry), registry)
 
 
 def shown_metrics(agent: Agent, registry: Registry) -> tuple[str, ...]:
@@ -238,7 +243,7 @@ def _field_of(name: str, form: AgentForm) -> str:
     """Where on the form a problem of an agent stands."""
     if name == "target":
         return {"http": "url", "chat": "chat_model", "python": "python"}.get(form.target_kind, "target_kind")
-    return f"prompt.{MAIN_RUBRIC}" if name == "prompts" else name
+    return "other_metrics" if name == "metrics" and form.other_metrics.strip() else name
 
 
 def _toml(table: Mapping[str, Any]) -> str:

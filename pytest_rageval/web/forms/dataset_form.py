@@ -21,9 +21,15 @@ from pytest_rageval.web.versions.dataset import DatasetAbout
 
 
 class ImportForm(BaseModel):
-    """The choice of fields for an upload, and what the dataset is called; `action` is the button that was pressed."""
+    """The choice of fields for an upload, and what the dataset is called; `action` is the button that was pressed.
+
+    encoding, separator  how each table of the upload is written, in their order
+    """
 
     field: list[str] = Field(default_factory=list)
+    reference_field: list[str] = Field(default_factory=list)
+    encoding: list[str] = Field(default_factory=list)
+    separator: list[str] = Field(default_factory=list)
     name: Title = ""
     description: Paragraphs = ""
     tags: OneLine = ""

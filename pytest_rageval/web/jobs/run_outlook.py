@@ -44,7 +44,8 @@ def run_outlook(agents: AgentStore, slug: str, number: int, cases: int, source: 
         f"{counted(times, 'question')} to {settings.target}"
     )  # fmt: skip
     if settings.judge.partition(":")[0] in FREE or settings.retrieval_only or not plan.wordings:
-        return RunOutlook(asked, f"judge {settings.judge}: nobody is asked, nothing is paid", None)
+        words = " compares words, a heuristic" if settings.judge == "lexical" else ""
+        return RunOutlook(asked, f"judge {settings.judge}{words}: nobody is asked, nothing is paid", None)
     judgements = times * settings.judge_repeats * len(plan.wordings)
     judged = f"judge {settings.judge}: up to {counted(judgements, 'judgement')} ({', '.join(plan.wordings)})"
     price = estimate_at(_tariff(settings), plan, cases)

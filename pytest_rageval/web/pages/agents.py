@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import PlainTextResponse, Response
 
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.reference.definitions_page import doc_parts
 from pytest_rageval.metrics.registry import LAYERS, Metric, Registry
 from pytest_rageval.web.forms.agent_form import (
     CHAT_APIS,
@@ -69,7 +70,7 @@ def create_agent(request: Request, store: Agents, submitted: Submitted) -> Respo
     """A first version, unless the name is taken."""
     if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
         state = with_default_prompt(submitted, store.registry, rubric)
-        return _form_page(request, store, state, None, 0)
+        return _form_page(request, store, state, None, 0, reset=rubric)
     form, agent = agent_of_form(submitted, store.registry, None)
     if agent is None or form.model is None:
         return _form_page(request, store, form, None, 0, status=422)
@@ -116,7 +117,8 @@ def save_agent(request: Request, store: Agents, submitted: Submitted, slug: str)
     based_on = _whole(submitted.get("based_on"), newest)
     begun = store.read(slug, min(based_on, newest))
     if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
-        return _form_page(request, store, with_default_prompt(submitted, store.registry, rubric), begun, based_on)
+        state = with_default_prompt(submitted, store.registry, rubric)
+        return _form_page(request, store, state, begun, based_on, reset=rubric)
     form, agent = agent_of_form(submitted, store.registry, begun.agent)
     if agent is None or form.model is None:
         return _form_page(request, store, form, begun, based_on, status=422)
@@ -169,19 +171,27 @@ def _form_page(
     based_on: int,
     *,
     status: int = 200,
+    reset: str = "",
     **content: Any,
 ) -> Response:
-    """The form; `begun` is the version that its values came from, None for a new agent."""
+    """The form.
+
+    begun  the version that its values came from, None for a new agent
+    reset  the rubric whose prompt was just brought back
+    """
     layers = _by_layer(store.registry)
     wrong = [
-        title for title, metrics in layers.items() if any(f"threshold.{m.name}" in form.errors for m, _ in metrics)
+        title
+        for title, choices in layers.items()
+        if any(f"threshold.{choice.metric.name}" in form.errors for choice in choices)
     ]
+    opened = {name.removeprefix("prompt.") for name in form.errors} | {reset}
     return page(
         request, "agent_form.html", status=status, form=form, begun=begun, based_on=based_on,
         layers=layers, open_layers={LAYERS["L5"], *wrong}, rubrics=editable_rubrics(), main_rubric=MAIN_RUBRIC,
         target_kinds=TARGET_KINDS, chat_apis=CHAT_APIS, judges=JUDGES,
         on=frozenset(form.values.get("metrics", ())),
-        has_prompt_errors=any(f"prompt.{name}" in form.errors for name in editable_rubrics()[1:]),
+        are_prompts_open=not opened.isdisjoint(editable_rubrics()[1:]),
         **{"conflict": None, **content},
     )  # fmt: skip
 
@@ -202,12 +212,21 @@ def _conflict_page(
     return _form_page(request, store, form, theirs, newer.newest, status=409, conflict=conflict)
 
 
-def _by_layer(registry: Registry) -> Mapping[str, Sequence[tuple[Metric, str]]]:
-    """The metrics below the titles of their layers, each with its own gate in words."""
-    layers: dict[str, list[tuple[Metric, str]]] = {title: [] for title in LAYERS.values()}
+class MetricChoice(NamedTuple):
+    """A metric of the form: what it measures in a line, and its own gate in words."""
+
+    metric: Metric
+    definition: str
+    gate: str
+
+
+def _by_layer(registry: Registry) -> Mapping[str, Sequence[MetricChoice]]:
+    """The metrics below the titles of their layers."""
+    layers: dict[str, list[MetricChoice]] = {title: [] for title in LAYERS.values()}
     for metric in registry:
-        layers[LAYERS[metric.layer]].append((metric, _own_gate(registry, metric.name)))
-    return {title: metrics for title, metrics in layers.items() if metrics}
+        choice = MetricChoice(metric, doc_parts(metric).definition.replace("`", ""), _own_gate(registry, metric.name))
+        layers[LAYERS[metric.layer]].append(choice)
+    return {title: choices for title, choices in layers.items() if choices}
 
 
 def _own_gate(registry: Registry, name: str) -> str:

@@ -11,6 +11,8 @@ from starlette.responses import Response
 from pytest_rageval.web.index.run_queries import RunFilter, latest_of_series, run_choices, run_list
 from pytest_rageval.web.index_of_site import TheIndex
 from pytest_rageval.web.labelling.label_desk import TheDesk
+from pytest_rageval.web.pages.agents import Agents
+from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.run_lines import lines_of_runs, run_cards
 from pytest_rageval.web.running_cards import running_cards
@@ -22,11 +24,12 @@ router = APIRouter()
 
 
 @router.get("/")
-def dashboard(request: Request, index: TheIndex, desk: TheDesk) -> Response:
+def dashboard(request: Request, index: TheIndex, desk: TheDesk, agents: Agents, datasets: Datasets) -> Response:
     progress = index.refresh()
     content = index.read(_content)
     return page(
-        request, "dashboard.html", **content, running=running_cards(request), progress=progress, narrowed=RunFilter(),
+        request, "dashboard.html", **content, agents=len(agents.files.slugs()), datasets=len(datasets.files.slugs()),
+        running=running_cards(request), progress=progress, narrowed=RunFilter(),
         problems=index.file.take_problems(), copies=desk.copies.all_open(),
     )  # fmt: skip
 

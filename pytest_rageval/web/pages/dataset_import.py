@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.datastructures import FormData, UploadFile
@@ -17,7 +17,15 @@ from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import Site, TheSite
-from pytest_rageval.web.uploads.column_mapping import CHOICES, LEFT_OUT, METADATA, MappedColumn, mapping_problems
+from pytest_rageval.web.uploads.column_mapping import (
+    CHOICES,
+    LEFT_OUT,
+    METADATA,
+    REFERENCE_CHOICES,
+    MappedColumn,
+    mapping_problems,
+    reference_problems,
+)
 from pytest_rageval.web.uploads.dataset_upload import (
     CASES,
     REFERENCES,
@@ -28,6 +36,7 @@ from pytest_rageval.web.uploads.dataset_upload import (
     preview,
     read_dataset,
 )
+from pytest_rageval.web.uploads.table_dialect import ENCODINGS, SEPARATORS, TableDialect, chosen_dialect
 from pytest_rageval.web.uploads.upload_folder import Upload, UploadedFile, UploadFolder
 from pytest_rageval.web.versions.dataset_diff import dataset_changes
 from pytest_rageval.web.versions.dataset_store import DatasetStore
@@ -54,8 +63,15 @@ def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submit
     form: FormState[ImportForm] = FormState()
     if CASES not in files:
         return _upload_form(request, site, store, form.refused(CASES, "choose a file"), dataset, status=422)
+    uploads = UploadFolder(site.settings.data, site.settings.limits)
     try:
-        upload = UploadFolder(site.settings.data, site.settings.limits).begin(files, about)
+        upload = uploads.begin(files, about)
+        try:
+            for part in upload.names:
+                guessed_columns(upload, part)
+        except CaseError:
+            uploads.remove(upload)
+            raise
     except CaseError as error:
         for problem in error.problems:
             form = form.refused(CASES, problem)
@@ -77,13 +93,16 @@ def decide_dataset_upload(
 ) -> Response:
     """Look again with other fields, save what was read as a version, or forget the upload."""
     form = read_form(ImportForm, submitted)
-    looked_at = _looked_at(site, upload_id, form)
+    uploads = UploadFolder(site.settings.data, site.settings.limits)
+    upload = uploads.get(upload_id)
+    upload.path(CASES)  # which an upload of answers does not have
+    if form.model is not None and form.model.action == "discard":
+        uploads.remove(upload)
+        return see(path_to("datasets", "new", dataset=upload.about.get("dataset")))
+    form, columns_may_differ = _read_otherwise(uploads, upload, form)
+    looked_at = _looked_at(site, upload_id, None if columns_may_differ else form)
     if form.model is None or form.model.action == "check":
         return _preview(request, store, looked_at, form, status=200 if form.model else 422)
-    uploads = UploadFolder(site.settings.data, site.settings.limits)
-    if form.model.action == "discard":
-        uploads.remove(looked_at.upload)
-        return see("/datasets")
     if looked_at.problems:
         refused = form.refused("", "Nothing is saved as long as the file has problems.")
         return _preview(request, store, looked_at, refused, status=422)
@@ -106,29 +125,55 @@ class _LookedAt:
     """An upload with what was read of it by the fields that were chosen or guessed."""
 
     upload: Upload
-    preview: Preview
-    columns: list[MappedColumn]
+    previews: Mapping[str, Preview]
+    columns: Mapping[str, list[MappedColumn]]
     reading: DatasetReading
 
     @property
     def problems(self) -> list[str]:
         """Everything that stands between this upload and a version."""
-        chosen = mapping_problems(self.columns) if self.columns else []
-        return [*chosen, *self.reading.problems]
+        return [*_of_choice(self.columns), *self.reading.problems]
+
+
+def _read_otherwise(
+    uploads: UploadFolder, upload: Upload, form: FormState[ImportForm]
+) -> tuple[FormState[ImportForm], bool]:
+    """Read the tables as the form says they are written; whether that is another way than before, so that the columns
+    are to be guessed anew."""
+    written = zip(form.values.get("encoding", ()), form.values.get("separator", ()), strict=False)
+    chosen = {part: chosen_dialect(*words) for part, words in zip(upload.dialects, written, strict=False)}
+    dialects = {part: dialect for part, dialect in chosen.items() if dialect is not None}
+    try:
+        return form, uploads.read_otherwise(upload, dialects).dialects != upload.dialects
+    except CaseError as error:
+        for problem in error.problems:
+            form = form.refused("", problem)
+        return form, False
 
 
 def _looked_at(site: Site, upload_id: str, form: FormState[ImportForm] | None) -> _LookedAt:
     upload = UploadFolder(site.settings.data, site.settings.limits).get(upload_id)
-    shown = preview(upload)
-    columns = guessed_columns(upload)
-    chosen = [] if form is None else list(form.values.get("field", ()))
-    if len(chosen) == len(columns):
-        columns = [column._replace(field=field) for column, field in zip(columns, chosen, strict=True)]
-    if columns and mapping_problems(columns):
-        reading = DatasetReading((), (), {})
-    else:
-        reading = read_dataset(upload, columns, site.settings.limits)
-    return _LookedAt(upload, shown, columns, reading)
+    columns = {}
+    for part, name in ((CASES, "field"), (REFERENCES, "reference_field")):
+        if part == REFERENCES and part not in upload.names:
+            continue
+        columns[part] = guessed_columns(upload, part)
+        chosen = [] if form is None else list(form.values.get(name, ()))
+        if len(chosen) == len(columns[part]):
+            pairs = zip(columns[part], chosen, strict=True)
+            columns[part] = [column._replace(field=field) for column, field in pairs]
+    is_chosen = not _of_choice(columns)
+    reading = read_dataset(upload, columns, site.settings.limits) if is_chosen else DatasetReading((), (), {})
+    return _LookedAt(upload, {part: preview(upload, part) for part in columns}, columns, reading)
+
+
+def _of_choice(columns: Mapping[str, Sequence[MappedColumn]]) -> list[str]:
+    """What is wrong with the fields that are chosen; documents of other tools have no columns."""
+    of_cases, of_references = columns[CASES], columns.get(REFERENCES, ())
+    return [
+        *(mapping_problems(of_cases) if of_cases else ()),
+        *(reference_problems(of_references) if of_references else ()),
+    ]
 
 
 def _first_values(looked_at: _LookedAt, store: DatasetStore) -> Mapping[str, str]:
@@ -182,9 +227,33 @@ def _preview(
 ) -> Response:
     dataset = looked_at.upload.about.get("dataset")
     problems = looked_at.problems
+    tables = [
+        PartTable(
+            part, looked_at.upload.names[part], columns, looked_at.previews[part].rows,
+            CHOICES if part == CASES else REFERENCE_CHOICES, looked_at.upload.dialects.get(part),
+        )
+        for part, columns in looked_at.columns.items()
+        if columns
+    ]  # fmt: skip
     return page(
-        request, "dataset_upload.html", status=status, form=form, upload=looked_at.upload, preview=looked_at.preview,
-        columns=looked_at.columns, reading=looked_at.reading, problems=problems[:MOST_PROBLEMS], count=len(problems),
-        choices=CHOICES, left_out=LEFT_OUT, metadata=METADATA, is_document=is_document(looked_at.upload),
+        request, "dataset_upload.html", status=status, form=form, upload=looked_at.upload, tables=tables,
+        reading=looked_at.reading, problems=problems[:MOST_PROBLEMS], count=len(problems), left_out=LEFT_OUT,
+        metadata=METADATA, is_document=is_document(looked_at.upload), encodings=ENCODINGS, separators=SEPARATORS,
         version=store.newest(dataset) if dataset else None,
     )  # fmt: skip
+
+
+class PartTable(NamedTuple):
+    """A file of an upload as a table: its columns with what each may be, the first rows, how it is written."""
+
+    part: str
+    file: str
+    columns: Sequence[MappedColumn]
+    rows: Sequence[Sequence[str]]
+    choices: Sequence[str]
+    dialect: TableDialect | None
+
+    @property
+    def field(self) -> str:
+        """The name that the choices of its columns are sent under."""
+        return "field" if self.part == CASES else "reference_field"

@@ -19,9 +19,9 @@ from pytest_rageval.web.case_list import CaseList, CasePage, CaseQuery
 from pytest_rageval.web.index.run_index import RunIndex
 from pytest_rageval.web.index_of_site import TheIndex
 from pytest_rageval.web.opened_runs import OpenedRun, TheRuns, run_of
-from pytest_rageval.web.rendering import page
+from pytest_rageval.web.rendering import page, path_to
 from pytest_rageval.web.run_head import head_of_run
-from pytest_rageval.web.run_log import log_of_run
+from pytest_rageval.web.run_log import has_job, log_of_run
 from pytest_rageval.web.site import Site, TheSite, UnknownPageError
 from pytest_rageval.web.unfinished_run import unfinished_run
 
@@ -52,14 +52,19 @@ def show_run(
     except SettingsError as error:
         recorded, problems = _cases_of_unfinished(site, stored, index, query)
         unfinished = unfinished_run(stored, [*error.problems, *problems])
-        return page(request, "unfinished_run.html", run=unfinished, listed=recorded, log=log, run_id=run_id)
+        job = run_id if has_job(site, run_id) else None
+        return page(request, "unfinished_run.html", run=unfinished, listed=recorded, log=log, run_id=run_id, job=job)
     return page(request, "run.html", **run_content(opened), listed=listed, log=log)
 
 
 def run_content(opened: OpenedRun) -> dict[str, Any]:
     """What the templates of a run show, whoever includes them."""
     head = head_of_run(opened.page.config)
-    return {**opened.content, "page": opened.page, "head": head, "keys": KEYS, "run_id": run_of(opened).run_id}
+    run_id = run_of(opened).run_id
+    return {
+        **opened.content, "page": opened.page, "head": head, "keys": KEYS, "run_id": run_id,
+        "compare_with": path_to("compare", b=run_id),
+    }  # fmt: skip
 
 
 def _cases_of_unfinished(

@@ -17,6 +17,8 @@ FIELDS: tuple[str, ...] = ("question", "reference", "id", "tag", "contexts", "ca
 """The fields that most files have, first in the list to choose from."""
 CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))
 _PARTS = {QUESTION: "question", ANSWER: "reference", CONTEXTS: "contexts", OF_SYSTEM: LEFT_OUT}
+REFERENCE_CHOICES = ("id", "reference")
+"""What columns of a file of references may give: they are joined to the questions by id."""
 _CAMEL = str.maketrans({" ": "_", "-": "_"})
 
 
@@ -45,6 +47,13 @@ def guessed(names: Sequence[str]) -> list[MappedColumn]:
     return [MappedColumn(name, field) for name, field in zip(names, fields, strict=True)]
 
 
+def guessed_for_references(names: Sequence[str]) -> list[MappedColumn]:
+    """The same for a file of references, in which other columns say nothing."""
+    return [
+        column if column.field in REFERENCE_CHOICES else column._replace(field=LEFT_OUT) for column in guessed(names)
+    ]
+
+
 def _guess(name: str) -> tuple[str, int]:
     """A field, and how doubtful it is: 0 by its own name, 1 by another tool's, 2 by likeness."""
     word = name.strip().lower().translate(_CAMEL)
@@ -54,6 +63,8 @@ def _guess(name: str) -> tuple[str, int]:
         return _PARTS[OTHER_NAMES[word]], 1
     if word == "answer":
         return "reference", 1
+    if word in _IN_OTHER_LANGUAGES:
+        return _IN_OTHER_LANGUAGES[word], 1
     close = suggestion(word, CELLS, cutoff=KEY_CUTOFF)
     return (close, 2) if close else (METADATA, 2)
 
@@ -65,6 +76,17 @@ def _is_taken(field: str, taken: set[str]) -> bool:
     return any(other in taken for group in _SAME_PART if field in group for other in group) or field in taken
 
 
+_IN_OTHER_LANGUAGES: Mapping[str, str] = {
+    **dict.fromkeys(("frage", "fragen", "pregunta", "domanda", "質問", "问题", "問題", "질문"), "question"),
+    **dict.fromkeys(("antwort", "antworten", "referenz", "musterantwort", "réponse", "respuesta", "risposta"),
+                    "reference"),
+    **dict.fromkeys(("回答", "答え", "正解", "模範解答", "答案", "参考答案", "답변", "정답"), "reference"),
+    **dict.fromkeys(("kategorie", "catégorie", "categoría", "categoria", "カテゴリ", "分类", "분류"), "category"),
+    **dict.fromkeys(("nr", "nr.", "nummer", "kennung", "番号", "编号", "編號", "번호"), "id"),
+}  # fmt: skip
+"""Names of columns in tables of people who do not write English."""
+
+
 def mapping_problems(columns: Sequence[MappedColumn]) -> list[str]:
     """What is wrong with a choice of fields: one twice, or no question."""
     fields = [column.field for column in columns if column.field not in (LEFT_OUT, METADATA)]
@@ -73,6 +95,17 @@ def mapping_problems(columns: Sequence[MappedColumn]) -> list[str]:
     if not {"question", "query"} & {*fields}:
         problems.append("no column gives the question; choose which one does")
     return problems
+
+
+def reference_problems(columns: Sequence[MappedColumn]) -> list[str]:
+    """What is wrong with such a choice for a file of references: one twice, or one of both missing."""
+    fields = [column.field for column in columns]
+    problems = [f"two columns give the {field}; choose one" for field in REFERENCE_CHOICES if fields.count(field) > 1]
+    return problems + [
+        f"no column of the references gives the {field}; choose which one does"
+        for field in REFERENCE_CHOICES
+        if field not in fields
+    ]
 
 
 def pseudo_name(position: int) -> str:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.cases import CaseFile
-from pytest_rageval.cases.csv_rows import CsvRow, csv_rows, own_names
+from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.exchange.formats import read_other
 from pytest_rageval.cases.keys import CELLS, Cell
 from pytest_rageval.cases.loading import MAX_LINE_BYTES, cases_of_rows
-from pytest_rageval.cases.paired_files import Partner, reference_rows
+from pytest_rageval.cases.paired_files import Partner
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
@@ -27,6 +27,7 @@ from pytest_rageval.web.uploads.column_mapping import (
     MappedColumn,
     column_names,
     guessed,
+    guessed_for_references,
     mapped_record,
     pseudo_name,
 )
@@ -58,12 +59,23 @@ class DatasetReading(NamedTuple):
     spellings: Mapping[tuple[str, ...], int]
 
     @property
-    def spelling(self) -> str:
-        """`reference`, or `anchors (12 cases), ids (3 cases)`."""
-        names = {"+".join(names) or "question only": number for names, number in self.spellings.items()}
-        if len(names) == 1:
-            return next(iter(names))
-        return ", ".join(f"{name} ({number:,} cases)" for name, number in names.items())
+    def labels_in_words(self) -> str:
+        """`each with a reference answer`, or `12 with gold places, 3 without anything to compare an answer with`."""
+        if len(self.spellings) == 1:
+            return f"each {_label_words(next(iter(self.spellings)))}"
+        return ", ".join(f"{number:,} {_label_words(names)}" for names, number in self.spellings.items())
+
+
+_LABEL_WORDS = {
+    "reference": "a reference answer", "anchors": "gold places in documents", "ids": "gold ids of documents",
+    "layers": "labels of several layers", "canonical": "gold in rageval's own spelling",
+}  # fmt: skip
+
+
+def _label_words(names: Sequence[str]) -> str:
+    if not names:
+        return "without anything that an answer could be compared with"
+    return "with " + " and ".join(_LABEL_WORDS[name] for name in names)
 
 
 def is_document(upload: Upload) -> bool:
@@ -89,38 +101,47 @@ def preview(upload: Upload, part: str = CASES) -> Preview:
     )
 
 
-def guessed_columns(upload: Upload) -> list[MappedColumn]:
-    """The columns of the file of cases with a field for each; CaseError where nobody could choose for so many."""
-    columns = preview(upload).columns
+def guessed_columns(upload: Upload, part: str = CASES) -> list[MappedColumn]:
+    """The columns of a file with a field for each; CaseError where nobody could choose for so many."""
+    columns = preview(upload, part).columns
     if len(columns) > MOST_COLUMNS:
         raise CaseError(
-            f"{upload.names[CASES]}: {len(columns):,} columns, more than the {MOST_COLUMNS:,} that are taken"
+            f"{upload.names[part]}: {len(columns):,} columns, more than the {MOST_COLUMNS:,} that are taken"
         )
-    return guessed(columns)
+    return guessed(columns) if part == CASES else guessed_for_references(columns)
 
 
-def read_dataset(upload: Upload, columns: Sequence[MappedColumn], limits: WebLimits) -> DatasetReading:
-    """Read the whole upload by the chosen fields; nothing of it is stored."""
+def read_dataset(upload: Upload, columns: Mapping[str, Sequence[MappedColumn]], limits: WebLimits) -> DatasetReading:
+    """Read the whole upload by the fields that were chosen for the columns of each part; nothing of it is stored."""
     report = Report(upload.names[CASES])
     path = upload.path(CASES)
     if is_document(upload):
         return _document(path, report.file, limits)
-    partner = _partner(upload, report, limits) if REFERENCES in upload.names else None
-    rows = _fitted(_mapped_rows(path, report, columns), report, limits)
-    loaded = cases_of_rows(path, rows, report, partner)
-    return _reading(loaded)
+    partner = None
+    if REFERENCES in upload.names:
+        references = Report(upload.names[REFERENCES])
+        rows = _mapped_rows(upload.path(REFERENCES), references, columns[REFERENCES], _JOINED)
+        partner = Partner(_fitted(rows, references, limits), references, report)
+    rows = _fitted(_mapped_rows(path, report, columns[CASES], _ASKED), report, limits)
+    return _reading(cases_of_rows(path, rows, report, partner))
+
+
+_ASKED, _JOINED = (("question", "query"),), (("id",), ("reference",))
+"""Columns that there must be: one of each."""
 
 
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _mapped_rows(path: Path, report: Report, columns: Sequence[MappedColumn]) -> Iterator[Row]:
+def _mapped_rows(
+    path: Path, report: Report, columns: Sequence[MappedColumn], needed: Sequence[Sequence[str]]
+) -> Iterator[Row]:
     """The rows with the names of fields in place of those of columns."""
     names = column_names(columns)
     if path.suffix == ".csv":
         cells: dict[str, Cell] = {**CELLS, **{pseudo_name(position): "text" for position in range(len(columns))}}
         lines = read_lines(path, report, MAX_LINE_BYTES)
-        for row in csv_rows(lines, report, cells, [("question", "query")], MAX_LINE_BYTES, lambda _: names):
+        for row in csv_rows(lines, report, cells, needed, MAX_LINE_BYTES, lambda _: names):
             yield row._replace(record=mapped_record(row.record, columns))
         return
     fields = {column.name: name for column, name in zip(columns, names, strict=True)}
@@ -216,20 +237,6 @@ def _texts(path: Place, value: Json) -> Iterator[tuple[Place, str]]:
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _partner(upload: Upload, of_questions: Report, limits: WebLimits) -> Partner:
-    """The references, whose columns have the names of other tools as well."""
-    report = Report(upload.names[REFERENCES])
-
-    def naming(header: Sequence[str]) -> list[str]:
-        return [column.field if column.field in _JOINED else column.name for column in guessed(own_names(header))]
-
-    rows = reference_rows(upload.path(REFERENCES), report, MAX_LINE_BYTES, naming)
-    return Partner(_fitted(rows, report, limits), report, of_questions)
-
-
-_JOINED = ("id", "reference")
 
 
 def _document(path: Path, name: str, limits: WebLimits) -> DatasetReading:

@@ -16,11 +16,13 @@ from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.text import cut, printable
 from pytest_rageval.web.settings import WebLimits
 from pytest_rageval.web.site import UnknownPageError
+from pytest_rageval.web.uploads.table_dialect import TableDialect, guessed_dialect, write_as_usual
 
 KEPT_S = 24 * 3600
 """Seconds that an upload waits to be confirmed."""
 _ID = re.compile(r"[0-9a-f]{32}")
 _ABOUT = "upload.json"
+_ORIGINAL = ".original"
 _PIECE = 1 << 16
 SUFFIXES = (".csv", ".jsonl", ".json")
 
@@ -37,18 +39,25 @@ class UploadedFile(NamedTuple):
 
 
 class Upload(NamedTuple):
-    """Files that wait for a decision. `names`: by part (`cases`, `references`), what each file was called."""
+    """Files that wait for a decision. `names`: by part (`cases`, `references`), what each file was called;
+    `dialects`: how the tables among them are written."""
 
     id: str
     folder: Path
     names: Mapping[str, str]
     about: Mapping[str, Any]
+    dialects: Mapping[str, TableDialect] = {}
 
     def path(self, part: str) -> Path:
-        """Where the file of a part is."""
+        """Where the file of a part is; a table as UTF-8 with commas, however it came."""
         if part not in self.names:
             raise UnknownUpload(f"this upload holds no {part}")
         return self.folder / f"{part}{_suffix(self.names[part])}"
+
+    def original(self, part: str) -> Path:
+        """Where it is as it came."""
+        path = self.path(part)
+        return path.with_suffix(_ORIGINAL) if path.suffix == ".csv" else path
 
 
 class UploadFolder:
@@ -76,8 +85,9 @@ class UploadFolder:
             try:
                 upload.folder.mkdir(parents=True)
                 for part, file in files.items():
-                    self._keep(file.content, upload.path(part), names[part])
-                write_json(upload.folder / _ABOUT, {"names": names, "about": dict(about)})
+                    self._keep(file.content, upload.original(part), names[part])
+                    upload = _as_guessed(upload, part)
+                _write_about(upload)
             except OSError as error:
                 raise SettingsError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
             undone.pop_all()
@@ -100,7 +110,16 @@ class UploadFolder:
         if not _ID.fullmatch(upload_id) or not (folder / _ABOUT).is_file() or _age(folder) > KEPT_S:
             raise UnknownUpload("this upload is gone: it was confirmed, or is older than a day; begin again")
         record = read_json(folder / _ABOUT, "upload")
-        return Upload(upload_id, folder, record["names"], record["about"])
+        dialects = {part: TableDialect(*written) for part, written in record["dialects"].items()}
+        return Upload(upload_id, folder, record["names"], record["about"], dialects)
+
+    def read_otherwise(self, upload: Upload, dialects: Mapping[str, TableDialect]) -> Upload:
+        """The same files, read as a person says they are written; CaseError where one cannot be."""
+        for part, dialect in dialects.items():
+            if part in upload.dialects and dialect != upload.dialects[part]:
+                upload = _laid_out(upload, part, dialect)
+        _write_about(upload)
+        return upload
 
     def remove(self, upload: Upload) -> None:
         """Forget an upload that was confirmed or given up."""
@@ -111,6 +130,27 @@ class UploadFolder:
         for folder in self.folder.iterdir() if self.folder.is_dir() else ():
             if _ID.fullmatch(folder.name) and _age(folder) > KEPT_S:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _laid_out(upload: Upload, part: str, dialect: TableDialect) -> Upload:
+    """The upload with a table of it read so; CaseError where it cannot be."""
+    write_as_usual(upload.original(part), upload.path(part), dialect, upload.names[part])
+    return upload._replace(dialects={**upload.dialects, part: dialect})
+
+
+def _as_guessed(upload: Upload, part: str) -> Upload:
+    """The upload with a table of it read as it most likely is written, or as it is where that does not fit."""
+    if upload.path(part).suffix != ".csv":
+        return upload
+    try:
+        return _laid_out(upload, part, guessed_dialect(upload.original(part)))
+    except CaseError:  # then what is no UTF-8 is said by line, and another encoding can be chosen
+        return _laid_out(upload, part, TableDialect())
+
+
+def _write_about(upload: Upload) -> None:
+    record = {"names": dict(upload.names), "about": dict(upload.about), "dialects": dict(upload.dialects)}
+    write_json(upload.folder / _ABOUT, record)
 
 
 def _age(folder: Path) -> float:

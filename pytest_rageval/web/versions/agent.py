@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from pytest_rageval.web.versions.kept_version import KeptVersion
 
 DEFAULT_THRESHOLD = 0.70
 """Of a judged metric, on the scale from 0 to 1, whatever the metric's own scale is."""
@@ -64,30 +65,11 @@ class Agent(BaseModel):
         return self.target or "uploaded answers only"
 
 
-class AgentVersion(BaseModel):
-    """A version of an agent as it is kept.
+class AgentVersion(KeptVersion):
+    """A version of an agent as it is kept."""
 
-    slug     the agent's name in addresses and on disk
-    note     what changed, in the words of whoever saved it
-    created  UTC, ISO 8601; empty where the file does not say
-    problem  what is doubtful about the file, None where it is as it was written
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    slug: str
-    number: int
     agent: Agent
-    note: str = ""
-    created: str = ""
-    problem: str | None = None
 
     @property
-    def title(self) -> str:
-        """`Shop bot v3`."""
-        return f"{self.agent.name} v{self.number}"
-
-
-def saved_now() -> str:
-    """The time that a version is saved at: UTC, ISO 8601, whole seconds."""
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    def name(self) -> str:
+        return self.agent.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.rubrics.rubric_lookup import check_rubrics
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import make_plan
@@ -33,11 +34,10 @@ class FieldProblem(NamedTuple):
 
 def agent_problems(agent: Agent, registry: Registry) -> list[FieldProblem]:
     """All that is wrong, by what a run would say of the configuration that the agent makes."""
-    problems = [*_of_target(agent), *_of_judge(agent), *_of_thresholds(agent, registry)]
-    if not problems:
-        with tempfile.TemporaryDirectory(prefix="rageval-agent-") as folder:
-            problems += _of_configuration(agent, registry, Path(folder))
-    return problems
+    problems = [*_of_target(agent), *_of_judge(agent), *_of_thresholds(agent, registry), *_of_prompts(agent)]
+    sound = _without(agent, {problem.field for problem in problems})
+    with tempfile.TemporaryDirectory(prefix="rageval-agent-") as folder:
+        return [*problems, *_of_configuration(sound, registry, Path(folder))]
 
 
 def agent_warnings(agent: Agent, registry: Registry, models: Sequence[str] = ()) -> list[str]:
@@ -121,24 +121,57 @@ def _of_thresholds(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
             yield FieldProblem(f"threshold.{name}", f"is {threshold:g}, expected a number from 0 to 1")
 
 
+def _of_prompts(agent: Agent) -> Iterator[FieldProblem]:
+    """Each prompt by itself, so that all that is wrong stands beside its own field."""
+    for name, prompt in agent.prompts.items():
+        with tempfile.TemporaryDirectory(prefix="rageval-prompt-") as folder:
+            write_prompts({name: prompt}, Path(folder))
+            try:
+                check_rubrics(Path(folder), name)
+            except SettingsError as error:
+                yield from (FieldProblem(f"prompt.{name}", _PLACE_OF_PROMPT.sub("", line)) for line in error.problems)
+
+
+def _without(agent: Agent, fields: Collection[str]) -> Agent:
+    """The agent with these fields as they are in a new one: what else is wrong with it can be looked for then."""
+    empty = Agent(name=agent.name, target="demo").model_dump()
+    changed = {name: empty[name] for name in fields if name in empty}
+    if "target" in fields:
+        changed["mapping"] = None
+    kept = {name: value for name, value in agent.thresholds.items() if f"threshold.{name}" not in fields}
+    prompts = {name: prompt for name, prompt in agent.prompts.items() if f"prompt.{name}" not in fields}
+    if "metrics" in fields:
+        kept = {}
+    return agent.model_copy(update={"thresholds": kept, "prompts": prompts, **changed})
+
+
 def _of_configuration(agent: Agent, registry: Registry, folder: Path) -> Iterator[FieldProblem]:
+    """What a run would say of the configuration: first of its keys, then, without the wrong ones, of its names."""
     try:
-        text = toml_document(agent_table(agent, registry))
-    except ValueError as error:
-        yield FieldProblem("", str(error))
-        return
-    (folder / "rageval.toml").write_text(text, encoding="utf-8")
-    write_prompts(agent.prompts, folder / RUBRICS)
-    try:
-        settings = load_settings(folder, environment={})
+        settings = _settings(agent, registry, folder)
     except SettingsError as error:
-        yield from (_beside_field(problem) for problem in error.problems)
-        return
+        problems = [_beside_field(problem) for problem in error.problems]
+        yield from problems
+        try:
+            settings = _settings(_without(agent, {problem.field for problem in problems}), registry, folder)
+        except SettingsError:
+            return
     yield from _secrets(settings)
     try:
         make_plan(settings, registry, folder)
     except SettingsError as error:
         yield from (_beside_field(problem) for problem in error.problems)
+
+
+def _settings(agent: Agent, registry: Registry, folder: Path) -> Settings:
+    """The settings of a run of this agent, laid out in a folder; SettingsError where something in it is wrong."""
+    try:
+        text = toml_document(agent_table(agent, registry))
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    (folder / "rageval.toml").write_text(text, encoding="utf-8")
+    write_prompts(agent.prompts, folder / RUBRICS)
+    return load_settings(folder, environment={})
 
 
 def _secrets(settings: Settings) -> Iterator[FieldProblem]:
@@ -154,13 +187,16 @@ def _secrets(settings: Settings) -> Iterator[FieldProblem]:
 _FIELDS = {
     "target": "target", "params": "params", "headers": "headers", "k": "k", "metrics": "metrics", "gates": "gates",
     "gate": "gates", "judge": "judge", "judge_base_url": "judge_base_url", "judge_temperature": "judge_temperature",
-    "versions": "llm", "rubrics": "prompts",
+    "versions": "llm",
 }  # fmt: skip
+_PLACE_OF_PROMPT = re.compile(r"\A[a-z_/]+\.(?:txt|toml)(?::\d+)?(?::\d+)?: (?:prompt: )?")
 _PLACE = re.compile(r"(?:rageval\.toml: )?(?P<key>[a-z_]+)\b")
 
 
 def _beside_field(problem: str) -> FieldProblem:
     """The line of a run, beside the field whose name it begins with."""
+    if problem.startswith("unknown metric "):
+        return FieldProblem("metrics", problem)
     match = _PLACE.match(problem)
     field = _FIELDS.get(match["key"], "") if match else ""
     return FieldProblem(field, problem.removeprefix("rageval.toml: "))

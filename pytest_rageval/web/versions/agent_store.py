@@ -8,9 +8,10 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_bytes
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.web.versions.agent import Agent, AgentVersion, saved_now
+from pytest_rageval.web.versions.agent import Agent, AgentVersion
 from pytest_rageval.web.versions.agent_toml import RUBRICS, agent_text, read_agent
 from pytest_rageval.web.versions.judge_prompts import write_prompts
+from pytest_rageval.web.versions.kept_version import saved_now
 from pytest_rageval.web.versions.version_folder import VersionFolder
 from pytest_rageval.web.versions.version_seal import CHANGED, seal_problem, sealed_text
 

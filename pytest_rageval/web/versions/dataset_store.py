@@ -16,8 +16,8 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.versions.agent import saved_now
 from pytest_rageval.web.versions.dataset import DatasetAbout, DatasetVersion
+from pytest_rageval.web.versions.kept_version import saved_now
 from pytest_rageval.web.versions.version_folder import VersionFolder
 from pytest_rageval.web.versions.version_seal import CHANGED, NO_SEAL, text_hash
 

@@ -55,7 +55,8 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
                 yield Diagnosis("problem", problem)
         return
     if not has_table(project.root):
-        fix = "write [tool.rageval] into pyproject.toml, with target = …"
+        is_python = (project.root / "pyproject.toml").is_file()
+        fix = f"write {'[tool.rageval] into pyproject.toml' if is_python else 'rageval.toml'}, with target = …"
         yield Diagnosis("warning", "no configuration", fix, INIT)
     loaded = [load_file(path, project.root) for path in find_case_files(project.root, project.settings.cases)]
     if loaded and not any(file.problems for file in loaded):

@@ -26,15 +26,15 @@ def demo_project(folder: Path) -> None:
     try:
         (folder / "reports").mkdir(parents=True)
         (folder / "knowledge").mkdir()
-        shutil.copytree(_shipped("evalcases"), folder / "evalcases")
-        shutil.copy(_shipped("reports/baseline.json"), folder / "reports")
+        shutil.copytree(shipped("evalcases"), folder / "evalcases")
+        shutil.copy(shipped("reports/baseline.json"), folder / "reports")
         shutil.copy(PACKAGE / "demo" / "knowledge" / "ontology.toml", folder / "knowledge")
         configuration.write_text(CONFIGURATION, encoding="utf-8")  # last: the mark of a whole project
     except OSError as error:
         raise SettingsError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
 
 
-def _shipped(name: str) -> Path:
+def shipped(name: str) -> Path:
     """Where a file of the demo's project is: in the package as installed, in the repository where that is used."""
     installed = PACKAGE / "demo" / "project" / name
     return installed if installed.exists() else PACKAGE.parent / name
