@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.compare.baseline import Baseline, write_baseline
-from pytest_rageval.compare.verdict_sentence import VerdictFacts, run_verdict
+from pytest_rageval.compare.verdict_sentence import VerdictFacts, alike_line, run_verdict, was_compared
 from pytest_rageval.compare.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.gates.gate import UNCATEGORISED, Conditions, doubtful_limits
 from pytest_rageval.io.atomic import read_json, write_json
@@ -149,7 +149,7 @@ def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
     metrics, settings = finished.metrics, plan.settings
     comparison = metrics["comparison"]
     if comparison is not None:
-        comparison = {**comparison, "compared": not comparison["problems"] or settings.ignore_invariants}
+        comparison = {**comparison, "compared": was_compared(comparison)}
     facts = VerdictFacts(
         metrics, comparison, metrics["gates"], finished.problems, extent.exit_status,
         is_waived=settings.allow_regressions or settings.update_baseline,
@@ -300,6 +300,9 @@ def _notes(keeper: Keeper, config: Mapping[str, Any], plan: Plan, comparison: Co
         yield line
     if comparison and comparison.problems and plan.settings.ignore_invariants:
         yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
+    if comparison and comparison.content["changed_cases"]:
+        changed = listed(comparison.content["changed_cases"])
+        yield f"{alike_line(comparison.content, len({key for key, _ in keeper.rows}))}: {changed}"
     if comparison and comparison.content["relabelled"]:
         yield relabelled_note(comparison.content["relabelled"])
     systems = {config["llm_model"], *keeper.model_names}

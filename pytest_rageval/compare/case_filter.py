@@ -130,6 +130,7 @@ def decided_changes(metrics: Mapping[str, Any]) -> dict[str, str]:
     for change, name in CHANGES.items():
         for case in comparison.get(name, ()):
             changes.setdefault(case["case_key"] if isinstance(case, Mapping) else case, change)
+    changes |= dict.fromkeys(comparison.get("changed_cases", ()), "new")
     return changes
 
 

@@ -31,7 +31,10 @@ TITLES = {
     "unmeasured": "Have no score now, had one before",
     "only_before": "Only before",
     "only_after": "Only after",
+    "changed_cases": "Changed in between, compared with nothing",
 }
+ONE_SIDED = ("changed_cases", "only_before", "only_after")
+"""Lists of cases that are left out of a comparison."""
 
 
 def side(run: Content) -> str:
@@ -55,6 +58,8 @@ def conclusion(content: Content) -> tuple[str, Tone]:
     if failing:
         return f"would fail on a full run without allowances: {', '.join(failing)}", "doubtful"
     if any(gate["passed"] for gate in content["gates"]):
+        if content["changed_cases"]:
+            return "no regression gate fails on the cases that are alike in both", "doubtful"
         return "no regression gate fails", "better"
     return "no regression gate had anything to say", "plain"
 

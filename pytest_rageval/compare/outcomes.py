@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.cases import asked_hash
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.model import CaseResult, Outcome
+from pytest_rageval.runs.row import CaseScores
 from pytest_rageval.text import printable
 
 REPORT, RATCHET = "known_failures = report", "failed in the baseline as well"
@@ -32,7 +34,7 @@ def known_failure(result: CaseResult, settings: Settings, baseline: Baseline | N
     if mode == "report":
         return REPORT
     if mode == "ratchet" and baseline is not None:
-        before = baseline.cases.get(result.key)
+        before = _before(result, settings, baseline)
         if before is None or not before.is_bad:
             return None
         failed = {gate.metric.partition("@")[0] for gate in result.failed_gates}
@@ -40,15 +42,24 @@ def known_failure(result: CaseResult, settings: Settings, baseline: Baseline | N
     return None
 
 
-def unmeasured(result: CaseResult, baseline: Baseline | None) -> str | None:
+def unmeasured(result: CaseResult, settings: Settings, baseline: Baseline | None) -> str | None:
     """Why a case fails of whose gold nothing could be looked at, though the baseline did; None where it need not."""
-    before = baseline.cases.get(result.key) if baseline is not None else None
+    before = _before(result, settings, baseline)
     if before is None:
         return None
     scored = {name.partition("@")[0] for name in before.scores}
     lost = [name for name in result.unexamined if name.partition("@")[0] in scored]
     reasons = dict.fromkeys(result.skipped_metrics[name] for name in lost if name in result.skipped_metrics)
     return f"unmeasured: the baseline has {', '.join(lost)}; {'; '.join(reasons)}" if lost else None
+
+
+def _before(result: CaseResult, settings: Settings, baseline: Baseline | None) -> CaseScores | None:
+    """The case in the baseline; where alike cases alone are compared, None of one that asked something else then."""
+    before = baseline.cases.get(result.key) if baseline is not None else None
+    if before is None or not settings.alike_cases:
+        return before
+    asked = (before.decision_hash or "").partition("-")[0] if before is not None else ""
+    return before if asked in ("", asked_hash(result.case)[: len(asked)]) else None
 
 
 def ending(result: CaseResult, settings: Settings, baseline: Baseline | None) -> Ending:
@@ -63,7 +74,7 @@ def ending(result: CaseResult, settings: Settings, baseline: Baseline | None) ->
         failed = "; ".join(map(str, result.failed_gates))
         reason = known_failure(result, settings, baseline)
         return Ending("xfailed", printable(f"{reason}: {failed}")) if reason else Ending("failed", printable(failed))
-    if reason := unmeasured(result, baseline):
+    if reason := unmeasured(result, settings, baseline):
         is_reported = settings.known_failures == "report"
         return (
             Ending("xfailed", printable(f"{REPORT}: {reason}")) if is_reported else Ending("failed", printable(reason))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,21 @@ from pytest_rageval.compare.case_diff import Record, detail, records_of
 from pytest_rageval.compare.changes import Scores as CaseScores
 from pytest_rageval.compare.cut_offs import paired_cut_offs
 from pytest_rageval.compare.side import Side
+from pytest_rageval.compare.verdict_sentence import alike_line
 from pytest_rageval.compare.verdicts import Comparison, compare_cases
 from pytest_rageval.compare.versions import change_at_a_time, versions
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.described import without_code
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.comparable import (
+    AlikeParts,
     Comparable,
     Mismatch,
+    alike_parts,
     case_hashes,
     comparable_of,
     mismatches,
@@ -62,11 +66,13 @@ def pair(
 ) -> Paired:
     """Compare two runs. The regression gates are those of the project's settings as they are now.
 
-    Unless `is_detailed`, chunks and answers of cases that flipped are left out, for which both records are read.
+    Where these ask for alike cases, those that changed in between are left out. Unless `is_detailed`, so are chunks and
+    answers of cases that flipped, for which both records are read.
     """
     facts = _comparable(before), _comparable(after)
     labels = relabelled(*facts)
-    broken = tuple(mismatches(*facts))
+    parts_alike = alike_parts(*facts) if current.alike_cases else AlikeParts(*facts, ())
+    broken = tuple(mismatches(parts_alike.before, parts_alike.after))
     is_compared = not broken or ignore_invariants
     changes = config_changes(before.config, after.config) if before.config and after.config else []
     parts = versions(before, after, is_other_dataset=_is_other_dataset(*facts, broken))
@@ -85,10 +91,18 @@ def pair(
         "notes": [side.note for side in (before, after) if side.note] + [relabelled_note(labels)] * bool(labels),
     }
     if is_compared:
-        moved, failed = _moved(before, after, current, is_detailed=is_detailed)
+        moved, failed = _moved(before, after, current, parts_alike.changed, is_detailed=is_detailed)
         content |= moved
+        content["notes"] += _part_note(content)
     content["failed_gates"] = list(failed)
     return Paired(content, broken, failed)
+
+
+def _part_note(content: Mapping[str, Any]) -> list[str]:
+    """What is said of a comparison from which changed cases are left out."""
+    if not content["changed_cases"]:
+        return []
+    return [f"{alike_line(content, content['after']['cases'])}: {listed(content['changed_cases'])}"]
 
 
 def _comparable(side: Side) -> Comparable:
@@ -124,7 +138,7 @@ def renamed_metrics(before: Side, after: Side) -> dict[str, str]:
 
 
 def _moved(
-    before: Side, after: Side, current: Settings, *, is_detailed: bool
+    before: Side, after: Side, current: Settings, changed: Collection[str], *, is_detailed: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The compared part of the content, and the gates that fail."""
     before_metrics, after_metrics = before.metrics["metrics"], after.metrics["metrics"]
@@ -139,8 +153,9 @@ def _moved(
         now.cases,
         Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, was.cases, before.config),
         plan_for(after, current),
+        changed=changed,
     )
-    was = was.renamed(comparison.renamed)
+    was, now = was.without(changed).renamed(comparison.renamed), now.without(changed)
     described = before.metrics["metrics"] | after.metrics["metrics"]
     is_waived = current.allow_regressions or after.metrics["partial"]
     failed = [f"{gate['metric']} {gate['op']}" for gate in comparison.gates if gate["passed"] is False]
@@ -223,6 +238,7 @@ def _cases(
         "unmeasured": [{**case, "detail": case_of(case["case_key"])["detail"]} for case in content["unmeasured"]],
         "only_before": content["only_before"],
         "only_after": content["only_after"],
+        **{name: content[name] for name in ("added_failing", "changed_cases", "changed_failing", "paired")},
         "errors": {"before": _errors(was), "after": _errors(now)},
     }
 

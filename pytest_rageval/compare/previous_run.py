@@ -11,7 +11,7 @@ from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.verdicts import compare_cases
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.comparable import case_hashes, comparable_of, mismatches
+from pytest_rageval.runs.comparable import AlikeParts, alike_parts, case_hashes, comparable_of, mismatches
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.disk.run_ref import in_time
 from pytest_rageval.runs.row import CaseScores, Row
@@ -44,9 +44,11 @@ def _compared(
     run: StoredRun, now: Cases, earlier: StoredRun, was: Mapping[str, CaseScores], plan: Plan
 ) -> Mapping[str, Any]:
     contents = [case_hashes(side) for side in (was, now)]
-    problems = mismatches(
+    facts = (
         comparable_of(earlier.finished_metrics, earlier.config, contents[0]),
         comparable_of(run.finished_metrics, run.config, contents[1]),
     )
+    parts = alike_parts(*facts) if plan.settings.alike_cases else AlikeParts(*facts, ())
+    problems = mismatches(parts.before, parts.after)
     baseline = Baseline(earlier.path, earlier.finished_metrics, was, earlier.config)
-    return compare_cases(run.finished_metrics, now, baseline, plan, problems).content
+    return compare_cases(run.finished_metrics, now, baseline, plan, problems, parts.changed).content

@@ -12,6 +12,7 @@ from pytest_rageval.text import counted
 VerdictTone = Literal["red", "amber", "green", "grey"]
 SYMBOLS: Mapping[str, str] = {
     "Gate failed": "✘", "Errors": "✘", "Failed": "✘", "Partial": "◐", "Nothing examined": "◌", "Not comparable": "≠",
+    "Partly comparable": "≈",
     "Worse": "▼", "Still failing": "▽", "Failing": "▽", "Better": "▲", "Not worse": "✔", "No baseline": "○",
 }  # fmt: skip
 SHOWN_GATES = 3
@@ -82,6 +83,16 @@ class VerdictFacts:
         return len(self.comparison.get(name, ())) if self.comparison is not None and self.is_compared else 0
 
     @property
+    def changed(self) -> int:
+        """Cases that changed since, so that they are compared with nothing; 0 where all are, or none is."""
+        return self.flips("changed_cases")
+
+    @property
+    def new_failing(self) -> int:
+        """Failing cases that the other side does not have, or not as they are."""
+        return self.flips("added_failing") + self.flips("changed_failing")
+
+    @property
     def regressed(self) -> list[str]:
         """Metrics that fell beyond their tolerance, and not by chance."""
         metrics = self.comparison["metrics"] if self.comparison is not None and self.is_compared else {}
@@ -122,7 +133,8 @@ class RunVerdict:
 
 def run_verdict(facts: VerdictFacts) -> RunVerdict:
     """The tone comes from the worst fact: red where a gate fails or a case ended in an error, amber where something got
-    worse, fails or is missing, green where nothing newly fails, grey where there is nothing to compare with.
+    worse, fails, is missing or changed since, green where nothing newly fails, grey where there is nothing to compare
+    with.
 
     What ends with an exit status other than 0 is neither green nor grey.
     """
@@ -136,8 +148,19 @@ def with_verdict(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         return metrics
     comparison = metrics.get("comparison")
     if comparison is not None:
-        comparison = {**comparison, "compared": not comparison.get("problems")}
+        comparison = {**comparison, "compared": was_compared(comparison)}
     return {**metrics, "verdict": run_verdict(VerdictFacts(metrics, comparison, metrics["gates"])).content({})}
+
+
+def was_compared(comparison: Mapping[str, Any] | None) -> bool:
+    """Does the comparison of a metrics.json, if there is one, compare anything? Older ones do not say so."""
+    return comparison is not None and bool(comparison.get("compared", not comparison.get("problems")))
+
+
+def alike_line(comparison: Mapping[str, Any], cases: int) -> str:
+    """`compared on 9 of 10 cases, which are alike in both; 1 changed`: of a comparison on a part of the run's cases."""
+    changed = len(comparison["changed_cases"])
+    return f"compared on {comparison['paired']['cases']} of {counted(cases, 'case')} alike in both; {changed} changed"
 
 
 def gate_name(gate: Mapping[str, Any]) -> str:
@@ -169,9 +192,11 @@ def _amber(facts: VerdictFacts) -> Iterator[str]:
     if facts.flips("flipped_to_fail") or facts.regressed:
         yield "Worse"
     if facts.outcome("failed"):
-        yield "Still failing" if facts.is_compared and not facts.flips("added_failing") else "Failing"
+        yield "Still failing" if facts.is_compared and not facts.new_failing else "Failing"
     if facts.exit_status:
         yield "Failing"
+    if facts.changed:
+        yield "Partly comparable"
 
 
 def _good(facts: VerdictFacts) -> tuple[str, VerdictTone]:
@@ -207,12 +232,16 @@ def _asides(facts: VerdictFacts) -> Iterator[str]:
         yield f"{errors} ended in {'an error' if errors == 1 else 'errors'}"
     if added := facts.flips("added_failing"):
         yield counted(added, "added case fails", "added cases fail")
+    if changed := facts.flips("changed_failing"):
+        yield counted(changed, "changed case fails", "changed cases fail")
     if fallen := len(facts.regressed):
         yield f"{fallen} metric{' has' if fallen == 1 else 's have'} regressed"
     if skipped := facts.outcome("skipped"):
         yield f"{skipped} skipped"
     if facts.is_partial:
         yield "only a part of the cases ran"
+    if facts.comparison is not None and facts.changed:
+        yield alike_line(facts.comparison, facts.cases)
 
 
 def _gates(facts: VerdictFacts) -> str:

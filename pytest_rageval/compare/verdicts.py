@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -11,7 +11,14 @@ from pytest_rageval.compare.changes import ROUNDING, Change, paired, paired_chan
 from pytest_rageval.compare.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.comparable import Mismatch, case_hashes, comparable_of, mismatches, relabelled
+from pytest_rageval.runs.comparable import (
+    Mismatch,
+    alike_parts,
+    case_hashes,
+    comparable_of,
+    mismatches,
+    relabelled,
+)
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 from pytest_rageval.stats.sign_flip import LEVEL
 
@@ -54,12 +61,16 @@ def compare_with_baseline(
 ) -> Comparison:
     """Compare a run with the baseline, paired by case key: the contents of its metrics.json and config.json, its rows.
 
-    `config` is None where nobody knows it any more.
+    `config` is None where nobody knows it any more. Where the plan's settings ask for alike cases, those that changed
+    since are left out.
     """
     cases = {row.key: row for row in cases_of(rows)}
     before = comparable_of(baseline.metrics, baseline.config, case_hashes(baseline.cases))
     after = comparable_of(metrics, config, case_hashes(cases))
-    comparison = compare_cases(metrics, cases, baseline, plan, mismatches(before, after))
+    changed: Collection[str] = ()
+    if plan.settings.alike_cases:
+        before, after, changed = alike_parts(before, after)
+    comparison = compare_cases(metrics, cases, baseline, plan, mismatches(before, after), changed)
     return replace(comparison, content={**comparison.content, "relabelled": relabelled(before, after)})
 
 
@@ -69,9 +80,16 @@ def compare_cases(
     baseline: Baseline,
     plan: Plan,
     problems: Sequence[Mismatch] = (),
+    changed: Collection[str] = (),
 ) -> Comparison:
     """Compare the cases of a run by key with those of the baseline. With `problems` no gate says anything, unless the
-    plan's settings ignore them."""
+    plan's settings ignore them.
+
+    changed  keys of cases that ask or decide otherwise than before: they are on both sides, and compared with nothing
+    """
+    now_bad = sorted(key for key in changed if now[key].is_bad)
+    now = {key: case for key, case in now.items() if key not in changed}
+    baseline = replace(baseline, cases={key: case for key, case in baseline.cases.items() if key not in changed})
     names_before, names_after = baseline.metrics["metrics"].keys(), metrics["metrics"].keys()
     k_before = baseline.config.get("k") if baseline.config else None
     renamed = paired_cut_offs(names_before, names_after, k_before, plan.settings.k)
@@ -86,7 +104,7 @@ def compare_cases(
         name: _verdict(change, described[name], gates.get(name), was_measured=_was_measured(name, change, baseline))
         for name, change in changes.items()
     }
-    if now and baseline.cases and now.keys() != baseline.cases.keys():
+    if changed or (now and baseline.cases and now.keys() != baseline.cases.keys()):
         # What is scored once over all cases says nothing where these are others: added cases redden no build.
         whole = [name for name in changes if described[name]["run_level"]]
         verdicts |= dict.fromkeys(whole, "incomparable")
@@ -95,12 +113,16 @@ def compare_cases(
     return Comparison(
         content={
             "baseline_run_id": baseline.run_id,
+            "compared": not is_stopped,
             "problems": [str(problem) for problem in problems],
             "metrics": {
                 name: change.as_mapping() | {"verdict": verdicts[name], "label": labels.get(name, name)}
                 for name, change in changes.items()
             },
             **_cases(now, shared, baseline),
+            "changed_cases": sorted(changed),
+            "changed_failing": now_bad,
+            "paired": _paired_outcomes(now, shared, baseline),
         },
         gates=tuple(
             _gate(gate, changes.get(gate.name, Change()), "incomparable" if is_stopped else verdicts.get(gate.name))
@@ -220,4 +242,13 @@ def _cases(now: Mapping[str, Row | CaseScores], shared: Sequence[str], baseline:
             for key in shared
             if not (row := now[key]).scores and baseline.cases[key].scores
         ],
+    }
+
+
+def _paired_outcomes(now: Mapping[str, Row | CaseScores], shared: Sequence[str], baseline: Baseline) -> dict[str, int]:
+    """Of the cases that are compared: how many there are, and how many passed before and after."""
+    return {
+        "cases": len(shared),
+        "passed_before": sum(baseline.cases[key].outcome == "passed" for key in shared),
+        "passed_after": sum(now[key].outcome == "passed" for key in shared),
     }

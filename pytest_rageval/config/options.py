@@ -120,6 +120,9 @@ OPTIONS: tuple[Option, ...] = (
         "ignore-invariants", "Compare with a baseline of other cases or another judge; warn instead of failing.", "flag"
     ),
     Option(
+        "alike-cases", "Where cases changed since, compare the others; the verdict says so, and is not good.", "flag"
+    ),
+    Option(
         "known-failures",
         "What a case that also failed in the baseline does (default: fail).",
         choices=("fail", "ratchet", "report"),

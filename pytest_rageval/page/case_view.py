@@ -33,8 +33,8 @@ OUTCOMES = {
     "xfailed": ("✘", "known failure"),
     "skipped": ("–", "skipped"),
 }
-CHANGES = {"worse": "new: passed before", "fixed": "fixed: failed before", "new": "new case", "same": "",
-           "unmeasured": "had scores before"}  # fmt: skip
+CHANGES = {"worse": "new: passed before", "fixed": "fixed: failed before", "same": "",
+           "new": "new, or another case than before", "unmeasured": "had scores before"}  # fmt: skip
 
 
 class ChunkRow(NamedTuple):

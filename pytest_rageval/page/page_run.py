@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.pairing import pair, renamed_metrics
 from pytest_rageval.compare.side import Side, open_side
-from pytest_rageval.compare.verdict_sentence import RunVerdict, VerdictFacts, run_verdict
+from pytest_rageval.compare.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict, was_compared
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
@@ -94,7 +94,8 @@ class PageRun:
         """By metric the cases that fell in it."""
         if self.compared is None or self.before is None or self.before.scores is None:
             return {}
-        return falls_by_metric(self.cases, self.before.scores.cases, self.metrics["metrics"], self.names)
+        earlier = self.before.scores.without(self.compared["changed_cases"])
+        return falls_by_metric(self.cases, earlier.cases, self.metrics["metrics"], self.names)
 
     def values_in_time(self, name: str) -> list[float | None]:
         """A metric in the runs of the trend; at the cut-off of this run's k, each at its own."""
@@ -114,12 +115,16 @@ class PageRun:
     def verdict(self) -> RunVerdict:
         """The verdict that the run ended with; against a run that was chosen, that of this comparison."""
         comparison = self.comparison if self.is_chosen else self._decided_comparison
-        return run_verdict(
+        verdict = run_verdict(
             VerdictFacts(
                 self.metrics, comparison, self.gates, self.problems, self.exit_status,
                 is_waived=self.settings.allow_regressions or self.settings.update_baseline,
             )
         )  # fmt: skip
+        decided = self.metrics.get("verdict") or {}
+        if self.is_chosen or decided.get("word") not in SYMBOLS or "tone" not in decided:
+            return verdict
+        return replace(verdict, tone=decided["tone"], word=decided["word"])
 
     @property
     def _decided_comparison(self) -> Mapping[str, Any] | None:
@@ -127,7 +132,7 @@ class PageRun:
         comparison = self.metrics.get("comparison")
         if comparison is None:
             return None
-        return {**comparison, "compared": not comparison.get("problems") or self.settings.ignore_invariants}
+        return {**comparison, "compared": was_compared(comparison)}
 
     @property
     def missing(self) -> list[str]:
@@ -152,10 +157,24 @@ class PageRun:
 def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any) -> PageRun:
     """Read all that a page of this run needs; `facts` are those of PageRun that its files do not hold."""
     comparison = None
+    if not facts.get("is_chosen"):
+        settings = _as_decided(settings, side.metrics)
     if before is not None:
         ignores = settings.ignore_invariants
         comparison = pair(before, side, settings, ignore_invariants=ignores, is_detailed=False).content
     return page_of(side, before, comparison, settings, **facts)
+
+
+def _as_decided(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
+    """The settings with those switches by which the run was compared when it ended, where it says so."""
+    comparison = metrics.get("comparison") or {}
+    if "compared" not in comparison:
+        return settings
+    switches = {
+        "ignore_invariants": bool(comparison["compared"] and comparison["problems"]),
+        "alike_cases": bool(comparison["changed_cases"]),
+    }
+    return settings.model_copy(update=switches)
 
 
 def page_of(
@@ -164,6 +183,8 @@ def page_of(
     """The same of two runs that were compared already."""
     is_compared = before is not None and comparison is not None and comparison["compared"]
     scores = before.scores if before is not None and is_compared else None
+    if scores is not None and comparison is not None:
+        scores = scores.without(comparison["changed_cases"])
     names = renamed_metrics(before, side) if before else {}
     cases = listed_cases(side, flips_of(comparison), scores, names)
     trend = recent_runs(side.run) if side.run else []
@@ -183,7 +204,8 @@ def flips_of(comparison: Mapping[str, Any] | None) -> Flips:
         frozenset(case["case_key"] for case in comparison[name])
         for name in ("flipped_to_fail", "flipped_to_pass", "unmeasured")
     )
-    return Flips(worse, fixed, unmeasured, frozenset(comparison["only_after"]))
+    new = frozenset([*comparison["only_after"], *comparison["changed_cases"]])
+    return Flips(worse, fixed, unmeasured, new)
 
 
 def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:

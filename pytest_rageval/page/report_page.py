@@ -32,7 +32,8 @@ KEYS = (("/", "filter"), ("j k", "next, previous row"), ("Enter", "open"), ("Esc
         ("s", "copy as a draft case"), ("← →", "answers of the trials; of a single one, the cases"),
         ("?", "these keys"))  # fmt: skip
 BLOCKS = '<script type="text/plain" id="blocks">'
-ONE_SIDED = (("only_before", "only before"), ("only_after", "only in this run"))
+ONE_SIDED = (("changed_cases", "changed in between"), ("only_before", "only before"),
+             ("only_after", "only in this run"))  # fmt: skip
 
 
 def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:

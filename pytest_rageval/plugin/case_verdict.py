@@ -20,7 +20,7 @@ def assert_gates(result: CaseResult, settings: Settings, baseline: Baseline | No
         if reason:
             pytest.xfail(f"{reason}: " + "; ".join(map(str, result.failed_gates)))
         raise GateFailure(failure_text(result))
-    if reason := unmeasured(result, baseline):
+    if reason := unmeasured(result, settings, baseline):
         if settings.known_failures == "report":
             pytest.xfail(f"{REPORT}: {reason}")
         raise GateFailure(failure_text(result, reason))

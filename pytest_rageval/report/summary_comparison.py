@@ -88,12 +88,13 @@ def _cases(other: Other, *, is_partial: bool) -> Iterator[str]:
         "flipped_to_pass": f"Pass now, failed in {other.name}",
         "only_before": f"Only in {other.name}",
         "only_after": f"Not in {other.name}",
+        "changed_cases": f"Another case than in {other.name}, compared with nothing",
     }
     if other.short == "baseline":
         del titles["flipped_to_fail"]
     if is_partial:  # the other cases are no news
         del titles["only_before"]
-    listed = {title: comparison[name] for name, title in titles.items() if comparison[name]}
+    listed = {title: comparison[name] for name, title in titles.items() if comparison.get(name)}
     lines = [line for title, keys in listed.items() for line in folded(title, keys, place)]
     if lost := comparison["unmeasured"]:
         cases = [f"{case['case_key']} ({case['reason']})" for case in lost]

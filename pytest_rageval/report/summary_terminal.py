@@ -164,6 +164,7 @@ def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
         ("flipped_to_fail", "fails now, did not in the baseline", "red"),
         ("flipped_to_pass", "passes now, failed in the baseline (tighten it with --rageval-update-baseline)", "green"),
         ("unmeasured", "has no score now, had one in the baseline", "yellow"),
+        ("changed_cases", "is another case than in the baseline, and is compared with nothing", "yellow"),
         ("only_before", "stands in the baseline, and is no case any more", "yellow"),
     )
     # Of a part of the cases the others are no news.

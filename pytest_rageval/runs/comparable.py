@@ -92,6 +92,32 @@ def comparable_of(
     )
 
 
+class AlikeParts(NamedTuple):
+    """Two sides without the cases that are on both and changed in between; `changed` are the keys of those."""
+
+    before: Comparable
+    after: Comparable
+    changed: tuple[str, ...]
+
+
+def alike_parts(before: Comparable, after: Comparable) -> AlikeParts:
+    """What of the two may be compared case by case although other cases changed.
+
+    A case is alike where the same is asked, right and gated. Nothing is left out where no case is: then the two are
+    as incomparable as they were.
+    """
+    was, now = before.contents or {}, after.contents or {}
+    shared = was.keys() & now.keys()
+    changed = {key for key in shared if _asks_otherwise(was[key], now[key]) or _is_gated_otherwise(was[key], now[key])}
+    if len(changed) == len(shared):
+        return AlikeParts(before, after, ())
+    return AlikeParts(
+        before._replace(contents={key: hashes for key, hashes in was.items() if key not in changed}),
+        after._replace(contents={key: hashes for key, hashes in now.items() if key not in changed}),
+        tuple(sorted(changed)),
+    )
+
+
 def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
     """Why the two cannot be compared: whatever moved would not be the system's doing. Empty where they can.
 

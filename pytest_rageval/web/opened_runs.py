@@ -115,8 +115,9 @@ class OpenedRuns:
 
     def _opened(self, run_id: str, other: str | None) -> OpenedRun:
         try:
-            opened = OpenedRun(self._read(run_id, other))
-            _ = opened.content
+            with no_collection():
+                opened = OpenedRun(self._read(run_id, other))
+                _ = opened.content
         except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
             # What readers do not check is relied on: a file that somebody edited must be a page, not a bug.
             what = f"{type(error).__name__}: {error}"
@@ -127,13 +128,12 @@ class OpenedRuns:
 
     def _read(self, run_id: str, other: str | None) -> PageRun:
         run, project = self._site.stored_run(run_id), self._site.project()
-        with no_collection():
-            side = side_of(run)
-            if other is None:
-                before = compared_side(run, project.reports, project.baseline_file)
-            else:
-                before = open_side(project.reports, project.baseline_file, other)
-            return read_page(side, before, project.settings, is_chosen=other is not None)
+        side = side_of(run)
+        if other is None:
+            before = compared_side(run, project.reports, project.baseline_file)
+        else:
+            before = open_side(project.reports, project.baseline_file, other)
+        return read_page(side, before, project.settings, is_chosen=other is not None)
 
     def _stamp(self, run_id: str, other: str | None) -> object:
         """What changes when anything that is read does."""

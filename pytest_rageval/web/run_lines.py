@@ -21,7 +21,8 @@ class RunLine(NamedTuple):
 
     made_from  agent and data set with their versions, or what stands for them
     rate       share of cases that pass, in per cent
-    change     of that against the run it was compared with, in points; '' where that is not known
+    change     of that against the run it was compared with, in points of the cases that were compared; '' where that
+               is not known
     tone       of the change: worse, better or plain
     took       from the beginning to the end
     begun      UTC, to the minute
@@ -78,8 +79,7 @@ def made_from(run: RunRow) -> str:
 
 
 def _line(connection: sqlite3.Connection, run: RunRow, compared: RunRow | None) -> RunLine:
-    rate, before = run.pass_rate, compared.pass_rate if compared else None
-    points = None if rate is None or before is None else round(100 * (rate - before), 1)
+    rate, points = run.pass_rate, _points(run, compared)
     return RunLine(
         run=run,
         made_from=made_from(run),
@@ -90,6 +90,14 @@ def _line(connection: sqlite3.Connection, run: RunRow, compared: RunRow | None) 
         begun=run.begun[:16].replace("T", " "),
         trend=spark(pass_rates(connection, run)) if run.is_finished else None,
     )
+
+
+def _points(run: RunRow, compared: RunRow | None) -> float | None:
+    """As the run says; of one of before runs said so, from both pass rates, where both are of the same cases."""
+    rate, before = run.pass_rate, compared.pass_rate if compared else None
+    if run.points is not None or rate is None or before is None or compared is None:
+        return run.points
+    return round(100 * (rate - before), 1) if compared.dataset_hash == run.dataset_hash else None
 
 
 def _p95(run: RunRow) -> str:

@@ -33,9 +33,12 @@ class Site:
         return self.settings.reports / "runs"
 
     def project(self) -> Project:
-        """The project with its configuration as it is now; SettingsError where that cannot be read."""
+        """The project with its configuration as it is now; SettingsError where that cannot be read.
+
+        Versions of a dataset are compared on the cases that they have in common, as runs that are started here are.
+        """
         root = self.settings.root
-        return Project(root, load_settings(root, {"reports": str(self.settings.reports)}))
+        return Project(root, load_settings(root, {"reports": str(self.settings.reports), "alike_cases": True}))
 
     def stored_run(self, run_id: str) -> StoredRun:
         """The run of this id. The name is looked for among those of the folder: it is never a path."""

@@ -38,6 +38,7 @@ WIDTH = 100
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write there, not to the terminal.")
 @click.option("--ignore-invariants", is_flag=True, help="Compare even if dataset, judge or reported fields differ.")
+@click.option("--alike-cases", is_flag=True, help="Where cases changed in between, compare the others.")
 @click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
 @exit_codes({0: "no regression gate of the project fails", 1: "one fails, or the two cannot be compared"})
 def compare(before: str, after: str, form: str, output: Path | None, **options: Any) -> None:
@@ -47,7 +48,10 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     project = find_project({"reports": options["reports"]})
     sides = [open_side(project.reports, project.baseline_file, run) for run in (before, after)]
     ignores = options["ignore_invariants"] or project.settings.ignore_invariants
-    comparison = pair(sides[0], sides[1], project.settings, ignore_invariants=ignores)
+    settings = project.settings
+    if options["alike_cases"]:
+        settings = settings.model_copy(update={"alike_cases": True})
+    comparison = pair(sides[0], sides[1], settings, ignore_invariants=ignores)
     after_name = sides[1].name if sides[1].run is not None else None
     if form == "html":
         _put(_page(sides, comparison, project.settings), output)

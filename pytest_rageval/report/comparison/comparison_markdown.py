@@ -167,7 +167,7 @@ def _place(row: tuple[str, str, str]) -> str:
 
 
 def _one_sided(content: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("only_before", "only_after"):
+    for name in words.ONE_SIDED:
         if content[name]:
             yield f"- {words.TITLES[name]} ({len(content[name])}): {as_name(listed(content[name], SHOWN_CASES), 2000)}"
     if errors := words.errors(content):

@@ -156,7 +156,7 @@ def _labelled(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 def _one_sided(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
     lines = [
         f"{words.TITLES[name]} ({len(content[name])}): {listed(content[name], SHOWN_CASES)}"
-        for name in ("only_before", "only_after")
+        for name in words.ONE_SIDED
         if content[name]
     ]
     lines += [line for line in (words.errors(content),) if line]

@@ -14,7 +14,7 @@ its name and its values, and no line had a checksum.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,12 @@ class Scores:
         names = sorted({name for case in cases.values() for name in case.scores})
         columns = {name: [case.scores.get(name) for case in cases.values()] for name in names}
         return cls(cases, categories or {}, columns)
+
+    def without(self, keys: Collection[str]) -> Scores:
+        """The table without some cases."""
+        if not keys:
+            return self
+        return Scores.of({key: case for key, case in self.cases.items() if key not in keys}, self.categories)
 
     def renamed(self, names: Mapping[str, str]) -> Scores:
         """The table with other names of metrics, by the present ones."""

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_rageval.compare.case_filter import decided_changes
 from pytest_rageval.compare.pairing import renamed_metrics
 from pytest_rageval.compare.side import Side
+from pytest_rageval.compare.verdict_sentence import was_compared
 from pytest_rageval.page.falls import falls_by_metric
 from pytest_rageval.page.page_run import PageRun, compared_side
 from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
@@ -51,10 +52,10 @@ def listing_of(page: PageRun) -> CaseListing:
 def _of_finished(run: StoredRun, baseline: Path) -> CaseListing:
     metrics = run.finished_metrics
     comparison = metrics.get("comparison")
-    is_compared = comparison is not None and not comparison.get("problems")
+    is_compared = was_compared(comparison)
     side = Side(run.run_id, metrics, None if run.has_records else run.scores, run.config, run)
     other = compared_side(run, run.path.parent.parent, baseline) if is_compared else None
-    before = other.scores if other else None
+    before = other.scores.without(metrics["comparison"].get("changed_cases", ())) if other and other.scores else None
     names = renamed_metrics(other, side) if other else {}
     changes = decided_changes(metrics) if is_compared else {}
     full_texts: FullTexts = {}

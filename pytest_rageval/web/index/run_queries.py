@@ -95,11 +95,15 @@ def latest_of_series(connection: sqlite3.Connection, most: int) -> list[RunRow]:
 
 
 def pass_rates(connection: sqlite3.Connection, run: RunRow) -> list[float | None]:
-    """Shares of passing cases of the last whole runs of its series up to this one, the oldest first."""
+    """Shares of passing cases of the last whole runs of its series up to this one, the oldest first.
+
+    Only runs of the same cases: with others a share means something else.
+    """
     rows = connection.execute(
-        "SELECT passed * 1.0 / cases FROM runs WHERE series = ? AND word IS NOT NULL AND NOT is_partial AND cases > 0 "
+        "SELECT passed * 1.0 / cases FROM runs WHERE series = ? AND dataset_hash IS ? "
+        "AND word IS NOT NULL AND NOT is_partial AND cases > 0 "
         "AND (begun, run_id) <= (?, ?) ORDER BY begun DESC, run_id DESC LIMIT ?",
-        (run.series, run.begun, run.run_id, TREND),
+        (run.series, run.dataset_hash, run.begun, run.run_id, TREND),
     )
     return [rate for (rate,) in rows][::-1]
 
@@ -110,35 +114,44 @@ def metric_means(connection: sqlite3.Connection, run_id: str) -> dict[str, float
 
 
 class DatasetRuns(NamedTuple):
-    """Cases that were run with: their hash, what people call them, and how many finished runs there are."""
+    """Cases that were run with: a key, what people call them, and how many finished runs there are.
 
-    dataset_hash: str
+    key  the hash of the cases; of a data set over all its versions its name
+    """
+
+    key: str
     name: str
     runs: int
 
 
 def datasets_run(connection: sqlite3.Connection) -> list[DatasetRuns]:
-    """The data sets of finished runs, the one of the last run first: only within one can metrics be compared."""
+    """The data sets of finished runs, the one of the last run first, each with all its versions and by version."""
     rows = connection.execute(
         "SELECT dataset_hash, max(dataset), max(dataset_version), count(*), max(cases) FROM runs "
         "WHERE word IS NOT NULL GROUP BY dataset_hash ORDER BY max(begun) DESC"
-    )
-    return [
-        DatasetRuns(key, f"{name} v{version}" if name else f"{cases} cases, {key[:8]}", runs)
-        for key, name, version, runs, cases in rows
-    ]
+    ).fetchall()
+    versions: dict[str, list[DatasetRuns]] = {}
+    for key, name, version, runs, cases in rows:
+        named = f"{name} v{version}" if name else f"{cases} cases, {key[:8]}"
+        versions.setdefault(name or key, []).append(DatasetRuns(key, named, runs))
+    return [each for name, group in versions.items() for each in (*_over_versions(name, group), *group)]
 
 
-def past_runs(connection: sqlite3.Connection, dataset_hash: str, agent: str = "", most: int = 200) -> list[PastRun]:
+def _over_versions(name: str, group: Sequence[DatasetRuns]) -> list[DatasetRuns]:
+    return [DatasetRuns(name, f"{name}, all versions", sum(each.runs for each in group))] if len(group) > 1 else []
+
+
+def past_runs(connection: sqlite3.Connection, dataset: str, agent: str = "", most: int = 200) -> list[PastRun]:
     """The last finished runs of a data set in time, with what was changed in between.
 
-    agent  only its runs; `UNVERSIONED` are those without one
+    dataset  a `key` of `datasets_run`
+    agent    only its runs; `UNVERSIONED` are those without one
     """
     where, values = _where(RunFilter(agent=agent))
     rows = connection.execute(
-        f"{_SELECT} WHERE r.word IS NOT NULL AND r.dataset_hash = ? AND {where} "
+        f"{_SELECT} WHERE r.word IS NOT NULL AND (r.dataset_hash = ? OR r.dataset = ?) AND {where} "
         "ORDER BY r.ended DESC, r.run_id DESC LIMIT ?",
-        (dataset_hash, *values, most),
+        (dataset, dataset, *values, most),
     ).fetchall()  # fmt: skip
     return list(with_changes(_past_run(connection, _run(row)) for row in reversed(rows)))
 
@@ -151,7 +164,8 @@ def _past_run(connection: sqlite3.Connection, run: RunRow) -> PastRun:
         run_id=run.run_id, timestamp=run.ended or run.begun, dataset_version=run.dataset_version,
         dataset_hash=run.dataset_hash or "", is_partial=bool(run.is_partial), k=run.k or 0, total=run.cases or 0,
         outcomes={name: number or 0 for name, number in outcomes.items()}, overall=run.overall,
-        metrics=metric_means(connection, run.run_id), description=run.description, settings=json.loads(settings),
+        metrics=metric_means(connection, run.run_id), description=run.description,
+        settings=json.loads(settings) | ({"agent": f"{run.agent} v{run.agent_version}"} if run.agent else {}),
     )  # fmt: skip
 
 

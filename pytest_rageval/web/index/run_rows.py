@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
+from pytest_rageval.compare.verdict_sentence import SYMBOLS, was_compared, with_verdict
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.config_diff import flat_settings
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, RESULTS, StoredRun
@@ -42,6 +42,7 @@ class RunRow:
     cases … known    numbers of cases; None of a run without aggregates. `known`: known failures
     selected         of a partial run, how many were to be asked
     newly_failing    since the run it was compared with; None without one
+    points           change of the share of passing cases since then, in per cent, among the cases that were compared
     seconds          from the beginning to the end
     tone … sentence  the verdict; None of a run without one
     problem          why it cannot be read, or has no aggregates
@@ -72,6 +73,7 @@ class RunRow:
     selected: int | None = None
     newly_failing: int | None = None
     fixed: int | None = None
+    points: float | None = None
     overall: float | None = None
     p95_ms: float | None = None
     cost_usd: float | None = None
@@ -184,7 +186,8 @@ def _lines(path: Path) -> int:
 def _finished(run: StoredRun, stamp: str) -> IndexedRun:
     metrics = with_verdict(run.finished_metrics)
     verdict, outcomes, volatile = metrics["verdict"], metrics["outcomes"], metrics["volatile"]
-    comparison = metrics.get("comparison") or {}
+    compared = metrics.get("comparison")
+    comparison = compared if was_compared(compared) and compared is not None else {}
     latency, cost = volatile.get("latency") or {}, volatile.get("cost") or {}
     facts = _asked(run) | {
         "ended": run.timestamp.isoformat(timespec="seconds"),
@@ -195,6 +198,7 @@ def _finished(run: StoredRun, stamp: str) -> IndexedRun:
         "selected": (metrics.get("selection") or {}).get("selected"),
         "newly_failing": len(comparison["flipped_to_fail"]) if comparison else None,
         "fixed": len(comparison["flipped_to_pass"]) if comparison else None,
+        "points": _points(comparison.get("paired")),
         "compared_with": comparison.get("baseline_run_id"),
         "overall": metrics.get("overall_score"),
         "p95_ms": latency.get("p95_ms"),
@@ -217,6 +221,13 @@ def _state(metrics: Mapping[str, Any], selected: int | None) -> RunState:
     if tone in ("green", "grey"):
         return "passed"
     return "worse" if word == "Worse" else "failed"
+
+
+def _points(paired: Mapping[str, int] | None) -> float | None:
+    """None where nobody counted, as in older runs, or no case was compared."""
+    if not paired or not paired["cases"]:
+        return None
+    return round(100 * (paired["passed_after"] - paired["passed_before"]) / paired["cases"], 1)
 
 
 def _metric(name: str, metric: Mapping[str, Any]) -> MetricMean:

@@ -61,4 +61,6 @@ CREATE TABLE case_tables (
 );
 CREATE UNIQUE INDEX case_tables_by_run ON case_tables (run_id, against);
 """
-MIGRATIONS = (_RUNS, _CASES)
+# Read again are all runs, whose rows did not have it: a row without a stamp is no run's.
+_POINTS = "ALTER TABLE runs ADD COLUMN points REAL; UPDATE runs SET stamp = '';"
+MIGRATIONS = (_RUNS, _CASES, _POINTS)

@@ -1,4 +1,4 @@
-"""Metrics of the runs of one data set in time: a chart each with its table, changes of the configuration marked."""
+"""Metrics of the runs of one data set in time, over its versions: a chart each with its table, what changed marked."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ router = APIRouter()
 
 
 class TimelineRow(NamedTuple):
-    """A run in the table under a chart."""
+    """A run in the table under a chart. `is_other_version`: its cases are not those of the run before it."""
 
     run: PastRun
     value: str
     change: str
     changes: str
+    is_other_version: bool
 
 
 class Timeline(NamedTuple):
-    """A metric in time: its line, the places where the configuration changed, and its table, the newest run first."""
+    """A metric in time: its line, the places where the configuration changed, those where the cases did, and its
+    table, the newest run first."""
 
     metric: str
     line: Spark | None
     changes: Sequence[float]
+    versions: Sequence[float]
     low: str
     high: str
     rows: Sequence[TimelineRow]
@@ -62,7 +65,7 @@ def history_page(
 
 def _content(connection: sqlite3.Connection, dataset: str, agent: str, metric: str, last: int) -> dict[str, Any]:
     datasets = datasets_run(connection)
-    chosen = dataset or (datasets[0].dataset_hash if datasets else "")
+    chosen = dataset or (datasets[0].key if datasets else "")
     runs = past_runs(connection, chosen, agent, last if metric else min(last, LASTS[1])) if chosen else []
     names = sorted({name.partition("@")[0] for run in runs for name, mean in run.metrics.items() if mean is not None})
     shown = [metric] if metric else [PASSING, *[name for name in PREFERRED if name in names][: CHARTS - 1]]
@@ -80,13 +83,19 @@ def _timeline(metric: str, runs: Sequence[PastRun]) -> Timeline:
     values = [_value(run, metric) for run in runs]
     numbers = [value for value in values if value is not None]
     steps = max(len(runs) - 1, 1)
-    moved = [round(100 * place / steps, 1) for place, run in enumerate(runs) if place and run.changes]
-    rows = [
-        TimelineRow(run, score_text(value), _change(values[:place], value), _changes(run))
-        for place, (run, value) in enumerate(zip(runs, values, strict=True))
-    ]
+    others = [place for place in range(1, len(runs)) if runs[place].dataset_hash != runs[place - 1].dataset_hash]
+    moved = [place for place, run in enumerate(runs) if place and run.changes and place not in others]
+    rows = []
+    for place, (run, value) in enumerate(zip(runs, values, strict=True)):
+        same_cases = [
+            earlier
+            for before, earlier in zip(runs[:place], values, strict=False)
+            if before.dataset_hash == run.dataset_hash
+        ]
+        rows.append(TimelineRow(run, score_text(value), _change(same_cases, value), _changes(run), place in others))
     low, high = (score_text(end) for end in (min(numbers), max(numbers))) if numbers else ("", "")
-    return Timeline(metric, spark(values), moved, low, high, rows[::-1])
+    x = [[round(100 * place / steps, 1) for place in places] for places in (moved, others)]
+    return Timeline(metric, spark(values), x[0], x[1], low, high, rows[::-1])
 
 
 def _value(run: PastRun, metric: str) -> float | None:
@@ -96,7 +105,7 @@ def _value(run: PastRun, metric: str) -> float | None:
 
 
 def _change(before: Sequence[float | None], value: float | None) -> str:
-    """Against the last run before that has a value."""
+    """Against the last run before of the same cases that has a value."""
     earlier = next((number for number in reversed(before) if number is not None), None)
     return "" if value is None or earlier is None else change(value - earlier)
 

@@ -1,0 +1,122 @@
+"""Runs of two versions of a dataset: compared on the cases that are alike, in the same words on every page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from listed_runs import indexed
+from project import Project, a_case
+from web_app import WebApp, served
+
+NOTE = "compared on 3 of 5 cases alike in both; 1 changed"
+ORIGIN = """[tool.rageval.origin]
+agent = "shop-bot"
+agent_version = 1
+dataset = "products"
+dataset_version = {version}
+source = "connector"
+"""
+WORSE = """
+import bot
+def answer(question):
+    found = bot.answer(question)
+    if "three" in question:
+        found["debug"]["retrieved_chunks"] = []
+    return found
+"""
+
+
+def of_version(project: Project, version: int, run_id: str, *cases: dict[str, Any], target: str, before: str) -> None:
+    project.cases(cases)
+    project.configure(f'target = "{target}"\ncases = ["evalcases/*.jsonl"]', ORIGIN.format(version=version))
+    project.run("--rageval-run-id", run_id, "--rageval-baseline", before, "--rageval-alike-cases")
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
+    """`one` of version 1; of version 2, in which a case changed, one went and two came, `two` and `worse`."""
+    project = Project(tmp_path_factory.mktemp("versions"))
+    project.write("worse.py", WORSE)
+    first = [a_case(f"q{n}", f"boiling {n}") for n in ("one", "two", "three", "four", "gone")]
+    second = [*first[:3], a_case("qfour", "boiling of four other things"), a_case("qnew", "boiling anew")]
+    of_version(project, 1, "one", *first, target="bot:answer", before="none")
+    of_version(project, 2, "two", *second, target="bot:answer", before="run:one")
+    of_version(project, 2, "worse", *second, target="worse:answer", before="run:one")
+    project.configure('target = "bot:answer"')
+    with served(project.path) as app:
+        indexed(app)
+        yield app
+    project.close()
+
+
+def text_of(html: str) -> str:
+    return re.sub(r" ([,.;:])", r"\1", " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split()))
+
+
+def title_of(html: str) -> str:
+    return re.findall("<title>(.*?)</title>", html, re.DOTALL)[0]
+
+
+def row_of(html: str, run_id: str) -> str:
+    return next(text_of(row) for row in re.findall("<tr>.*?</tr>", html, re.DOTALL) if f'/runs/{run_id}"' in row)
+
+
+@pytest.mark.parametrize(("run_id", "word"), [("two", "Partly comparable"), ("worse", "Worse")])
+def test_list_dashboard_run_and_comparison_say_the_same(app: WebApp, run_id: str, word: str):
+    run, beside = app.page(f"/runs/{run_id}"), app.page(f"/compare?a=one&b={run_id}")
+    verdicts = [re.findall(r'<section id="top" class="verdict (\w+)"', html)[0] for html in (run, beside)]
+    assert verdicts == ["amber", "amber"] if run_id == "two" else verdicts[0] == verdicts[1] != "green"
+    assert word in title_of(run) or run_id == "worse"
+    assert re.sub("·.*", "", title_of(run), flags=re.DOTALL) == re.sub("·.*", "", title_of(beside), flags=re.DOTALL)
+    for html in (run, beside):
+        assert NOTE in text_of(html)
+    shown_word = re.findall(r"\S (.*?) ·", title_of(run))[0].strip()
+    assert shown_word.lower() in row_of(app.page("/runs"), run_id).lower()
+    if run_id == "worse":  # the last one of its series
+        assert NOTE in text_of(app.page("/"))
+        assert shown_word in text_of(app.page("/"))
+
+
+def test_cases_that_changed_came_or_went_are_listed_and_compared_with_nothing(app: WebApp):
+    shown = text_of(app.page("/compare?a=one&b=two"))
+    assert "1 case changed in between evalcases/a.jsonl::qfour" in shown
+    assert "1 case only before evalcases/a.jsonl::qgone" in shown
+    assert "1 case only in this run evalcases/a.jsonl::qnew" in shown
+    new = app.page("/compare?a=one&b=two&q=changed:new")
+    assert len(re.findall("data-row", new)) == 2
+
+
+def test_the_change_of_a_list_is_that_of_the_cases_that_are_alike(app: WebApp):
+    listed = app.page("/runs")
+    assert " = " in row_of(listed, "two")
+    assert " -33.3 " in row_of(listed, "worse")
+
+
+def test_history_goes_over_versions_and_marks_where_they_changed(app: WebApp):
+    shown = app.page("/history?dataset=products&agent=shop-bot")
+    assert "products, all versions · 3 runs" in text_of(shown)
+    assert shown.count('<path class="version"') == shown.count('<svg class="timeline"') > 1
+    assert "other cases" in text_of(shown)
+    alone = app.page("/history?dataset=products&metric=pass+rate")
+    rows = re.findall(r"<tr><td><a href=\"/runs/(\w+)\">.*?</tr>", alone)
+    assert rows == ["worse", "two", "one"]
+
+
+def test_versions_without_a_case_in_common_are_not_comparable_anywhere(tmp_path: Path):
+    project = Project(tmp_path)
+    of_version(project, 1, "one", a_case("q1", "boiling 1"), target="bot:answer", before="none")
+    of_version(project, 2, "two", a_case("q1", "boiling 2"), target="bot:answer", before="run:one")
+    with served(tmp_path) as app:
+        indexed(app)
+        pages = [app.page("/runs/two"), app.page("/compare?a=one&b=two")]
+        for html in pages:
+            assert "Not comparable" in title_of(html)
+            assert 'class="verdict red"' in html
+        assert "not comparable" in row_of(app.page("/runs"), "two")
+        assert "Not comparable" in text_of(app.page("/"))
+    project.close()
