@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pytest_rageval.errors import JudgeError, TargetError
 from pytest_rageval.gates.verdict import GatedTrial, gate_verdict
@@ -57,6 +58,32 @@ def observed_in(result: CaseResult) -> Observed:
     return Unobserved(result.error or NO_ANSWER, result.timings, result.answer)
 
 
+def are_at_once(target: Target, judge: Judge | None) -> bool:
+    """True if neither of them ever waits, so that a case can be observed where it is needed, without a loop."""
+    return getattr(target, "answers_at_once", False) and (judge is None or getattr(judge, "answers_at_once", False))
+
+
+def observe_at_once(
+    case: EvalCase, target: Target, judge: Judge | None, plan: Plan, *, submitted: float, trial: int
+) -> Observed:
+    """Ask and judge one case on this thread: `observe_case` with a target and a judge that never wait."""
+    return _completed(observe_case(case, target, judge, plan, submitted=submitted, trial=trial))
+
+
+T = TypeVar("T")
+
+
+def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits for nothing; RuntimeError where it does."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("`answers_at_once` is said of a target or judge that waits; take the attribute away")
+
+
 async def observe_case(
     case: EvalCase, target: Target, judge: Judge | None, plan: Plan, *, submitted: float | None = None, trial: int = 0
 ) -> Observed:
@@ -95,20 +122,28 @@ class _Asked(NamedTuple):
 async def _asked(target: Target, question: AskRequest, plan: Plan, queued: Timings) -> _Asked | Unobserved:
     """Ask within the longest time that a call may take. What was asked for nothing has no time of its own."""
     started = time.perf_counter()
+    limit = _time_limit(target, plan)
 
     def timings() -> Timings:
         return replace(queued, ask_ms=_ms(started)) if getattr(target, "is_called", True) else queued
 
     try:
-        async with asyncio.timeout(plan.settings.longest_call) as limit:
+        async with limit:
             answer = plan.mask.value(await target.ask(question))
     except TimeoutError:
-        if not limit.expired():
+        if not (isinstance(limit, asyncio.Timeout) and limit.expired()):
             raise
         return Unobserved(Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}"), timings())
     except TargetError as error:
         return Unobserved(_problem(error.kind, error, plan.mask), timings())
     return _Asked(_without_blank_text(answer) if plan.settings.retrieval_only else answer, timings())
+
+
+def _time_limit(target: Target, plan: Plan) -> AbstractAsyncContextManager[object]:
+    """The longest time of a call; none for what never waits, which may be asked where no loop runs."""
+    if getattr(target, "answers_at_once", False):
+        return nullcontext()
+    return asyncio.timeout(plan.settings.longest_call)
 
 
 async def _judged(

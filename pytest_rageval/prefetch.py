@@ -11,7 +11,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from pytest_rageval.engine import Observed, Unobserved, ends_the_run, observe_case, raised
+from pytest_rageval.engine import (
+    Observed,
+    Unobserved,
+    are_at_once,
+    ends_the_run,
+    observe_at_once,
+    observe_case,
+    raised,
+)
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Observation, Problem, Trial
 from pytest_rageval.plan import Plan
@@ -21,7 +29,8 @@ T = TypeVar("T")
 
 
 class Journal(Protocol):
-    """Keeps what was observed, so that a run that dies need not ask it again. Called on the loop's thread."""
+    """Keeps what was observed, so that a run that dies need not ask it again. Called on the loop's thread, or on that
+    of who needs the case where nothing waits."""
 
     def find(self, trial: Trial) -> Observed | None:
         """What an interrupted run has observed of this trial already, if this one finishes it."""
@@ -160,10 +169,26 @@ class Prefetcher:
         self._slots = asyncio.Semaphore(plan.settings.concurrency)
 
     def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
-        """Evaluate trials now, in turn with everything that was queued before."""
+        """Evaluate trials now, in turn with everything that was queued before; without the loop where nothing waits."""
+        if are_at_once(target, judge):
+            return [self._at_once(trial, target, judge) for trial in trials]
         futures: list[Future[Observed]] = [Future() for _ in trials]
         self.queue(trials, target, judge, futures)
         return [self.observed(future) for future in futures]
+
+    def _at_once(self, trial: Trial, target: Target, judge: Judge | None) -> Observed:
+        """What comes of a trial for which nothing is waited for, on this thread: to hand it over costs more."""
+        recorded = self._journal.find(trial)
+        if recorded is not None:
+            return recorded
+        try:
+            observed = observe_at_once(
+                trial.case, target, judge, self.plan, submitted=time.perf_counter(), trial=trial.number
+            )
+        except Exception as error:  # noqa: BLE001 because it is this case's error and nobody else's, as on the loop
+            observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
+        self.tally.add(observed)
+        return self._journal.keep(trial, observed)
 
     def observed(self, future: Future[Observed]) -> Observed:
         """What came of a trial, waited for; where the loop is blocked, that is what came of it."""
@@ -222,6 +247,7 @@ class Batch:
         self, prefetcher: Prefetcher, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None
     ) -> None:
         """`cases`: the trials of each."""
+        self._is_at_once = are_at_once(target, judge)
         self._prefetcher, self._cases, self._target, self._judge = prefetcher, cases, target, judge
         trials = len(cases[0]) if cases else 1
         self._window = max(1, prefetcher.plan.settings.window // trials)
@@ -230,6 +256,8 @@ class Batch:
 
     def observed(self, position: int) -> list[Observed]:
         """What came of the case at this position, by trial; asked again if it was handed out before (a rerun)."""
+        if self._is_at_once:
+            return self._prefetcher.now(self._cases[position], self._target, self._judge)
         self._top_up(position)
         futures = self._futures.pop(position, None)
         if futures is None:

@@ -36,7 +36,8 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
     judged = claims[:MOST_CLAIMS]
     at_once = CLAIMS_AT_ONCE if "claims" in support.variables else 1
     batches = [judged[start : start + at_once] for start in range(0, len(judged), at_once)]
-    judgements = await ask_together(judge.judge(_support_of(batch, support)) for batch in batches)
+    in_turn = getattr(judge, "answers_at_once", False)
+    judgements = await ask_together((judge.judge(_support_of(batch, support)) for batch in batches), in_turn=in_turn)
     supported = [
         verdict
         for batch, judgement in zip(batches, judgements, strict=True)

@@ -24,21 +24,31 @@ class Taken(TypedDict):
     flags: tuple[str, ...]
 
 
-async def ask_together(asked: Iterable[Awaitable[Judgement]], *, is_local: bool = False) -> list[Judgement]:
+async def ask_together(asked: Iterable[Awaitable[Judgement]], *, in_turn: bool = False) -> list[Judgement]:
     """All of them, in order; where some fail, the rest is waited for (and so kept), then the first error raised.
 
-    `is_local`: none of them waits for anything, so that one after the other is as quick and costs less.
+    `in_turn`: none of them waits for anything, so that one after the other is as quick and costs less.
     """
-    if is_local:
-        return [await call for call in asked]
-    waiting = list(asked)
-    if len(waiting) == 1:
-        return [await waiting[0]]
-    results = await asyncio.gather(*map(_contained, waiting), return_exceptions=True)
+    results: list[Judgement | BaseException]
+    if in_turn:
+        results = [await _attempted(call) for call in asked]
+    else:
+        waiting = list(asked)
+        if len(waiting) == 1:
+            return [await waiting[0]]
+        results = [*await asyncio.gather(*map(_contained, waiting), return_exceptions=True)]
     for result in results:
         if isinstance(result, BaseException):
             raise result
     return [result for result in results if isinstance(result, Judgement)]
+
+
+async def _attempted(asked: Awaitable[Judgement]) -> Judgement | Exception:
+    """The judgement, or why there is none."""
+    try:
+        return await asked
+    except Exception as error:  # noqa: BLE001 because whatever it is, it is raised once the others have ended
+        return error
 
 
 async def _contained(asked: Awaitable[Judgement]) -> Judgement | BaseException:

@@ -19,7 +19,8 @@ class Judge(Protocol):
     attribute `identity`, which then names the server as well. `rubrics` are those it can answer. `heuristic` is True
     where no model is behind it. A judge that tells abstentions by phrases, as a heuristic does, says so in an attribute
     `abstention_by_phrasing`: the phrases of the project then count as well. One that goes by the prompt that a rubric
-    brings says so in an attribute `takes_own_rubrics`: it can answer those as well that a project adds.
+    brings says so in an attribute `takes_own_rubrics`: it can answer those as well that a project adds. One that never
+    waits, not even for a loop to run, says so in an attribute `answers_at_once`.
     """
 
     model: str

@@ -53,9 +53,9 @@ async def judge_answer(
                 rest = requests(known, abstained=True)
     splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
     split = next(iter(requests([SPLIT])), None) if splits else None
-    is_local = getattr(judge, "is_local", judge.heuristic)
-    said = await ask_together((_repeated(judge, request, times, split) for request in rest), is_local=is_local)
-    found |= {request.rubric: judgement for request, judgement in zip(rest, said, strict=True)}
+    in_turn = getattr(judge, "is_local", judge.heuristic) or getattr(judge, "answers_at_once", False)
+    judgements = await ask_together((_repeated(judge, request, times, split) for request in rest), in_turn=in_turn)
+    found |= {request.rubric: judgement for request, judgement in zip(rest, judgements, strict=True)}
     return {name: found[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in found}
 
 
@@ -75,7 +75,8 @@ async def _repeated(judge: Judge, request: JudgeRequest, times: int, split: Judg
     if times == 1:
         return await _once(judge, request, split, request.trial)
     trials = range(request.trial * times, (request.trial + 1) * times)
-    return _median(await ask_together(_once(judge, request, split, trial) for trial in trials))
+    in_turn = getattr(judge, "answers_at_once", False)
+    return _median(await ask_together((_once(judge, request, split, trial) for trial in trials), in_turn=in_turn))
 
 
 async def _once(judge: Judge, request: JudgeRequest, split: JudgeRequest | None, trial: int) -> Judgement:

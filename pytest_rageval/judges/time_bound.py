@@ -16,6 +16,8 @@ class TimeBoundJudge:
     `limit` is how messages name it.
     """
 
+    answers_at_once = False
+
     def __init__(self, judge: Judge, seconds: float, limit: str) -> None:
         self._judge, self._seconds, self._limit = judge, seconds, limit
         self.model, self.heuristic, self.rubrics = judge.model, judge.heuristic, judge.rubrics

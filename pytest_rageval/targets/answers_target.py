@@ -16,6 +16,7 @@ class AnswersTarget:
 
     is_called = False
     """Nothing is asked, so there is nothing to time."""
+    answers_at_once = True
 
     def __init__(self, answers: AnswersFile, name: str | None = None) -> None:
         of_system = f"#{answers.system}" if answers.system is not None else ""

@@ -39,6 +39,7 @@ class RecordedTarget:
 
     is_called = False
     """Nothing is asked, so there is nothing to time."""
+    answers_at_once = True
 
     def __init__(self, run: Path, name: str | None = None) -> None:
         self.name = name or f"run:{run.name}"

@@ -12,7 +12,8 @@ class Target(Protocol):
     """A system under test.
 
     `name` stands in config.json and in messages: no credentials in it. `ask` raises `TargetError` with a kind for
-    anything that goes wrong. `aclose` gives back connections and files; whoever made the target calls it, once.
+    anything that goes wrong. `aclose` gives back connections and files; whoever made the target calls it, once. One
+    whose `ask` never waits, not even for a loop to run, says so in an attribute `answers_at_once`.
     """
 
     name: str

@@ -65,6 +65,8 @@ class CachedJudge:
         self.heuristic = judge.heuristic
         self.rubrics = judge.rubrics
         self.is_local: bool = getattr(judge, "is_local", judge.heuristic)
+        is_replay = mode == "replay" and cache is not None and not self.is_local
+        self.answers_at_once: bool = is_replay or getattr(judge, "answers_at_once", False)
         self.takes_own_rubrics: bool = getattr(judge, "takes_own_rubrics", False)
         self.abstention_by_phrasing: bool = getattr(judge, "abstention_by_phrasing", False)
         self.hits = self.misses = 0

@@ -32,6 +32,7 @@ class LexicalJudge:
 
     model = "lexical/3"
     heuristic = True
+    answers_at_once = True
     abstention_by_phrasing = True
     rubrics = frozenset(
         {
