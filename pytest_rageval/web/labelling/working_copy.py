@@ -17,9 +17,9 @@ from pytest_rageval.io.strict_json import parse
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.labelling.label_transfer import LabelTransfer, label_transfer
 from pytest_rageval.web.site import UnknownPageError
-from pytest_rageval.web.versions.agent import saved_now
 from pytest_rageval.web.versions.dataset import DatasetVersion
 from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.kept_version import saved_now
 from pytest_rageval.web.versions.slugs import checked_slug, is_slug
 from pytest_rageval.web.versions.version_folder import NewerVersion, locked_folder
 from pytest_rageval.workbench.label.label_store import aside_file
