@@ -48,10 +48,11 @@ def contradictions(case: EvalCase, given: Collection[str], broken: Collection[st
                         f"is {grade:g}, which says irrelevant, but the chunk ids list it; keep one",
                     )
         if case.answerable and not gold.chunk_ids and _is_negative_ids_case(case, given):
-            yield (
-                ("answerable",),
-                "is true, but a negative case without relevant ids has no answer; leave it out, or name the ids",
-            )
+            remedy = "but a negative case without relevant ids has no answer; leave"
+            if "answerable" in given:
+                yield ("answerable",), f"is true, {remedy} it out, or name the ids"
+            else:  # its supports alone make it so
+                yield ("supports",), f"say where the answer stands, {remedy} them out, or name the ids"
     if "supports" not in broken and (gold.supports or gold.support_groups or gold.recency_conflict_rule):
         yield from _of_supports(case)
 
