@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -83,13 +84,19 @@ class KeyboardUser:
     def choose_file(self, file: Path) -> None:
         """Press the field for a file that has the focus, and choose one in the window that comes."""
 
+        from playwright.sync_api import TimeoutError as WaitedTooLongError
+
         def choose() -> None:
             page = self.page.page._target
-            with page.expect_file_chooser() as chooser:
+            with page.expect_file_chooser(timeout=10_000) as chooser:
                 page.keyboard.press("Enter")
             chooser.value.set_files(str(file))
 
-        self.chromium.call(choose)
+        # A key that is pressed before the browser watches for the window opens one that nobody sees: once more then.
+        for _ in range(int(PATIENCE_S / 10) - 1):
+            with contextlib.suppress(WaitedTooLongError):
+                return self.chromium.call(choose)
+        return self.chromium.call(choose)
 
     @property
     def path(self) -> str:

@@ -59,6 +59,7 @@ def test_the_dashboard_shows_the_last_run_of_each_agent_and_data_set(app: WebApp
 def test_what_runs_now_is_a_card_that_asks_for_itself_until_nothing_runs(app: WebApp):
     writing = take_lock(app.settings.reports / "runs" / "stopped")
     try:
+        indexed(app)
         running = app.page("/")
     finally:
         os.close(writing)

@@ -111,6 +111,7 @@ def test_lists_work_without_scripts(chromium: Chromium, app: WebApp):
 def test_the_card_of_a_run_goes_on_asking_until_it_ends_and_moves_nothing(chromium: Chromium, app: WebApp):
     writing = take_lock(app.settings.reports / "runs" / "stopped")
     try:
+        indexed(app)  # a page that is still counting loads itself anew, and forgets what is watched
         with chromium.page() as page:
             page.goto(app.address + "/")
             page.evaluate(WATCH)
