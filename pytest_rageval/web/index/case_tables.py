@@ -75,14 +75,17 @@ _loading: dict[tuple[Path, str, str], threading.Lock] = {}
 _LOADING = threading.Lock()
 
 
-def open_cases(index: RunIndex, run: StoredRun, baseline: Path) -> IndexedCases:
+def open_cases(
+    index: RunIndex, run: StoredRun, baseline: Path, read: Callable[[], CaseListing] | None = None
+) -> IndexedCases:
     """The cases of a run, read from its records unless the index has them as they are now.
 
-    SettingsError where a file of the run is damaged. `baseline` is the project's baseline file.
+    SettingsError where a file of the run is damaged. `baseline` is the project's baseline file. `read` gives them where
+    somebody has read them already.
     """
     other = ((run.metrics or {}).get("comparison") or {}).get("baseline_run_id")
     paths = (run.path / METRICS, run.path / RESULTS, baseline, run.path.parent / Path(str(other)).name / SCORES)
-    source = _Source(run.run_id, "", _stamp(paths), run.metrics is None, lambda: read_listing(run, baseline))
+    source = _Source(run.run_id, "", _stamp(paths), run.metrics is None, read or (lambda: read_listing(run, baseline)))
     return _opened(index, source)
 
 
