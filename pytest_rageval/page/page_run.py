@@ -205,9 +205,9 @@ def page_of(
         scores = scores.without(comparison["changed_cases"])
     names = renamed_metrics(before, side) if before else {}
     cases = listed_cases(side, flips_of(comparison), scores, names, full_texts)
-    trend = recent_runs(side.run) if side.run else []
+    trend = facts.get("trend") or (recent_runs(side.run) if side.run else [])
     calibrations = kept_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
-    return PageRun(side, settings, before, comparison, cases, trend, **{"calibrations": calibrations, **facts})
+    return PageRun(side, settings, before, comparison, cases, **{"calibrations": calibrations, **facts, "trend": trend})
 
 
 def side_of(run: StoredRun) -> Side:

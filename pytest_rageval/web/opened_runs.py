@@ -25,6 +25,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.index.case_listing import listing_of
 from pytest_rageval.web.index.case_tables import open_cases
 from pytest_rageval.web.index.run_index import RunIndex
+from pytest_rageval.web.index.run_queries import recent_runs_of
 from pytest_rageval.web.site import Site
 
 CONFIG_FILES = ("rageval.toml", "pyproject.toml")
@@ -143,7 +144,8 @@ class OpenedRuns:
             before = compared_side(run, project.reports, project.baseline_file)
         else:
             before = open_side(project.reports, project.baseline_file, other)
-        return read_page(side, before, project.settings, full_texts, is_chosen=other is not None)
+        trend = self._index.read(lambda connection: recent_runs_of(connection, printable(run_id)))
+        return read_page(side, before, project.settings, full_texts, is_chosen=other is not None, trend=trend)
 
     def _stamp(self, run_id: str, other: str | None) -> object:
         """What changes when anything that is read does."""

@@ -30,6 +30,8 @@ class WebLimits(Frozen):
     field_characters  a text of an uploaded row
     head_seconds    until the head of a request is there
     body_seconds    between two pieces of a body
+    unread_seconds  in which a client must take something of what waits for it
+    waiting, waiting_bytes  uploads that wait to be confirmed, and all they hold
     connections     open at once
     patience_seconds  until a page that takes longer says that it is being made
     """
@@ -43,6 +45,9 @@ class WebLimits(Frozen):
     field_characters: Count = 20_000
     head_seconds: float = Field(10, gt=0)
     body_seconds: float = Field(20, gt=0)
+    unread_seconds: float = Field(30, gt=0)
+    waiting: Count = 50
+    waiting_bytes: Count = 1_000 * MEGABYTE
     connections: Count = 200
     patience_seconds: float = Field(3, ge=0)
 
