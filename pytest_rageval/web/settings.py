@@ -8,12 +8,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pytest_rageval.config.settings import WEB_TOKEN
 from pytest_rageval.config.tables import Frozen
 from pytest_rageval.errors import SettingsError
 
 HOST, PORT = "127.0.0.1", 8765
 SHORTEST_TOKEN = 12
-TOKEN_VARIABLE = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
 MEGABYTE = 1_000_000
 
 Count = Annotated[int, Field(ge=1)]
@@ -86,8 +86,8 @@ class WebSettings(Frozen):
 
 def check_reach(settings: WebSettings) -> None:
     """SettingsError where other machines could reach an app that asks nobody for a token."""
-    remedy = f"set {TOKEN_VARIABLE} (or --token) to {SHORTEST_TOKEN} characters or more"
+    remedy = f"set {WEB_TOKEN} (or --token) to {SHORTEST_TOKEN} characters or more"
     if settings.token is None and not settings.is_loopback:
         raise SettingsError(f"--host {settings.host}: other machines can reach this address; {remedy}")
     if settings.token is not None and len(settings.token) < SHORTEST_TOKEN:
-        raise SettingsError(f"{TOKEN_VARIABLE}: {len(settings.token)} characters can be guessed; {remedy}")
+        raise SettingsError(f"{WEB_TOKEN}: {len(settings.token)} characters can be guessed; {remedy}")

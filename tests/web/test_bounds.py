@@ -12,18 +12,20 @@ from typing import Any
 import pytest
 from kept_runs import a_result, a_run
 from listed_runs import indexed
+from project import Project, a_case
 from web_app import WebApp, served
 from web_datasets import imported, problems_on, send, upload
 from web_forms import errors_beside
 
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
+from pytest_rageval.web.asset_files import asset_addresses
 from pytest_rageval.web.case_list import CaseList, CaseQuery
 from pytest_rageval.web.index.case_tables import open_cases
 from pytest_rageval.web.index.run_index import RunIndex, drop_cases
 from pytest_rageval.web.jobs.job_log import log_tail
 from pytest_rageval.web.pages.login import FAILURES, LoginFailures, network_of
-from pytest_rageval.web.settings import WebLimits
+from pytest_rageval.web.settings import WebLimits, WebSettings
 from pytest_rageval.web.site import Site
 from pytest_rageval.web.uploads import dataset_upload
 from pytest_rageval.web.uploads.answers_upload import read_answers_upload
@@ -39,17 +41,17 @@ ROWS = b"id,question,reference\nq1,Why?,So\n"
 def test_a_client_that_never_reads_does_not_hold_its_connection(tmp_path: Path):
     """It asks again and again, reads nothing, and the server ends it once nothing moves."""
     with served(tmp_path, limits=WebLimits(unread_seconds=0.5, head_seconds=60)) as app:
-        app.get("/login")
+        asked = f"GET {asset_addresses()['htmx.min.js']} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         with socket.socket() as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", app.port))
             connection.settimeout(20)
-            asked = b"GET /assets/nothing HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200
+            connection.sendall(asked * 300)  # more than what the system keeps for a connection
             ended = time.monotonic() + 15
             with pytest.raises(OSError, match=r"reset|closed|pipe"):  # noqa: PT012 until the server gives up
                 while time.monotonic() < ended:
-                    connection.sendall(asked)
-                    time.sleep(0.01)
+                    connection.sendall(b"G")
+                    time.sleep(0.05)
         assert app.get("/login").status_code == 200
 
 
@@ -68,6 +70,20 @@ def test_guessing_from_one_address_keeps_nobody_else_out():
 def test_a_household_has_many_addresses_and_is_one():
     assert network_of("2001:db8:1:2::1") == network_of("2001:db8:1:2:ffff::9") != network_of("2001:db8:1:3::1")
     assert network_of("fe80::1%eth0") == network_of("fe80::2")
+
+
+def test_the_token_of_the_environment_is_taken(project: Project, monkeypatch: pytest.MonkeyPatch):
+    started: list[WebSettings] = []
+    monkeypatch.setattr("pytest_rageval.web.server.serve_web", lambda _, settings, *__, **___: started.append(settings))
+    result = project.rageval("web", "--host", "0.0.0.0", RAGEVAL_WEB_TOKEN="a long enough token")
+    assert result.ret == 0, result.stderr.str()
+    assert started[0].token == "a long enough token"
+    project.cases([a_case("q1", "boiling")])
+    monkeypatch.setenv("RAGEVAL_WEB_TOKEN", "a long enough token")
+    project.run().assert_outcomes(passed=1)
+    with served(project.path, token="a long enough token") as app:
+        app.post("/login", {"token": "a long enough token"})
+        assert app.get("/runs").status_code == 200
 
 
 # ── uploads ───────────────────────────────────────────────────────────────────────────────────────────────────
