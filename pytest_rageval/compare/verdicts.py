@@ -88,8 +88,9 @@ def compare_cases(
     changed  keys of cases that ask or decide otherwise than before: they are on both sides, and compared with nothing
     """
     now_bad = sorted(key for key in changed if now[key].is_bad)
-    now = {key: case for key, case in now.items() if key not in changed}
-    baseline = replace(baseline, cases={key: case for key, case in baseline.cases.items() if key not in changed})
+    if changed:
+        now = {key: case for key, case in now.items() if key not in changed}
+        baseline = replace(baseline, cases={key: case for key, case in baseline.cases.items() if key not in changed})
     names_before, names_after = baseline.metrics["metrics"].keys(), metrics["metrics"].keys()
     k_before = baseline.config.get("k") if baseline.config else None
     renamed = paired_cut_offs(names_before, names_after, k_before, plan.settings.k)

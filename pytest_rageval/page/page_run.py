@@ -17,11 +17,13 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.page.falls import Fall, falls_by_metric
-from pytest_rageval.page.run_cases import Flips, ListedCase, listed_cases
+from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
 from pytest_rageval.page.trend import recent_runs
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
+from pytest_rageval.runs.disk.score_table import Scores
 from pytest_rageval.runs.history import PastRun
+from pytest_rageval.runs.row import CaseScores
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.workbench.calibration_record import KeptCalibration, kept_calibrations
 
@@ -90,6 +92,16 @@ class PageRun:
         return renamed_metrics(self.before, self.side) if self.before else {}
 
     @cached_property
+    def score_table(self) -> Scores:
+        """Scores by metric, in one order of cases: what looks at all of them reads columns, which takes a tenth of the
+        time that as many small mappings take."""
+        if self.side.scores is not None:
+            return self.side.scores
+        rows = {case.key: case.row for case in self.cases}
+        cases = {key: CaseScores(row.content_hash, row.outcome, row.scores) for key, row in rows.items()}
+        return Scores.of(cases, {key: row.groups["category"][0] for key, row in rows.items()})
+
+    @cached_property
     def falls(self) -> Mapping[str, list[Fall]]:
         """By metric the cases that fell in it."""
         if self.compared is None or self.before is None or self.before.scores is None:
@@ -154,15 +166,20 @@ class PageRun:
         return [(name.removeprefix("params."), was, now) for name, was, now in rows]
 
 
-def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any) -> PageRun:
-    """Read all that a page of this run needs; `facts` are those of PageRun that its files do not hold."""
+def read_page(
+    side: Side, before: Side | None, settings: Settings, full_texts: FullTexts | None = None, **facts: Any
+) -> PageRun:
+    """Read all that a page of this run needs; `facts` are those of PageRun that its files do not hold.
+
+    `full_texts` takes what the cases hold only the beginning of.
+    """
     comparison = None
     if not facts.get("is_chosen"):
         settings = _as_decided(settings, side.metrics)
     if before is not None:
         ignores = settings.ignore_invariants
         comparison = pair(before, side, settings, ignore_invariants=ignores, is_detailed=False).content
-    return page_of(side, before, comparison, settings, **facts)
+    return page_of(side, before, comparison, settings, full_texts, **facts)
 
 
 def _as_decided(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
@@ -178,18 +195,19 @@ def _as_decided(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
 
 
 def page_of(
-    side: Side, before: Side | None, comparison: Mapping[str, Any] | None, settings: Settings, **facts: Any
-) -> PageRun:
+    side: Side, before: Side | None, comparison: Mapping[str, Any] | None, settings: Settings,
+    full_texts: FullTexts | None = None, **facts: Any,
+) -> PageRun:  # fmt: skip
     """The same of two runs that were compared already."""
     is_compared = before is not None and comparison is not None and comparison["compared"]
     scores = before.scores if before is not None and is_compared else None
     if scores is not None and comparison is not None:
         scores = scores.without(comparison["changed_cases"])
     names = renamed_metrics(before, side) if before else {}
-    cases = listed_cases(side, flips_of(comparison), scores, names)
-    trend = recent_runs(side.run) if side.run else []
+    cases = listed_cases(side, flips_of(comparison), scores, names, full_texts)
+    trend = facts.get("trend") or (recent_runs(side.run) if side.run else [])
     calibrations = kept_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
-    return PageRun(side, settings, before, comparison, cases, trend, **{"calibrations": calibrations, **facts})
+    return PageRun(side, settings, before, comparison, cases, **{"calibrations": calibrations, **facts, "trend": trend})
 
 
 def side_of(run: StoredRun) -> Side:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.layer_table import LayerCell, layer_rows
+from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.metrics.reference.definitions_page import doc_parts
 from pytest_rageval.metrics.registry import LAYERS, Metric
 from pytest_rageval.numbers import change, denominator, duration, score_text
@@ -66,6 +67,10 @@ class MetricRow(NamedTuple):
     fallen: int
 
 
+Columns = dict[str, list[float | None]]
+"""By metric a score a case, None of those without one."""
+
+
 # ── heat ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -74,33 +79,36 @@ def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell |
     rows = layer_rows(page.metrics, page.compared)[:SHOWN_CATEGORIES]
     scores = _normalised_scores(page)
     return list(page.metrics["by_layer"]), [
-        (row.name, row.cases, [_cell(cell, scores.get((row.name, layer), ())) for layer, cell in row.cells.items()])
+        (row.name, row.cases, [_cell(cell, scores.get((row.name, layer), {})) for layer, cell in row.cells.items()])
         for row in rows
     ]
 
 
-def _normalised_scores(page: PageRun) -> dict[tuple[str, str], list[dict[str, float]]]:
-    """By category and layer, the scores of each case that has some, as 0 to 1, higher better."""
+def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
+    """By category and layer, and there by metric, the score of each case of the category as 0 to 1, higher better."""
     described = page.metrics["metrics"]
     scales = scales_of(described)
-    by_cell: dict[tuple[str, str], list[dict[str, float]]] = {}
-    for case in page.cases:
-        by_layer: dict[str, dict[str, float]] = {}
-        for name, score in case.row.scores.items():
-            if metric := described.get(name):
-                by_layer.setdefault(metric["layer"], {})[name] = scales[name].share(score)
-        for layer, scores in by_layer.items():
-            by_cell.setdefault((case.row.groups["category"][0], layer), []).append(scores)
+    table = page.score_table
+    places: dict[str, list[int]] = {}
+    for place, key in enumerate(table.cases):
+        places.setdefault(table.categories.get(key, UNCATEGORISED), []).append(place)
+    by_cell: dict[tuple[str, str], Columns] = {}
+    for name in sorted(table.columns.keys() & described.keys()):
+        share, column = scales[name].share, table.columns[name]
+        for category, chosen in places.items():
+            shares = [None if (score := column[place]) is None else share(score) for place in chosen]
+            by_cell.setdefault((category, described[name]["layer"]), {})[name] = shares
     return by_cell
 
 
-def _cell(cell: LayerCell, cases: Sequence[Mapping[str, float]]) -> HeatCell | None:
+def _cell(cell: LayerCell, columns: Columns) -> HeatCell | None:
     if cell.score is None:
         return None
     shade = min(max(int(cell.score * 10), 0), 9)
     moved = change(cell.change)
-    interval = interval_text(mean_of_means_interval(cases))
-    return HeatCell(score_text(cell.score), interval, len(cases), shade, "" if moved == "=" else moved)
+    interval = interval_text(mean_of_means_interval(columns))
+    cases = sum(any(score is not None for score in case) for case in zip(*columns.values(), strict=True))
+    return HeatCell(score_text(cell.score), interval, cases, shade, "" if moved == "=" else moved)
 
 
 # ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -153,9 +161,9 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
 def distributions(page: PageRun) -> Iterator[tuple[str, int, list[Bar]]]:
     """Histograms of the metrics that have more than two values."""
     described = page.metrics["metrics"]
-    scores = [case.row.scores for case in page.cases]
+    columns = page.score_table.columns
     for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
-        values = [score for each in scores if (score := each.get(name)) is not None]
+        values = [score for score in columns.get(name, ()) if score is not None]
         if len(set(values)) > 2:
             yield name, len(values), histogram(values, described[name]["scale"])
 

@@ -44,11 +44,13 @@ class AnswersFile:
 
 
 def load_answers(
-    path: Path, system: str | None = None, *, shown_as: str | None = None, max_bytes: int = LONGEST_LINE
-) -> AnswersFile:
+    path: Path, system: str | None = None, *, shown_as: str | None = None, max_bytes: int = LONGEST_LINE,
+    most_rows: int | None = None,
+) -> AnswersFile:  # fmt: skip
     """Read the answers of one system; a file with several needs `system`.
 
-    Raises CaseError with every problem of the file. `shown_as` is how messages name it, `max_bytes` the longest line.
+    Raises CaseError with every problem of the file. `shown_as` is how messages name it, `max_bytes` the longest line,
+    `most_rows` how many answers are read at most.
     """
     name = shown_as or path.name
     if path.suffix not in (".csv", ".jsonl"):
@@ -56,9 +58,26 @@ def load_answers(
     report = Report(name)
     reading = _Reading(report)
     lines = read_lines(path, report, max_bytes)
-    for row in json_rows(lines, report) if path.suffix == ".jsonl" else _csv_rows(lines, report):
+    if most_rows is not None:
+        lines = _while_few_broken(lines, report, most_rows)
+    rows = json_rows(lines, report) if path.suffix == ".jsonl" else _csv_rows(lines, report)
+    for number, row in enumerate(rows, start=1):
+        if most_rows is not None and number > most_rows:
+            raise _too_many(report, most_rows)
         reading.take(row)
     return reading.finished(system)
+
+
+def _while_few_broken(lines: Iterator[Line], report: Report, most_rows: int) -> Iterator[Line]:
+    """Rows that cannot be read count as well: of a large file of them each would become a message."""
+    for line in lines:
+        if report.unread >= most_rows:
+            raise _too_many(report, most_rows)
+        yield line
+
+
+def _too_many(report: Report, most_rows: int) -> CaseError:
+    return CaseError(f"{report.file}: more answers than the {most_rows:,} that are taken; split it")
 
 
 @dataclass(frozen=True, slots=True)

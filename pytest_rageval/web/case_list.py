@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pytest_rageval.compare.filter_language import FilterError
 from pytest_rageval.config.project import Project
@@ -14,6 +15,7 @@ from pytest_rageval.web.index.case_query import CaseRow, Neighbours, case_rows_p
 from pytest_rageval.web.index.case_tables import IndexedCases, open_cases, open_compared_cases
 from pytest_rageval.web.index.run_index import RunIndex
 
+T = TypeVar("T")
 ROWS = 50
 """Cases on a page of the list."""
 
@@ -55,33 +57,42 @@ class CaseList:
 
     def __init__(self, index: RunIndex, run: StoredRun, project: Project, against: PageRun | None = None) -> None:
         self._index = index
-        self._table: IndexedCases
-        if against is None or against.before is None:
-            self._table = open_cases(index, run, project.baseline_file)
+        before = against.before if against is not None else None
+        if against is None or before is None:
+            self._opened: Callable[[], IndexedCases] = lambda: open_cases(index, run, project.baseline_file)
         else:
-            self._table = open_compared_cases(index, against, against.before.name)
+            self._opened = lambda: open_compared_cases(index, against, before.name)
+        self._table = self._opened()
+
+    def _ask(self, question: Callable[[sqlite3.Connection, IndexedCases], T]) -> T:
+        """What the tables of the cases answer. Those of a run that goes on are replaced now and then: then the next."""
+        try:
+            return self._index.read(lambda connection: question(connection, self._table))
+        except sqlite3.OperationalError as error:
+            if "no such table" not in str(error):
+                raise
+            self._table = self._opened()
+            return self._index.read(lambda connection: question(connection, self._table))
 
     def page(self, query: CaseQuery) -> CasePage:
         """The cases that an address asks for; of a page beyond the last one, the last."""
-        table = self._table
         try:
-            found = self._index.read(
-                lambda connection: case_rows_page(
+            found = self._ask(
+                lambda connection, table: case_rows_page(
                     connection, table, query.q, query.sort, page=query.page, size=ROWS
                 )
             )  # fmt: skip
         except FilterError as error:
+            table = self._table
             return CasePage(query._replace(page=1), (), 0, table.cases, table.metrics, str(error))
         last = max(1, -(-found.left // ROWS))
         if query.page > last:
             return self.page(query._replace(page=last))
-        return CasePage(query, found.rows, found.left, found.total, table.metrics)
+        return CasePage(query, found.rows, found.left, found.total, self._table.metrics)
 
     def neighbours(self, key: str, query: CaseQuery) -> Neighbours:
         """The cases before and after one; none where the filter means nothing any more: the list says what is wrong."""
         try:
-            return self._index.read(
-                lambda connection: neighbours(connection, self._table, key, query.q, query.sort)
-            )  # fmt: skip
+            return self._ask(lambda connection, table: neighbours(connection, table, key, query.q, query.sort))
         except FilterError:
             return Neighbours(None, 0, None, None)

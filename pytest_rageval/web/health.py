@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import NamedTuple
 
+from pytest_rageval.config.settings import WEB_TOKEN
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT
 from pytest_rageval.web.jobs.env_file import read_env_file
-from pytest_rageval.web.settings import MEGABYTE, TOKEN_VARIABLE, WebSettings
+from pytest_rageval.web.settings import MEGABYTE, WebSettings
 from pytest_rageval.web.site import Site
 from pytest_rageval.workbench.doctor.checks import CHECKS
 from pytest_rageval.workbench.doctor.diagnosis import MARKS, Diagnosis, diagnoses
@@ -60,7 +61,7 @@ def health_lines_with_target(site: Site) -> list[HealthLine]:
     root = site.settings.root
     try:
         done = subprocess.run(  # noqa: S603 because it is our own command
-            command, cwd=root, env={name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE},
+            command, cwd=root, env={name: value for name, value in os.environ.items() if name != WEB_TOKEN},
             stdin=subprocess.DEVNULL, capture_output=True, timeout=DOCTOR_S, check=False,
         )  # fmt: skip
         findings = json.loads(done.stdout)["findings"]

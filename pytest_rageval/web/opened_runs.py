@@ -18,11 +18,14 @@ from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.page.report_page import page_content
+from pytest_rageval.page.run_cases import FullTexts
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.score_table import SCORES
 from pytest_rageval.text import printable
+from pytest_rageval.web.index.case_listing import listing_of
 from pytest_rageval.web.index.case_tables import open_cases
 from pytest_rageval.web.index.run_index import RunIndex
+from pytest_rageval.web.index.run_queries import recent_runs_of
 from pytest_rageval.web.site import Site
 
 CONFIG_FILES = ("rageval.toml", "pyproject.toml")
@@ -105,18 +108,26 @@ class OpenedRuns:
 
     def _read_into(self, result: Future[OpenedRun], run_id: str, other: str | None) -> None:
         try:
-            opened = self._opened(run_id, other)
+            full_texts: FullTexts = {}
+            opened = self._opened(run_id, other, full_texts)
             if other is None:
-                open_cases(self._index, run_of(opened), self._site.project().baseline_file)
+                self._put_into_index(opened.page, run_of(opened), full_texts)
         except BaseException as error:  # noqa: BLE001 whoever waits for the result raises it
             result.set_exception(error)
         else:
             result.set_result(opened)
 
-    def _opened(self, run_id: str, other: str | None) -> OpenedRun:
+    def _put_into_index(self, page: PageRun, run: StoredRun, full_texts: FullTexts) -> None:
+        """The cases of the list, as they were just read. Where what the run was compared with is gone, what is known of
+        that is read anew: the index keeps what was decided then."""
+        is_whole = page.before is not None or page.metrics.get("comparison") is None
+        read = (lambda: listing_of(page, full_texts)) if is_whole else None
+        open_cases(self._index, run, self._site.project().baseline_file, read)
+
+    def _opened(self, run_id: str, other: str | None, full_texts: FullTexts) -> OpenedRun:
         try:
             with no_collection():
-                opened = OpenedRun(self._read(run_id, other))
+                opened = OpenedRun(self._read(run_id, other, full_texts))
                 _ = opened.content
         except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
             # What readers do not check is relied on: a file that somebody edited must be a page, not a bug.
@@ -126,14 +137,15 @@ class OpenedRuns:
             ) from error
         return opened
 
-    def _read(self, run_id: str, other: str | None) -> PageRun:
+    def _read(self, run_id: str, other: str | None, full_texts: FullTexts) -> PageRun:
         run, project = self._site.stored_run(run_id), self._site.project()
         side = side_of(run)
         if other is None:
             before = compared_side(run, project.reports, project.baseline_file)
         else:
             before = open_side(project.reports, project.baseline_file, other)
-        return read_page(side, before, project.settings, is_chosen=other is not None)
+        trend = self._index.read(lambda connection: recent_runs_of(connection, printable(run_id)))
+        return read_page(side, before, project.settings, full_texts, is_chosen=other is not None, trend=trend)
 
     def _stamp(self, run_id: str, other: str | None) -> object:
         """What changes when anything that is read does."""

@@ -25,10 +25,15 @@ END_S = 3
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP that waits for the head of a request, but not for ever: uvicorn itself has no limit."""
+    """HTTP that waits for the head of a request and for whoever reads a response, but not for ever.
+
+    uvicorn itself has no limit for either.
+    """
 
     head_seconds = WebLimits().head_seconds
+    unread_seconds = WebLimits().unread_seconds
     _head_timer: asyncio.TimerHandle | None = None
+    _unread_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -38,8 +43,18 @@ class PatientProtocol(H11Protocol):
         super().data_received(data)
         self._watch_head()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[no-untyped-call]
+        self._watch_unread()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch_unread()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_watching()
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
         super().connection_lost(exc)
 
     def _watch_head(self) -> None:
@@ -49,6 +64,19 @@ class PatientProtocol(H11Protocol):
             self._stop_watching()
         elif self._head_timer is None:
             self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def _watch_unread(self) -> None:
+        """What waits to be read must become less; a closed connection, too, waits until all of it was."""
+        size = self.transport.get_write_buffer_size()
+        if size and self._unread_timer is None:
+            self._unread_timer = self.loop.call_later(self.unread_seconds, self._end_unread, size)
+
+    def _end_unread(self, size: int) -> None:
+        self._unread_timer = None
+        if self.transport.get_write_buffer_size() >= size:
+            self.transport.abort()
+        else:
+            self._watch_unread()
 
     def _stop_watching(self) -> None:
         if self._head_timer is not None:
@@ -85,7 +113,8 @@ def browser_address(listening: socket.socket, settings: WebSettings) -> str:
 def make_server(app: FastAPI, settings: WebSettings) -> uvicorn.Server:
     """One worker without access log: addresses of pages are nobody's business."""
     limits = settings.limits
-    protocol = type("Protocol", (PatientProtocol,), {"head_seconds": limits.head_seconds})
+    patience = {"head_seconds": limits.head_seconds, "unread_seconds": limits.unread_seconds}
+    protocol = type("Protocol", (PatientProtocol,), patience)
     options: dict[str, Any] = {"http": protocol, "ws": "none", "lifespan": "off", "loop": "asyncio"}
     config = uvicorn.Config(
         app, **options, access_log=False, log_level="warning", server_header=False, timeout_keep_alive=IDLE_S,

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pytest_rageval.config.settings import WEB_TOKEN
 from pytest_rageval.config.tables import Frozen
 from pytest_rageval.errors import SettingsError
 
 HOST, PORT = "127.0.0.1", 8765
 SHORTEST_TOKEN = 12
-TOKEN_VARIABLE = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
 MEGABYTE = 1_000_000
 
 Count = Annotated[int, Field(ge=1)]
@@ -30,6 +30,8 @@ class WebLimits(Frozen):
     field_characters  a text of an uploaded row
     head_seconds    until the head of a request is there
     body_seconds    between two pieces of a body
+    unread_seconds  in which a client must take something of what waits for it
+    waiting, waiting_bytes  uploads that wait to be confirmed, and all they hold
     connections     open at once
     patience_seconds  until a page that takes longer says that it is being made
     """
@@ -43,6 +45,9 @@ class WebLimits(Frozen):
     field_characters: Count = 20_000
     head_seconds: float = Field(10, gt=0)
     body_seconds: float = Field(20, gt=0)
+    unread_seconds: float = Field(30, gt=0)
+    waiting: Count = 50
+    waiting_bytes: Count = 1_000 * MEGABYTE
     connections: Count = 200
     patience_seconds: float = Field(3, ge=0)
 
@@ -81,8 +86,8 @@ class WebSettings(Frozen):
 
 def check_reach(settings: WebSettings) -> None:
     """SettingsError where other machines could reach an app that asks nobody for a token."""
-    remedy = f"set {TOKEN_VARIABLE} (or --token) to {SHORTEST_TOKEN} characters or more"
+    remedy = f"set {WEB_TOKEN} (or --token) to {SHORTEST_TOKEN} characters or more"
     if settings.token is None and not settings.is_loopback:
         raise SettingsError(f"--host {settings.host}: other machines can reach this address; {remedy}")
     if settings.token is not None and len(settings.token) < SHORTEST_TOKEN:
-        raise SettingsError(f"{TOKEN_VARIABLE}: {len(settings.token)} characters can be guessed; {remedy}")
+        raise SettingsError(f"{WEB_TOKEN}: {len(settings.token)} characters can be guessed; {remedy}")

@@ -13,6 +13,7 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.text import printable
 from pytest_rageval.web.security.seal import Seal
 from pytest_rageval.web.settings import WebSettings
 
@@ -41,10 +42,16 @@ class Site:
         return Project(root, load_settings(root, {"reports": str(self.settings.reports), "alike_cases": True}))
 
     def stored_run(self, run_id: str) -> StoredRun:
-        """The run of this id. The name is looked for among those of the folder: it is never a path."""
+        """The run of this id. The name is looked for among those of the folder: it is never a path.
+
+        A name that cannot be shown as it is, is asked for as it is shown.
+        """
         try:
             with os.scandir(self.runs) as entries:
-                name = next((entry.name for entry in entries if entry.name == run_id and entry.is_dir()), None)
+                names = [
+                    entry.name for entry in entries if run_id in (entry.name, printable(entry.name)) and entry.is_dir()
+                ]
+            name = run_id if run_id in names else next(iter(names), None)
         except OSError:
             name = None
         if name is None:

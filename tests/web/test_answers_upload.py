@@ -55,5 +55,5 @@ def test_a_file_of_another_kind_or_with_too_many_rows_is_refused(tmp_path: Path)
     with pytest.raises(CaseError, match=r"ends with \.csv or \.jsonl"):
         read_answers_upload(tmp_path / "answers.xlsx", "mine.xlsx", cases("q1"), 100)
     file = answers(tmp_path, {"id": "q1", "answer": "4"}, {"id": "q2", "answer": "4"})
-    with pytest.raises(CaseError, match="2 answers, more than the 1"):
+    with pytest.raises(CaseError, match="more answers than the 1 that are taken"):
         read_answers_upload(file, "mine.jsonl", cases("q1", "q2"), 1)

@@ -42,11 +42,12 @@ def read_listing(run: StoredRun, baseline: Path) -> CaseListing:
     return _of_unfinished(run) if run.metrics is None else _of_finished(run, baseline)
 
 
-def listing_of(page: PageRun) -> CaseListing:
-    """The cases of a page that was read already; words are looked for in as much of their texts as rows show."""
+def listing_of(page: PageRun, full_texts: FullTexts | None = None) -> CaseListing:
+    """The cases of a page that was read already; without `full_texts` words are looked for in what rows show."""
     layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
     compared_with = page.before.run_id if page.before else None
-    return CaseListing(page.cases, {}, _falls(page.falls), layer_of, page.compared is not None, compared_with)
+    falls, is_compared = _falls(page.falls), page.compared is not None
+    return CaseListing(page.cases, full_texts or {}, falls, layer_of, is_compared, compared_with)
 
 
 def _of_finished(run: StoredRun, baseline: Path) -> CaseListing:

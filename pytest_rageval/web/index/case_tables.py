@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from pytest_rageval.compare.filter_language import DROP, LATENCY, LEVEL, FilterVocabulary
 from pytest_rageval.io.collector import no_collection
@@ -17,6 +18,7 @@ from pytest_rageval.judges.cache.cache_entries import transaction
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.runs.disk.reader import METRICS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.score_table import SCORES
+from pytest_rageval.text import printable
 from pytest_rageval.web.index.case_listing import CaseListing, listing_of, read_listing
 from pytest_rageval.web.index.case_rows import CASE_COLUMNS, RowMaker
 from pytest_rageval.web.index.run_index import RunIndex, drop_cases
@@ -71,18 +73,24 @@ class _Source(NamedTuple):
     read: Callable[[], CaseListing]
 
 
-_loading: dict[tuple[Path, str, str], threading.Lock] = {}
+_loading: WeakValueDictionary[tuple[Path, str, str], threading.Lock] = WeakValueDictionary()
+"""Held by whoever reads the cases of a run; gone when nobody does."""
 _LOADING = threading.Lock()
 
 
-def open_cases(index: RunIndex, run: StoredRun, baseline: Path) -> IndexedCases:
+def open_cases(
+    index: RunIndex, run: StoredRun, baseline: Path, read: Callable[[], CaseListing] | None = None
+) -> IndexedCases:
     """The cases of a run, read from its records unless the index has them as they are now.
 
-    SettingsError where a file of the run is damaged. `baseline` is the project's baseline file.
+    SettingsError where a file of the run is damaged. `baseline` is the project's baseline file. `read` gives them where
+    somebody has read them already.
     """
     other = ((run.metrics or {}).get("comparison") or {}).get("baseline_run_id")
     paths = (run.path / METRICS, run.path / RESULTS, baseline, run.path.parent / Path(str(other)).name / SCORES)
-    source = _Source(run.run_id, "", _stamp(paths), run.metrics is None, lambda: read_listing(run, baseline))
+    source = _Source(
+        printable(run.run_id), "", _stamp(paths), run.metrics is None, read or (lambda: read_listing(run, baseline))
+    )
     return _opened(index, source)
 
 
@@ -95,7 +103,9 @@ def open_compared_cases(index: RunIndex, page: PageRun, against: str) -> Indexed
 
 def _opened(index: RunIndex, source: _Source) -> IndexedCases:
     with _LOADING:  # two requests for one run: the second waits for the first
-        lock = _loading.setdefault((index.file.path, source.run_id, source.against), threading.Lock())
+        key = index.file.path, source.run_id, source.against
+        lock = _loading.get(key) or threading.Lock()
+        _loading[key] = lock
     with lock:
         return index.read(lambda connection: _present(connection, source) or _load(connection, source))
 

@@ -156,6 +156,17 @@ def past_runs(connection: sqlite3.Connection, dataset: str, agent: str = "", mos
     return list(with_changes(_past_run(connection, _run(row)) for row in reversed(rows)))
 
 
+def recent_runs_of(connection: sqlite3.Connection, run_id: str, most: int = TREND) -> list[PastRun]:
+    """A run and the whole ones of the same cases before it, the oldest first; none where the index does not have it."""
+    rows = connection.execute(
+        f"{_SELECT}, runs AS own WHERE own.run_id = ? AND r.word IS NOT NULL AND r.dataset_hash = own.dataset_hash "
+        "AND (r.begun, r.run_id) <= (own.begun, own.run_id) AND (NOT r.is_partial OR r.run_id = own.run_id) "
+        f"{_NEWEST_FIRST} LIMIT ?",
+        (run_id, most),
+    ).fetchall()
+    return list(with_changes(_past_run(connection, _run(row)) for row in reversed(rows)))
+
+
 def _past_run(connection: sqlite3.Connection, run: RunRow) -> PastRun:
     (settings,) = connection.execute("SELECT settings FROM run_settings WHERE run_id = ?", (run.run_id,)).fetchone()
     outcomes = {"passed": run.passed, "failed": run.failed, "error": run.errors, "skipped": run.skipped,

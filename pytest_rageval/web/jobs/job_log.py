@@ -64,6 +64,8 @@ def log_tail(path: Path, number: int = SHOWN_LINES) -> list[str]:
 
 
 def _tail(path: Path, size: int) -> bytes:
-    with path.open("rb") as file:
+    # A link in the folder, as a project of somebody else may bring one, shows no file from elsewhere.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    with os.fdopen(descriptor, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - size))
         return file.read(size)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import tomllib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ from pytest_rageval.web.jobs.run_environment import run_environment
 
 MOST_AT_ONCE = 4
 """Jobs that may run at the same time."""
+MOST_READERS = 500
+"""Jobs whose progress is remembered, so that only what is new is read."""
 SUPERVISED = "pytest_rageval.web.jobs.supervisor"
 
 
@@ -75,7 +78,7 @@ class Jobs:
 
     def __init__(self, data: Path, reports: Path, root: Path, env_file: Path | None) -> None:
         self._folder, self._reports, self._root, self._env_file = data / "jobs", reports, root, env_file
-        self._readers: dict[str, ProgressReader] = {}
+        self._readers: OrderedDict[str, ProgressReader] = OrderedDict()
         self._lock = threading.Lock()
         self._beginning = threading.Lock()
         """Held until a job's processes are written down: until then nobody else can count it among those that run."""
@@ -114,7 +117,7 @@ class Jobs:
 
     def _names(self) -> list[str]:
         try:
-            return [entry.name for entry in os.scandir(self._folder) if entry.is_dir()]
+            return [entry.name for entry in os.scandir(self._folder) if entry.is_dir(follow_symlinks=False)]
         except OSError:
             return []
 
@@ -125,6 +128,9 @@ class Jobs:
         run_folder = self._run_folder(job_id)
         with self._lock:
             reader = self._readers.setdefault(job_id, ProgressReader(run_folder, job.cases))
+            self._readers.move_to_end(job_id)
+            while len(self._readers) > MOST_READERS:
+                self._readers.popitem(last=False)
         return status(folder, job, run_folder, reader.read())
 
     def log(self, job_id: str) -> list[str]:

@@ -31,6 +31,7 @@ from pytest_rageval.web.uploads.dataset_upload import (
     REFERENCES,
     DatasetReading,
     Preview,
+    forget_readings,
     guessed_columns,
     is_document,
     preview,
@@ -97,7 +98,7 @@ def decide_dataset_upload(
     upload = uploads.get(upload_id)
     upload.path(CASES)  # which an upload of answers does not have
     if form.model is not None and form.model.action == "discard":
-        uploads.remove(upload)
+        _forget(uploads, upload)
         return see(path_to("datasets", "new", dataset=upload.about.get("dataset")))
     form, columns_may_differ = _read_otherwise(uploads, upload, form)
     looked_at = _looked_at(site, upload_id, None if columns_may_differ else form)
@@ -113,7 +114,7 @@ def decide_dataset_upload(
         saved = _saved(store, looked_at, form.model, dataset)
     except NewerVersion as newer:
         return _preview(request, store, looked_at, _told(form, newer, dataset), status=409)
-    uploads.remove(looked_at.upload)
+    _forget(uploads, looked_at.upload)
     return see(path_to("datasets", saved))
 
 
@@ -174,6 +175,11 @@ def _of_choice(columns: Mapping[str, Sequence[MappedColumn]]) -> list[str]:
         *(mapping_problems(of_cases) if of_cases else ()),
         *(reference_problems(of_references) if of_references else ()),
     ]
+
+
+def _forget(uploads: UploadFolder, upload: Upload) -> None:
+    uploads.remove(upload)
+    forget_readings()
 
 
 def _first_values(looked_at: _LookedAt, store: DatasetStore) -> Mapping[str, str]:

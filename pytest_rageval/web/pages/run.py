@@ -60,7 +60,7 @@ def show_run(
 def run_content(opened: OpenedRun) -> dict[str, Any]:
     """What the templates of a run show, whoever includes them."""
     head = head_of_run(opened.page.config)
-    run_id = run_of(opened).run_id
+    run_id = printable(run_of(opened).run_id)
     return {
         **opened.content, "page": opened.page, "head": head, "keys": KEYS, "run_id": run_id,
         "compare_with": path_to("compare", b=run_id),

@@ -39,9 +39,7 @@ def read_answers_upload(path: Path, shown_as: str, cases: Sequence[EvalCase], mo
     """
     if path.suffix not in SUFFIXES:
         raise CaseError(f"{shown_as}: answers are a file that ends with {' or '.join(SUFFIXES)}")
-    file = load_answers(path, shown_as=shown_as)
-    if len(file.records) > most_rows:
-        raise CaseError(f"{shown_as}: {len(file.records):,} answers, more than the {most_rows:,} that are taken")
+    file = load_answers(path, shown_as=shown_as, most_rows=most_rows)
     if problems := AnswersTarget(file).check_coverage([(case.id, case.id) for case in cases]):
         raise CaseError(*problems)
     answers = [file.records[case.id].answer for case in cases]

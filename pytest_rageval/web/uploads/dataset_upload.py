@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from pytest_rageval.cases.loading import MAX_LINE_BYTES, cases_of_rows
 from pytest_rageval.cases.paired_files import Partner
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.json_lines import JsonRow, json_rows
-from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.lines import Line, read_lines
 from pytest_rageval.io.messages import Findings, Report, found, shown_value
 from pytest_rageval.io.messages import Path as Place
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -38,6 +39,7 @@ CASES, REFERENCES = "cases", "references"
 PREVIEWED = 20
 """Rows that a preview shows."""
 MOST_COLUMNS = 1_000
+MOST_BROKEN = 10_000
 LOOKED_AT = 200
 """Records of a JSONL file whose keys are its columns."""
 Row = JsonRow | CsvRow
@@ -111,8 +113,48 @@ def guessed_columns(upload: Upload, part: str = CASES) -> list[MappedColumn]:
     return guessed(columns) if part == CASES else guessed_for_references(columns)
 
 
-def read_dataset(upload: Upload, columns: Mapping[str, Sequence[MappedColumn]], limits: WebLimits) -> DatasetReading:
-    """Read the whole upload by the fields that were chosen for the columns of each part; nothing of it is stored."""
+Columns = Mapping[str, Sequence[MappedColumn]]
+
+
+def read_dataset(upload: Upload, columns: Columns, limits: WebLimits) -> DatasetReading:
+    """Read the whole upload by the fields that were chosen for the columns of each part; nothing of it is stored.
+
+    The last ones that were read are at hand: whoever looks at them again, or saves them, need not read them again.
+    """
+    files = [
+        upload.path(part).stat() for part in upload.names
+    ]  # they are written anew where another encoding is chosen
+    return _kept_reading(
+        _Read(
+            upload.id, upload.folder, tuple(upload.names.items()),
+            tuple((part, tuple(chosen)) for part, chosen in columns.items()), limits,
+            tuple((file.st_mtime_ns, file.st_size) for file in files),
+        )
+    )  # fmt: skip
+
+
+def forget_readings() -> None:
+    """Give back the memory of what was read, once it is confirmed or given up."""
+    _kept_reading.cache_clear()
+
+
+class _Read(NamedTuple):
+    """What a reading depends on."""
+
+    upload_id: str
+    folder: Path
+    names: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, tuple[MappedColumn, ...]], ...]
+    limits: WebLimits
+    files: tuple[tuple[int, int], ...]
+
+
+@lru_cache(maxsize=2)
+def _kept_reading(read: _Read) -> DatasetReading:
+    return _read(Upload(read.upload_id, read.folder, dict(read.names), {}), dict(read.columns), read.limits)
+
+
+def _read(upload: Upload, columns: Columns, limits: WebLimits) -> DatasetReading:
     report = Report(upload.names[CASES])
     path = upload.path(CASES)
     if is_document(upload):
@@ -140,7 +182,7 @@ def _mapped_rows(
     names = column_names(columns)
     if path.suffix == ".csv":
         cells: dict[str, Cell] = {**CELLS, **{pseudo_name(position): "text" for position in range(len(columns))}}
-        lines = read_lines(path, report, MAX_LINE_BYTES)
+        lines = _until_hopeless(read_lines(path, report, MAX_LINE_BYTES), report)
         for row in csv_rows(lines, report, cells, needed, MAX_LINE_BYTES, lambda _: names):
             yield row._replace(record=mapped_record(row.record, columns))
         return
@@ -151,10 +193,19 @@ def _mapped_rows(
 
 
 def _json_rows(path: Path, report: Report) -> Iterator[JsonRow]:
-    lines = read_lines(path, report, MAX_LINE_BYTES)
+    lines = _until_hopeless(read_lines(path, report, MAX_LINE_BYTES), report)
     if path.suffix == ".json":
         return _elements("".join(text for _, text, _ in lines), report)
     return json_rows(lines, report)
+
+
+def _until_hopeless(lines: Iterable[Line], report: Report) -> Iterator[Line]:
+    """The lines of a file, but no more once so many could not be read that nobody mends them by a list."""
+    for line in lines:
+        if report.unread > MOST_BROKEN:
+            report.add_unread(line[0], 1, f"more than {MOST_BROKEN:,} rows cannot be read: nothing below was looked at")
+            return
+        yield line
 
 
 def _elements(text: str, report: Report) -> Iterator[JsonRow]:

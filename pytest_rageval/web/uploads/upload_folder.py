@@ -20,6 +20,8 @@ from pytest_rageval.web.uploads.table_dialect import TableDialect, guessed_diale
 
 KEPT_S = 24 * 3600
 """Seconds that an upload waits to be confirmed."""
+KEPT_AT_LEAST_S = 3600
+"""Seconds in which none goes to make room for another."""
 _ID = re.compile(r"[0-9a-f]{32}")
 _ABOUT = "upload.json"
 _ORIGINAL = ".original"
@@ -74,6 +76,7 @@ class UploadFolder:
         about  what the form said beside
         """
         self.remove_old()
+        self._make_room()
         names = {part: _shown_name(file.name) for part, file in files.items()}
         for name in names.values():
             if _suffix(name) is None:
@@ -93,6 +96,25 @@ class UploadFolder:
             undone.pop_all()
         return upload
 
+    def _make_room(self) -> None:
+        """Forget the oldest uploads where too many wait; CaseError where all are too young for that."""
+        waiting = sorted((folder for folder in self._folders()), key=_age)  # the youngest first
+        size = 0
+        for number, folder in enumerate(waiting, start=1):
+            size += _size(folder)
+            if number < self.limits.waiting and size + self.limits.upload_bytes <= self.limits.waiting_bytes:
+                continue
+            if _age(folder) < KEPT_AT_LEAST_S:
+                raise CaseError(
+                    f"{len(waiting)} uploads of the last hour wait to be confirmed, and no more are taken; confirm or "
+                    f"discard yours, or remove them from {self.folder}"
+                )
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _folders(self) -> list[Path]:
+        folders = self.folder.iterdir() if self.folder.is_dir() else ()
+        return [folder for folder in folders if _ID.fullmatch(folder.name) and not folder.is_symlink()]
+
     def _keep(self, content: BinaryIO, path: Path, name: str) -> None:
         size = 0
         with path.open("xb") as file:
@@ -107,7 +129,8 @@ class UploadFolder:
     def get(self, upload_id: str) -> Upload:
         """An upload that waits; UnknownUpload where there is none."""
         folder = self.folder / upload_id
-        if not _ID.fullmatch(upload_id) or not (folder / _ABOUT).is_file() or _age(folder) > KEPT_S:
+        is_one = _ID.fullmatch(upload_id) is not None and not folder.is_symlink() and (folder / _ABOUT).is_file()
+        if not is_one or _age(folder) > KEPT_S or any(file.is_symlink() for file in folder.iterdir()):
             raise UnknownUpload("this upload is gone: it was confirmed, or is older than a day; begin again")
         record = read_json(folder / _ABOUT, "upload")
         dialects = {part: TableDialect(*written) for part, written in record["dialects"].items()}
@@ -127,8 +150,8 @@ class UploadFolder:
 
     def remove_old(self) -> None:
         """Forget what nobody confirmed for a day."""
-        for folder in self.folder.iterdir() if self.folder.is_dir() else ():
-            if _ID.fullmatch(folder.name) and _age(folder) > KEPT_S:
+        for folder in self._folders():
+            if _age(folder) > KEPT_S:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -158,6 +181,13 @@ def _age(folder: Path) -> float:
         return time.time() - folder.stat().st_mtime
     except OSError:
         return 0.0
+
+
+def _size(folder: Path) -> int:
+    try:
+        return sum(file.stat().st_size for file in folder.iterdir())
+    except OSError:  # confirmed or given up meanwhile
+        return 0
 
 
 def _suffix(name: str) -> str | None:

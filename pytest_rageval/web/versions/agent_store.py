@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
@@ -55,7 +56,7 @@ class AgentStore:
         """One version; a file that is not as it was written comes with its `problem`."""
         content = self.files.content(slug, number)
         place = str(self.files.path(slug, number))
-        version = read_agent(content, slug, number, place, self.registry)
+        version = _read_agent(content, slug, number, place, self.registry)
         flaw = seal_problem(content)
         return version if flaw is None else version.model_copy(update={"problem": f"{place} {flaw}"})
 
@@ -85,3 +86,9 @@ class AgentStore:
         write_bytes(folder / CONFIGURATION, content)
         write_prompts(version.agent.prompts, folder / RUBRICS)
         return version
+
+
+@lru_cache(maxsize=2_000)
+def _read_agent(content: bytes, slug: str, number: int, place: str, registry: Registry) -> AgentVersion:
+    """A version as its file says; what was read is kept, for lists name every version on every page."""
+    return read_agent(content, slug, number, place, registry)

@@ -47,8 +47,9 @@ class DatasetStore:
         """What a version says of itself; with its `problem` where a file is not as it was written."""
         place = self.files.checked_path(slug, number)
         bare = DatasetVersion(slug=slug, number=number, about=DatasetAbout(name=slug))
+        about = self.files.beside(slug, number, ABOUT)
         try:
-            written = self.files.beside(slug, number, ABOUT).read_bytes()
+            written = b"" if about.is_symlink() else about.read_bytes()
         except OSError:
             return bare.model_copy(update={"problem": f"{place} {NO_SEAL}"})
         try:

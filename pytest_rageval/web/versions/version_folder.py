@@ -46,15 +46,19 @@ class VersionFolder:
     def slugs(self) -> list[str]:
         """Everything that has a version, by name."""
         try:
-            names = sorted(entry.name for entry in self.folder.iterdir() if is_slug(entry.name) and entry.is_dir())
+            names = sorted(entry.name for entry in self.folder.iterdir() if is_slug(entry.name) and _is_folder(entry))
         except OSError:
             return []
         return [name for name in names if self.numbers(name)]
 
     def numbers(self, slug: str) -> list[int]:
         """The numbers of all versions that are there, the oldest first."""
+        home = self.folder / checked_slug(slug)
+        if not _is_folder(home):
+            return []
         try:
-            names = [entry.name for entry in (self.folder / checked_slug(slug)).iterdir()]
+            with os.scandir(home) as entries:
+                names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         except OSError:
             return []
         return sorted(int(match[1]) for name in names if (match := self._name.fullmatch(name)))
@@ -95,6 +99,8 @@ class VersionFolder:
         files_of  the files of a version by suffix; its own file, which makes the version exist, is written last
         """
         home = self.folder / checked_slug(slug)
+        if home.is_symlink():
+            raise SettingsError(f"{home}: is a link, and links are not followed here; put the folder itself there")
         try:
             home.mkdir(parents=True, exist_ok=True)
             with locked_folder(home):
@@ -116,6 +122,11 @@ class VersionFolder:
             if suffix != self.suffix:
                 path.unlink(missing_ok=True)  # of a save that was cut off before the version was there
             write_new(path, files[suffix])
+
+
+def _is_folder(path: Path) -> bool:
+    """Links are not followed: a project of somebody else may bring one that leads out of it."""
+    return path.is_dir() and not path.is_symlink()
 
 
 @contextmanager

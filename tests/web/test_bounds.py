@@ -1,0 +1,217 @@
+"""What the app holds for anybody is bounded: connections, failures, uploads, locks; and links lead nowhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kept_runs import a_result, a_run
+from listed_runs import indexed
+from project import Project, a_case
+from web_app import WebApp, served
+from web_datasets import imported, problems_on, send, upload
+from web_forms import errors_beside
+
+from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.model import EvalCase
+from pytest_rageval.web.asset_files import asset_addresses
+from pytest_rageval.web.case_list import CaseList, CaseQuery
+from pytest_rageval.web.index.case_tables import open_cases
+from pytest_rageval.web.index.run_index import RunIndex, drop_cases
+from pytest_rageval.web.jobs.job_log import log_tail
+from pytest_rageval.web.pages.login import FAILURES, LoginFailures, network_of
+from pytest_rageval.web.settings import WebLimits, WebSettings
+from pytest_rageval.web.site import Site
+from pytest_rageval.web.uploads import dataset_upload
+from pytest_rageval.web.uploads.answers_upload import read_answers_upload
+from pytest_rageval.web.uploads.upload_folder import KEPT_AT_LEAST_S
+from pytest_rageval.web.versions.dataset_store import DatasetStore
+
+ROWS = b"id,question,reference\nq1,Why?,So\n"
+
+
+# ── connections ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_client_that_never_reads_does_not_hold_its_connection(tmp_path: Path):
+    """It asks again and again, reads nothing, and the server ends it once nothing moves."""
+    with served(tmp_path, limits=WebLimits(unread_seconds=0.5, head_seconds=60)) as app:
+        asked = f"GET {asset_addresses()['htmx.min.js']} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", app.port))
+            connection.settimeout(20)
+            connection.sendall(asked * 300)  # more than what the system keeps for a connection
+            ended = time.monotonic() + 15
+            with pytest.raises(OSError, match=r"reset|closed|pipe"):  # noqa: PT012 until the server gives up
+                while time.monotonic() < ended:
+                    connection.sendall(b"G")
+                    time.sleep(0.05)
+        assert app.get("/login").status_code == 200
+
+
+# ── login ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_guessing_from_one_address_keeps_nobody_else_out():
+    failures = LoginFailures()
+    for _ in range(FAILURES):
+        failures.add("203.0.113.7")
+    assert failures.are_too_many("203.0.113.7")
+    assert failures.are_too_many("::ffff:203.0.113.7")
+    assert not failures.are_too_many("203.0.113.8")
+
+
+def test_a_household_has_many_addresses_and_is_one():
+    assert network_of("2001:db8:1:2::1") == network_of("2001:db8:1:2:ffff::9") != network_of("2001:db8:1:3::1")
+    assert network_of("fe80::1%eth0") == network_of("fe80::2")
+
+
+def test_the_token_of_the_environment_is_taken(project: Project, monkeypatch: pytest.MonkeyPatch):
+    started: list[WebSettings] = []
+    monkeypatch.setattr("pytest_rageval.web.server.serve_web", lambda _, settings, *__, **___: started.append(settings))
+    result = project.rageval("web", "--host", "0.0.0.0", RAGEVAL_WEB_TOKEN="a long enough token")
+    assert result.ret == 0, result.stderr.str()
+    assert started[0].token == "a long enough token"
+    project.cases([a_case("q1", "boiling")])
+    monkeypatch.setenv("RAGEVAL_WEB_TOKEN", "a long enough token")
+    project.run().assert_outcomes(passed=1)
+    with served(project.path, token="a long enough token") as app:
+        app.post("/login", {"token": "a long enough token"})
+        assert app.get("/runs").status_code == 200
+
+
+# ── uploads ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def aged(app: WebApp, address: str, seconds: float) -> Path:
+    folder = app.settings.data / "uploads" / address.rpartition("/")[2]
+    then = time.time() - seconds
+    os.utime(folder, (then, then))
+    return folder
+
+
+def test_so_many_uploads_wait_and_the_oldest_make_room(tmp_path: Path):
+    with served(tmp_path, limits=WebLimits(waiting=2)) as app:
+        first, second = (upload(app, ("a.csv", ROWS)) for _ in range(2))
+        refused = send(app, ("a.csv", ROWS))
+        assert refused.status_code == 422
+        assert "2 uploads of the last hour wait to be confirmed" in str(errors_beside(refused.text))
+        gone = aged(app, first, KEPT_AT_LEAST_S + 1)
+        upload(app, ("a.csv", ROWS))
+        assert not gone.exists()
+        assert app.get(second).status_code == 200
+
+
+def test_waiting_uploads_hold_so_many_bytes(tmp_path: Path):
+    with served(tmp_path, limits=WebLimits(upload_bytes=100_000, waiting_bytes=130_000)) as app:
+        upload(app, ("a.csv", ROWS + b"q2,Why?," + b"x " * 8_000 + b"\n"))
+        upload(app, ("a.csv", ROWS + b"q2,Why?," + b"x " * 8_000 + b"\n"))
+        assert send(app, ("a.csv", ROWS)).status_code == 422
+
+
+def test_a_file_is_read_once_for_its_preview_and_for_what_is_decided(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
+    readings: list[str] = []
+    whole = dataset_upload._read
+
+    def counted(*what: Any) -> dataset_upload.DatasetReading:
+        readings.append("once")
+        return whole(*what)
+
+    monkeypatch.setattr(dataset_upload, "_read", counted)
+    address = upload(web_app, ("a.csv", ROWS))
+    pages = [web_app.page(address) for _ in range(3)]
+    assert pages[0] == pages[2]
+    assert readings == ["once"]
+    assert web_app.post(address, {"action": "discard"}).status_code == 303
+    assert dataset_upload._kept_reading.cache_info().currsize == 0
+
+
+def test_a_file_of_broken_rows_is_not_read_to_its_end(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(dataset_upload, "MOST_BROKEN", 20)
+    page = web_app.page(upload(web_app, ("a.jsonl", b"{broken\n" * 1_000)))
+    problems = problems_on(page)
+    assert len(problems) < 30
+    assert "more than 20 rows cannot be read" in problems[-1]
+
+
+@pytest.mark.parametrize("line", ['{"id": "q%d", "answer": "4"}\n', "{broken %d\n"])
+def test_answers_beyond_the_limit_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str):
+    file = tmp_path / "answers.jsonl"
+    file.write_text("".join(line % number for number in range(100)))
+    taken: list[int] = []
+    monkeypatch.setattr("pytest_rageval.targets.answer_files._Reading.take", lambda _self, row: taken.append(row.line))
+    with pytest.raises(CaseError, match="more answers than the 10 that are taken"):
+        read_answers_upload(file, "mine.jsonl", [EvalCase("q1", "?")], 10)
+    assert len(taken) <= 10
+
+
+# ── runs ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["two words & more?#", "line\nbreak", "turned\u202earound", "\udcff-bytes"])
+def test_a_run_whose_folder_has_an_odd_name_has_its_page(tmp_path: Path, name: str):
+    folder = a_run(tmp_path / "reports", "plain", a_result("a"))
+    folder.rename(folder.with_name(name))
+    with served(tmp_path) as app:
+        indexed(app)
+        html = app.page("/runs")
+        address = html.partition('<td class="id"><a href="')[2].partition('"')[0]
+        assert "data-row" in app.page(address)
+        assert app.get(f"{address}/export.json").status_code == 200
+        case = app.page(address).partition("data-row><td>")[2].partition('href="')[2].partition('"')[0]
+        assert "At 100 degrees." in app.page(case.replace("&amp;", "&"))
+
+
+def test_tables_that_are_replaced_between_two_looks_are_looked_at_again(tmp_path: Path):
+    run = a_run(tmp_path / "reports", "going", a_result("a"), is_finished=False)
+    with served(tmp_path) as app:
+        indexed(app)
+        site: Site = Site(app.settings, None)  # type: ignore[arg-type]  # no page is asked
+        index = RunIndex(app.settings.data / "rageval.sqlite", site.runs)
+        stored = site.stored_run(run.name)
+        cases = CaseList(index, stored, site.project())
+        number = open_cases(index, stored, site.project().baseline_file).number
+        index.read(lambda connection: drop_cases(connection, number))
+        assert len(cases.page(CaseQuery()).rows) == 1
+
+
+# ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_links_in_the_folder_of_data_are_not_followed(web_app: WebApp, tmp_path: Path):
+    slug = imported(web_app, "Products")
+    data = web_app.settings.data
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "v1.jsonl").write_text('{"id": "q1", "question": "the secret of another folder"}\n')
+    (data / "datasets" / "linked").symlink_to(outside)
+    (data / "datasets" / slug / "v2.jsonl").symlink_to(outside / "v1.jsonl")
+    assert "linked" not in web_app.page("/datasets")
+    for path in ("/datasets/linked", f"/datasets/{slug}/v2", "/datasets/linked/v1"):
+        response = web_app.get(path)
+        assert response.status_code == 404, path
+        assert "secret" not in response.text
+    store = DatasetStore(data)
+    assert store.files.newest(slug) == 1
+    with pytest.raises(SettingsError, match="is a link"):
+        store.save("linked", store.newest(slug).about, [EvalCase("q", "?")], "", 0)
+    job = data / "jobs" / "20260101_000000"
+    job.mkdir(parents=True)
+    (job / "log.txt").symlink_to(outside / "v1.jsonl")
+    assert log_tail(job / "log.txt") == []
+
+
+def test_links_in_an_upload_are_none(web_app: WebApp, tmp_path: Path):
+    address = upload(web_app, ("a.csv", ROWS))
+    folder = aged(web_app, address, 0)
+    (tmp_path / "secret.csv").write_bytes(ROWS)
+    (folder / "cases.csv").unlink()
+    (folder / "cases.csv").symlink_to(tmp_path / "secret.csv")
+    assert web_app.get(address).status_code == 404
+    assert json.loads((folder / "upload.json").read_text())["names"]["cases"] == "a.csv"
