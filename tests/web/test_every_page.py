@@ -14,6 +14,8 @@ from web_app import WebApp, served
 from pytest_rageval.web.app import ROUTERS
 
 pytestmark = pytest.mark.browser
+PARTS = 6
+"""All pages at once would take longer than a test may on a machine that has much to do."""
 MOST_BYTES = 150_000
 MOST_SHIFT = 0.01
 NO_PAGES = ("/assets/{name}", "/runs/{run_id}/export.{form}", "/agents/{slug}/versions/{number}/toml",
@@ -72,13 +74,14 @@ def test_pages_are_small(app: WebApp, addresses: list[str]):
     ("width", "height", "scale"),
     [(1280, 800, 1), pytest.param(640, 400, 2, marks=pytest.mark.torture), (320, 700, 1)],
 )
+@pytest.mark.parametrize("part", range(0, PARTS, 3))
 def test_nothing_runs_nothing_moves_and_nothing_is_wider_than_the_window(
-    chromium: Chromium, app: WebApp, addresses: list[str], width: int, height: int, scale: int
+    chromium: Chromium, app: WebApp, addresses: list[str], part: int, width: int, height: int, scale: int
 ):
     """A window of 1280 pixels, the same at 200 %, and a telephone."""
     with chromium.page(width, height, device_scale_factor=scale) as page:
         page.add_init_script(WATCH)
-        for address in addresses:
+        for address in addresses[part // 3 :: 2]:
             visit(page, app, address)
             assert page.evaluate(SETTLED) <= MOST_SHIFT, address
             assert page.evaluate("document.documentElement.scrollWidth") <= width, address
@@ -88,11 +91,12 @@ def test_nothing_runs_nothing_moves_and_nothing_is_wider_than_the_window(
         assert [request for request in page.requests if not request.startswith(app.address)] == []
 
 
-def test_nobody_is_kept_out(chromium: Chromium, app: WebApp, addresses: list[str]):
+@pytest.mark.parametrize("part", range(PARTS))
+def test_nobody_is_kept_out(chromium: Chromium, app: WebApp, addresses: list[str], part: int):
     """All rules in a light window; the contrast, which is what else differs, in the dark and in forced colours."""
     found: dict[str, Any] = {}
     with chromium.page() as page:
-        for address in addresses:
+        for address in addresses[part::PARTS]:
             visit(page, app, address)
             found[address] = serious_problems(chromium, page)
             page.emulate_media(color_scheme="dark")
