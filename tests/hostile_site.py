@@ -12,6 +12,7 @@ from label_project import FILE, label_project
 from page_states import PLAN, some_cases, store_full
 from two_runs import compared
 from web_app import WebApp
+from web_forms import sent_by
 
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.model import NOWHERE, EvalCase
@@ -104,13 +105,14 @@ def pages_of(app: WebApp) -> dict[str, list[str]]:
         "/datasets/{slug}/versions/{number}/cases/{position}": [
             f"/datasets/hostile/versions/2/cases/{position}" for position in ("3", "new")
         ],
+        "/datasets/{slug}/label": ["/datasets/hostile/label", working_copy(app)],
         "/datasets/uploads/{upload_id}": [waiting_dataset(app), waiting_dataset(app, "answer\n")],
         "/new-run": ["/new-run", path_to("new-run", agent=ALL, dataset=ALL, description=ALL)],
         "/new-run/answers/{upload_id}": [waiting_answers(app)],
         "/jobs": ["/jobs"], "/jobs/{job_id}": [f"/jobs/{JOB_ID}"], "/jobs/{job_id}/progress": [],
         "/label": ["/label"], "/health": ["/health"],
         "/label/cases": [path_to("label", "cases", file=FILE, case="one", row=1),
-                         "/label/cases?file=evalcases/shop.drafts.jsonl"],
+                         "/label/cases?file=evalcases/shop.drafts.jsonl", "/label/cases?dataset=plain"],
     }  # fmt: skip
 
 
@@ -120,6 +122,15 @@ def waiting_dataset(app: WebApp, header: str = "question,reference,answer,tag\n"
     name = f"{TEXTS[15]}.csv"
     response = app.post("/datasets/uploads", files={"cases": (name, io.BytesIO((header + rows).encode()))})
     return str(response.headers["location"])
+
+
+def working_copy(app: WebApp) -> str:
+    """The address of a working copy in which a dataset is labelled."""
+    address = "/datasets/plain/label"
+    page = app.page(address)
+    if "No working copy is open" in page:
+        assert app.post(address, sent_by(page, address)).status_code == 303
+    return address
 
 
 def waiting_answers(app: WebApp) -> str:

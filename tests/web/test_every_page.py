@@ -55,7 +55,7 @@ def problems_of(page: OpenPage) -> list[str]:
 
 def visit(page: OpenPage, app: WebApp, address: str) -> None:
     page.goto(app.address + address)
-    if "/label/cases" in address:
+    if "/label/cases?file" in address:
         page.wait_for_selector("#label:not([hx-trigger])")
 
 
