@@ -282,7 +282,7 @@ def _unmeasured(plan: Plan, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
             continue
         if not any(gate.name in row.scores and _may_meet(gate.when, row) for row in rows):
             name = f"{gate} when {gate.condition}" if gate.when else str(gate)
-            yield name, f"unmeasured: no case that the gate is for has a value of {gate.name}; see why in summary.md"
+            yield name, f"unmeasured: no case that the gate is for has a value of {gate.name}; each case says why"
 
 
 def _may_meet(when: Conditions, row: Row) -> bool:

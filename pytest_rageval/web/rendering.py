@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -16,8 +17,12 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from pytest_rageval.page.environment import environment
 from pytest_rageval.text import counted, printable
 from pytest_rageval.web.asset_files import asset_addresses
+from pytest_rageval.web.index.run_rows import RunRow
+from pytest_rageval.web.jobs.job_files import Job
+from pytest_rageval.web.run_lines import made_from
 from pytest_rageval.web.security.headers import HEADERS, KEPT_BY_NOBODY
 from pytest_rageval.web.security.session import BrowserSession
+from pytest_rageval.web.versions.version_names import Kind, version_name, versions_title
 
 FORM_TOKEN = "form_token"  # noqa: S105 because it is the name of a field
 NAVIGATION = (("Runs", "/runs"), ("Compare", "/compare"), ("History", "/history"), ("Agents", "/agents"),
@@ -27,12 +32,16 @@ NEW_RUN = "/new-run"
 
 
 class Frame(NamedTuple):
-    """What `layout.html` shows around a page: links, where a new run is begun (None: nowhere), whether one logs out."""
+    """What `layout.html` shows around a page: links, where a new run is begun (None: nowhere), whether one logs out.
+
+    data  where the names of agents and datasets are looked up
+    """
 
     links: list[Link]
     new_run: str | None
     reports: str
     must_log_in: bool
+    data: Path
 
 
 class Link(NamedTuple):
@@ -81,6 +90,7 @@ def web_environment() -> Environment:
     pages = reports.overlay(loader=ChoiceLoader([PackageLoader("pytest_rageval.web"), reports.loader]))
     pages.filters = reports.filters | {
         "field_value": field_value, "counted": counted, "printable": printable, "key": _case_link, "cases": _list_link,
+        "made_from": _made_from, "version_name": _version_name, "job_title": _job_title,
     }  # fmt: skip
     pages.globals = reports.globals | {"path_to": path_to, "asset": asset_addresses().__getitem__}
     return pages
@@ -97,6 +107,24 @@ def _case_link(context: Context, key: str, is_compared: bool = False, **query: s
     view = "compare" if is_compared else None
     against = context.get("against")
     return path_to("runs", context["run_id"], "cases", printable(key), **query, view=view, against=against)
+
+
+@pass_context
+def _made_from(context: Context, run: RunRow) -> str:
+    """What a run is made from, by the names of its versions."""
+    return made_from(run, context["frame"].data)
+
+
+@pass_context
+def _job_title(context: Context, job: Job) -> str:
+    data: Path = context["frame"].data
+    return versions_title(data, (job.agent, job.agent_version), (job.dataset, job.dataset_version))
+
+
+@pass_context
+def _version_name(context: Context, slug: str, kind: Kind) -> str:
+    """What the agent or the dataset of this slug is called."""
+    return version_name(context["frame"].data, kind, slug)
 
 
 @pass_context
@@ -121,7 +149,9 @@ def _shared(request: Request) -> dict[str, Any]:
     links = [Link(title, to, here == to or here.startswith(f"{to}/")) for title, to in NAVIGATION if to in addresses]
     token = escape(session.form_token)
     return {
-        "frame": Frame(links, NEW_RUN if NEW_RUN in addresses else None, settings.reports.name, bool(settings.token)),
+        "frame": Frame(
+            links, NEW_RUN if NEW_RUN in addresses else None, settings.reports.name, bool(settings.token), settings.data
+        ),
         "form_token": Markup(f'<input type="hidden" name="{FORM_TOKEN}" value="{token}">'),  # noqa: S704 hexadecimal
         "base": "bare.html" if is_fragment_wanted(request) else "layout.html",
     }

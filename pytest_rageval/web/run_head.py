@@ -23,7 +23,7 @@ class MadeFrom(NamedTuple):
     """A version that a run is made from, as its configuration names it. `address` of its page, '' where the name could
     be none of a version here."""
 
-    name: str
+    slug: str
     version: int
     address: str
 

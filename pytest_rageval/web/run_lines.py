@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.numbers import duration
@@ -11,6 +12,7 @@ from pytest_rageval.page.figures import Spark, spark
 from pytest_rageval.page.first_screen import PREFERRED
 from pytest_rageval.web.index.run_queries import metric_means, pass_rates, runs_by_id
 from pytest_rageval.web.index.run_rows import RunRow
+from pytest_rageval.web.versions.version_names import versions_title
 
 UNVERSIONED_TITLE = "unversioned (pytest)"
 CARD_METRICS = 3
@@ -19,7 +21,6 @@ CARD_METRICS = 3
 class RunLine(NamedTuple):
     """A run of a list.
 
-    made_from  agent and data set with their versions, or what stands for them
     rate       share of cases that pass, in per cent
     change     of that against the run it was compared with, in points of the cases that were compared; '' where that
                is not known
@@ -29,7 +30,6 @@ class RunLine(NamedTuple):
     """
 
     run: RunRow
-    made_from: str
     rate: str
     change: str
     tone: str
@@ -70,11 +70,10 @@ def chosen_metrics(means: Iterable[tuple[str, float | None]], most: int) -> list
     return [*preferred, *by_bare.values()][:most]
 
 
-def made_from(run: RunRow) -> str:
-    """`shop-bot v4 × products v2`; of a run of pytest what it asked."""
+def made_from(run: RunRow, data: Path) -> str:
+    """`Shop bot v4 × Products v2`, by the names that they have in the data folder; of a run of pytest what it asked."""
     if run.agent or run.dataset:
-        parts = ((run.agent, run.agent_version), (run.dataset, run.dataset_version))
-        return " × ".join(f"{name} v{version}" if version else name for name, version in parts if name)
+        return versions_title(data, (run.agent, run.agent_version), (run.dataset, run.dataset_version))
     return f"{UNVERSIONED_TITLE} · {run.target}" if run.target else UNVERSIONED_TITLE
 
 
@@ -82,7 +81,6 @@ def _line(connection: sqlite3.Connection, run: RunRow, compared: RunRow | None) 
     rate, points = run.pass_rate, _points(run, compared)
     return RunLine(
         run=run,
-        made_from=made_from(run),
         rate="–" if rate is None else f"{100 * rate:.1f} %",
         change="" if points is None else f"{points:+.1f}" if points else "=",
         tone="plain" if not points else "better" if points > 0 else "worse",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from fastapi import Request
@@ -13,6 +14,8 @@ from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.pages.jobs import jobs_of
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.run_lines import made_from
+from pytest_rageval.web.site import site_of
+from pytest_rageval.web.versions.version_names import versions_title
 
 MOST_CARDS = 6
 
@@ -36,20 +39,20 @@ class RunningCard(NamedTuple):
 
 def running_cards(request: Request) -> list[RunningCard]:
     """Whatever runs now: what was started here, and what others write, the newest first."""
-    jobs = jobs_of(request).going()
+    jobs, data = jobs_of(request).going(), site_of(request).settings.data
     started_here = {job.job.id for job in jobs}
     runs = run_index_of(request).read(
         lambda connection: run_list(connection, RunFilter(state="running"), size=MOST_CARDS)
     )
     others = (
-        RunningCard(made_from(run), run.source, path_to("runs", run.run_id))
+        RunningCard(made_from(run, data), run.source, path_to("runs", run.run_id))
         for run in runs.runs
         if run.run_id not in started_here
     )
-    return [*map(_card, jobs), *others]
+    return [*(_card(status, data) for status in jobs), *others]
 
 
-def _card(status: JobStatus) -> RunningCard:
+def _card(status: JobStatus, data: Path) -> RunningCard:
     """A job with what its page says of it."""
     job, progress = status.job, status.progress
     facts = (
@@ -58,4 +61,5 @@ def _card(status: JobStatus) -> RunningCard:
     )  # fmt: skip
     cancel = None if status.state == "stopping" else path_to("jobs", job.id, "cancel")
     notes = tuple(fact for fact in facts if fact)
-    return RunningCard(job.title, job.source, path_to("jobs", job.id), progress.done, progress.total, notes, cancel)
+    title = versions_title(data, (job.agent, job.agent_version), (job.dataset, job.dataset_version))
+    return RunningCard(title, job.source, path_to("jobs", job.id), progress.done, progress.total, notes, cancel)

@@ -5,40 +5,21 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from attacks import PAYLOADS
-from chromium import Chromium
+from hostile_site import ALL, TEXTS, write_job
 from label_project import FILE, label_project
 from web_app import WebApp, served
 
 from pytest_rageval.model import EvalCase
 from pytest_rageval.text import printable
-from pytest_rageval.web.jobs.job_files import ENDED, JOB, Job
-from pytest_rageval.web.jobs.job_log import LOG
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset import DatasetAbout
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
-pytestmark = pytest.mark.browser
-TEXTS = [text for text in PAYLOADS if "\x00" not in text]
-ALL = " ".join(TEXTS)
 ID = "</title><script>top.hacked=1</script>"
-
-
-def write_job(folder: Path) -> None:
-    """A job that was cancelled, with attacks in all that a person or a system wrote."""
-    folder.mkdir(parents=True)
-    job = Job(
-        id=folder.name, agent=ALL, agent_version=1, dataset=ALL, dataset_version=1, source="connector", description=ALL,
-        created="2026-11-22T10:00:00+00:00", cases=2, warnings=tuple(TEXTS), arguments=(),
-    )  # fmt: skip
-    (folder / JOB).write_text(job.model_dump_json())
-    (folder / ENDED).write_text('{"exit_code": 4, "ended": "2026-11-22T10:00:01+00:00", "is_cancelled": false}')
-    (folder / LOG).write_text("".join(f"ERROR: {printable(text)}\n" for text in PAYLOADS), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -66,17 +47,6 @@ def pages(app: WebApp) -> list[str]:
         "/new-run", response.headers["location"], "/jobs", "/jobs/20261122_100000",
         path_to("label", "cases", file=FILE, case=ID), path_to("label", "cases", file=FILE, case=ID, row=1),
     ]  # fmt: skip
-
-
-def test_attacks_are_text_and_nothing_happens(app: WebApp, chromium: Chromium):
-    with chromium.page() as page:
-        for address in pages(app):
-            page.goto(f"{app.address}{address}")
-            page.page.wait_for_timeout(150)
-            assert page.evaluate("top.hacked") is None, address
-            assert page.url == f"{app.address}{address}"
-        assert page.problems == []
-        assert [request for request in page.requests if not request.startswith(app.address)] == []
 
 
 def test_what_was_written_can_be_read(app: WebApp):

@@ -30,6 +30,7 @@ const caseParts = (() => {
   const choices = () => [...document.querySelectorAll("#case [data-trial]")];
   const picked = () => choices().findIndex((choice) => choice.getAttribute("aria-pressed") === "true");
   const pick = (number) => {
+    document.querySelectorAll("#case .trials").forEach((trials) => trials.classList.add("picked"));
     document.querySelectorAll("#case .trials > ol > li").forEach((answer, place) => (answer.hidden = place !== number));
     for (const choice of choices()) choice.setAttribute("aria-pressed", Number(choice.dataset.trial) === number);
   };

@@ -53,7 +53,6 @@
     if (folded && !folded.open) (folded.open = true), target.scrollIntoView();
   };
   addEventListener("hashchange", unfold);
-  document.documentElement.classList.add("has-script");
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
   showTrial();
   unfold();

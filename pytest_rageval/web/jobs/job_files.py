@@ -48,10 +48,6 @@ class Job(_Stored):
     warnings: tuple[str, ...] = ()
     arguments: tuple[str, ...]
 
-    @property
-    def title(self) -> str:
-        return f"{self.agent} v{self.agent_version} × {self.dataset} v{self.dataset_version}"
-
 
 class JobEnd(_Stored):
     """How the run ended: the exit code of its process, negative for a signal, None where it was never started."""

@@ -136,8 +136,8 @@ def _without(agent: Agent, fields: Collection[str]) -> Agent:
     """The agent with these fields as they are in a new one: what else is wrong with it can be looked for then."""
     empty = Agent(name=agent.name, target="demo").model_dump()
     changed = {name: empty[name] for name in fields if name in empty}
-    if "target" in fields:
-        changed["mapping"] = None
+    if "target" in fields or "mapping" in fields:
+        changed |= {"target": empty["target"], "mapping": None}
     kept = {name: value for name, value in agent.thresholds.items() if f"threshold.{name}" not in fields}
     prompts = {name: prompt for name, prompt in agent.prompts.items() if f"prompt.{name}" not in fields}
     if "metrics" in fields:
@@ -189,6 +189,7 @@ _FIELDS = {
     "gate": "gates", "judge": "judge", "judge_base_url": "judge_base_url", "judge_temperature": "judge_temperature",
     "versions": "llm",
 }  # fmt: skip
+_MAPPING = "target.mapping."
 _PLACE_OF_PROMPT = re.compile(r"\A[a-z_/]+\.(?:txt|toml)(?::\d+)?(?::\d+)?: (?:prompt: )?")
 _PLACE = re.compile(r"(?:rageval\.toml: )?(?P<key>[a-z_]+)\b")
 
@@ -197,6 +198,9 @@ def _beside_field(problem: str) -> FieldProblem:
     """The line of a run, beside the field whose name it begins with."""
     if problem.startswith("unknown metric "):
         return FieldProblem("metrics", problem)
+    bare = problem.removeprefix("rageval.toml: ")
+    if bare.startswith(_MAPPING):
+        return FieldProblem("mapping", bare.removeprefix(_MAPPING))
     match = _PLACE.match(problem)
     field = _FIELDS.get(match["key"], "") if match else ""
-    return FieldProblem(field, problem.removeprefix("rageval.toml: "))
+    return FieldProblem(field, bare)
