@@ -16,6 +16,10 @@ ASK_FAILED = frozenset(
 """Kinds of error that mean: the system under test gave no usable answer."""
 
 
+IS_BAD = frozenset({"failed", "xfailed"})
+"""Outcomes of cases of which a gate failed, known or not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One case and trial. Sorted by key and trial, so that nothing computed from rows depends on their order."""
@@ -47,7 +51,7 @@ class Row:
     @property
     def is_bad(self) -> bool:
         """Did a gate fail, known or not?"""
-        return self.outcome in ("failed", "xfailed")
+        return self.outcome in IS_BAD
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Row:
@@ -97,7 +101,7 @@ class CaseScores:
 
     @property
     def is_bad(self) -> bool:
-        return self.outcome in ("failed", "xfailed")
+        return self.outcome in IS_BAD
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
