@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ ODD_KEYS = [
 @pytest.mark.parametrize("key", ODD_KEYS)
 def test_a_record_is_found_whatever_its_key_holds(tmp_path: Path, key: str):
     path = tmp_path / "results.jsonl"
-    records = [
+    records: list[dict[str, Any]] = [
         {"schema": 2, "case_key": name, "trial": 0, "question": key, "answer": None, "retrieved_chunks": [],
          "abstention": None, "verdict": {"passed": True, "trial_passed": True}, "error": None}
         for name in [*ODD_KEYS, key + '",', key + "x"]
