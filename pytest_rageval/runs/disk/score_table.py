@@ -26,7 +26,7 @@ from pytest_rageval.io.line_index import lines_of, whole_records
 from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, unsealed
 from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.stored_records import check_result
-from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.runs.row import Row, SharedParts, cases_of
 
 SCORES = "scores.jsonl"
 SCHEMA = 2
@@ -138,7 +138,8 @@ def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
 
 def scores_of_records(path: Path) -> Scores:
     """The table from results.jsonl, for a run that has none; a last line that was cut off is left out."""
-    rows = (Row.of(record) for _, record in whole_records([path], check=check_result))
+    shared = SharedParts()
+    rows = (Row.of(record, shared) for _, record in whole_records([path], check=check_result))
     return scores_of(cases_of(rows))
 
 
