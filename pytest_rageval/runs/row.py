@@ -43,7 +43,8 @@ class Row:
     error_kind: str | None
     message: str | None
     is_blank: bool
-    latency: Mapping[str, float | None]
+    latency: Mapping[str, float]
+    """Milliseconds by phase, of those that were measured."""
     cost: Mapping[str, Any]
     judge: Mapping[str, Any] | None
     decision_hash: str | None = None
@@ -66,7 +67,7 @@ class Row:
         return cls(
             key=record["case_key"],
             trial=record["trial"],
-            outcome=record["outcome"],
+            outcome=intern(record["outcome"]),
             content_hash=record["content_hash"],
             groups=shared.groups(
                 ("category", (record["category"] or UNCATEGORISED,)),
@@ -83,7 +84,7 @@ class Row:
             error_kind=error.get("kind"),
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
-            latency=shared.mapping("latency", record["latency"]),
+            latency={intern(name): ms for name, ms in record["latency"].items() if ms is not None},
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
             decision_hash=record.get("decision_hash"),

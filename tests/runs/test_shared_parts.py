@@ -33,14 +33,19 @@ def test_what_is_equal_in_two_rows_is_held_once():
     shared = SharedParts()
     one, other = (Row.of(a_record(number), shared) for number in (1, 2))
     assert one.groups is other.groups
-    assert one.latency is other.latency
     assert one.cost is other.cost
     assert one.not_applicable is other.not_applicable
     assert next(iter(one.scores)) is next(iter(other.scores))
 
 
-def test_times_that_differ_are_those_of_their_rows():
+def test_of_times_a_row_holds_those_that_were_measured():
     shared = SharedParts()
-    rows = [Row.of(a_record(number, asked_ms=float(number)), shared) for number in (1, 2, 2, 3)]
-    assert [row.latency["total_ms"] for row in rows] == [1, 2, 2, 3]
-    assert rows[1].latency is rows[2].latency
+    rows = [Row.of(a_record(number, asked_ms), shared) for number, asked_ms in ((1, 3.5), (2, None))]
+    assert [row.latency for row in rows] == [{"total_ms": 3.5}, {}]
+
+
+def test_costs_that_differ_are_those_of_their_rows():
+    shared = SharedParts()
+    records = [a_record(number) for number in (1, 2, 3)]
+    records[1]["cost"]["judge_tokens"] = 7
+    assert [Row.of(record, shared).cost["judge_tokens"] for record in records] == [None, 7, None]
