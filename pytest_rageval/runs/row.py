@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from sys import intern
 from typing import Any, TypeVar
 
@@ -142,8 +144,10 @@ class CaseScores:
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """Rows by case key and trial; of one that was recorded twice (a retried case) the last counts."""
-    latest = {(row.key, row.trial): row for row in rows}
-    return [latest[key] for key in sorted(latest)]
+    # The sorting is stable, so the last one stands last; rows that are in order already cost a look at each.
+    ascending = sorted(rows, key=_PLACE)
+    following = chain(map(_PLACE, islice(ascending, 1, None)), [None])
+    return [row for row, place in zip(ascending, following, strict=False) if _PLACE(row) != place]
 
 
 def cases_of(rows: Iterable[Row]) -> list[Row]:
@@ -151,13 +155,15 @@ def cases_of(rows: Iterable[Row]) -> list[Row]:
 
     A case of which a trial ended in an error is that error.
     """
-    trials: dict[str, list[Row]] = {}
-    for row in in_order(rows):
-        trials.setdefault(row.key, []).append(row)
-    return [_over(each) if len(each) > 1 else each[0] for each in trials.values()]
+    return [_over(list(trials)) for _, trials in groupby(in_order(rows), attrgetter("key"))]
+
+
+_PLACE = attrgetter("key", "trial")
 
 
 def _over(trials: list[Row]) -> Row:
+    if len(trials) == 1:
+        return trials[0]
     stands, scores = over_trials(trials, lambda row: row.error_kind is not None)
     if stands.error_kind is not None:
         return stands
