@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -89,9 +90,8 @@ def histogram(values: Sequence[float], scale: Sequence[float]) -> list[Bar]:
     low, high = scale
     counts = [0] * BINS
     width = high - low
-    for value in values:
-        place = int((value - low) / width * BINS)
-        counts[place if 0 <= place < BINS else 0 if place < 0 else BINS - 1] += 1
+    for place, number in Counter([int((value - low) / width * BINS) for value in values]).items():
+        counts[min(max(place, 0), BINS - 1)] += number
     step = (high - low) / BINS
     edges = [low + step * number for number in range(BINS + 1)]
     return _bars(edges, counts)

@@ -19,6 +19,7 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.page.falls import Fall, falls_by_metric
 from pytest_rageval.page.run_cases import Flips, ListedCase, listed_cases
 from pytest_rageval.page.trend import recent_runs
+from pytest_rageval.runs.case_columns import Column
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.history import PastRun
@@ -88,6 +89,12 @@ class PageRun:
     def names(self) -> Mapping[str, str]:
         """Metrics of the other run by what they are called in this one: `recall_any@5` → `recall_any@2`."""
         return renamed_metrics(self.before, self.side) if self.before else {}
+
+    @cached_property
+    def score_columns(self) -> Mapping[str, Column]:
+        """By metric the score of each case, in the order of the cases."""
+        by_case = [case.row.scores for case in self.cases]
+        return {name: [scores.get(name) for scores in by_case] for name in sorted(set().union(*by_case))}
 
     @cached_property
     def falls(self) -> Mapping[str, list[Fall]]:

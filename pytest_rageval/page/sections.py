@@ -153,9 +153,8 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
 def distributions(page: PageRun) -> Iterator[tuple[str, int, list[Bar]]]:
     """Histograms of the metrics that have more than two values."""
     described = page.metrics["metrics"]
-    scores = [case.row.scores for case in page.cases]
     for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
-        values = [score for each in scores if (score := each.get(name)) is not None]
+        values = [score for score in page.score_columns.get(name, ()) if score is not None]
         if len(set(values)) > 2:
             yield name, len(values), histogram(values, described[name]["scale"])
 
