@@ -48,3 +48,9 @@ def test_shared_cases_stand_at_their_places_in_both_runs():
     same = shared_cases(before, before)
     assert (list(same.keys), list(same.before), list(same.after)) == (["a", "b", "c"], [0, 1, 2], [0, 1, 2])
     assert values_at(before.outcomes, same.before) is before.outcomes
+
+
+def test_what_is_left_after_cases_were_taken_out_are_the_others():
+    columns = CaseColumns.of(CASES)
+    assert columns.without(["a"]) == {key: case for key, case in CASES.items() if key != "a"}
+    assert columns.without(()) is columns
