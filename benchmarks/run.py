@@ -21,6 +21,7 @@ NAMES = (
     "workers",
     "cpu_per_case",
     "items",
+    "many_cases",
     "cases_loading",
     "retrieval_metrics",
     "replay",

@@ -27,7 +27,7 @@ from pytest_rageval.runs.disk.reader import CONFIG, METRICS
 from pytest_rageval.runs.disk.score_table import write_scores
 from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.judge_notes import judge_notes, served_change, served_names
-from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.runs.row import Row, cases_of, in_order
 from pytest_rageval.text import counted
 
 RUN_THROUGH = (0, 1)
@@ -108,10 +108,11 @@ def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None
 
 def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None) -> Finished:
     """The run's verdict; nothing is written."""
-    rows = cases_of(keeper.rows.values())
+    trials = in_order(keeper.rows.values())
+    rows = cases_of(trials)
     recorded = _recorded(keeper, plan)
     info = _info(keeper, plan, extent, rows, recorded)
-    metrics = aggregate(keeper.rows.values(), plan, info)
+    metrics = aggregate(trials, plan, info)
     if info.is_partial:
         metrics["selection"] = _selection(extent, recorded)
     stated = keeper.config["settings"].get("versions") or {}

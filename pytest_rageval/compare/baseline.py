@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.reader import StoredRun, checked_metrics, in_present_form, open_stored_run
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
@@ -23,7 +25,7 @@ NO_BASELINE, OF_RUN = "none", "run:"
 """What may stand in place of a file: nothing to compare with, or a run that is kept, as in `run:20261122_101500`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Baseline:
     """A baseline file, read. `metrics` is what metrics.json of that run held, `config` its config.json.
 
@@ -35,6 +37,11 @@ class Baseline:
     cases: Mapping[str, CaseScores]
     config: Mapping[str, Any] | None = None
 
+    @cached_property
+    def columns(self) -> CaseColumns:
+        """Its cases by column."""
+        return CaseColumns.of(self.cases)
+
     @property
     def run_id(self) -> str | None:
         run_id: str | None = self.metrics.get("volatile", {}).get("run_id")
@@ -45,11 +52,7 @@ class Baseline:
         if not names:
             return self
         metrics = {names.get(name, name): metric for name, metric in self.metrics["metrics"].items()}
-        cases = {
-            key: replace(case, scores={names.get(name, name): value for name, value in case.scores.items()})
-            for key, case in self.cases.items()
-        }
-        return replace(self, metrics={**self.metrics, "metrics": metrics}, cases=cases)
+        return replace(self, metrics={**self.metrics, "metrics": metrics}, cases=self.columns.renamed(names))
 
 
 def project_baseline(project: Project) -> Baseline | None:

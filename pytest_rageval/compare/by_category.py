@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
-from pytest_rageval.runs.disk.score_table import Column, Scores
-
-Places = list[tuple[int, int]]
-"""Where cases stand in the columns before and after."""
+from pytest_rageval.runs.case_columns import CaseColumns, Column, SharedCases, shared_cases, values_at
+from pytest_rageval.runs.disk.score_table import Scores
+from pytest_rageval.runs.row import IS_BAD
 
 
 def by_category(before: Scores, after: Scores) -> dict[str, Any] | None:
@@ -17,41 +17,50 @@ def by_category(before: Scores, after: Scores) -> dict[str, Any] | None:
 
     None where neither side knows categories.
     """
-    categories = after.categories or before.categories
-    was = {key: place for place, key in enumerate(before.cases)}
-    places: dict[str, Places] = {}
-    keys: dict[str, list[str]] = {}
-    for place, key in enumerate(after.cases):
-        if key in was and key in categories:
-            places.setdefault(categories[key], []).append((was[key], place))
-            keys.setdefault(categories[key], []).append(key)
+    shared = shared_cases(before.cases, after.cases)
+    categories = _categories(shared, after.categories or before.categories)
     return {
-        name: _outcomes(keys[name], before, after) | {"metrics": _metrics(places[name], before, after)}
-        for name in sorted(places)
+        name: _outcomes(members, before.cases, after.cases) | {"metrics": _metrics(members, before.cases, after.cases)}
+        for name, members in sorted(categories.items())
     } or None
 
 
-def _outcomes(keys: Sequence[str], before: Scores, after: Scores) -> dict[str, Any]:
-    pairs = [(before.cases[key], after.cases[key]) for key in keys]
+def _categories(shared: SharedCases, categories: Mapping[str, str]) -> dict[str, SharedCases]:
+    """The shared cases of each category; those without one are left out."""
+    names = list(map(categories.get, shared.keys))
+    if len({*names}) == 1:  # nothing to divide, and nothing to look up
+        return {name: shared for name in names[:1] if name is not None}
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(names):
+        if name is not None:
+            numbers.setdefault(name, []).append(number)
     return {
-        "cases": len(pairs),
-        "passed_before": sum(was.outcome == "passed" for was, _ in pairs),
-        "passed_after": sum(now.outcome == "passed" for _, now in pairs),
-        "flipped_to_fail": sum(now.is_bad and not was.is_bad for was, now in pairs),
-        "flipped_to_pass": sum(was.is_bad and now.outcome == "passed" for was, now in pairs),
+        name: SharedCases(values_at(shared.keys, at), values_at(shared.before, at), values_at(shared.after, at))
+        for name, at in numbers.items()
     }
 
 
-def _metrics(places: Places, before: Scores, after: Scores) -> dict[str, Any]:
+def _outcomes(shared: SharedCases, before: CaseColumns, after: CaseColumns) -> dict[str, Any]:
+    was, now = values_at(before.outcomes, shared.before), values_at(after.outcomes, shared.after)
+    pairs = Counter(zip(was, now, strict=True))
+    return {
+        "cases": len(was),
+        "passed_before": was.count("passed"),
+        "passed_after": now.count("passed"),
+        "flipped_to_fail": sum(n for (old, new), n in pairs.items() if new in IS_BAD and old not in IS_BAD),
+        "flipped_to_pass": sum(n for (old, new), n in pairs.items() if new == "passed" and old in IS_BAD),
+    }
+
+
+def _metrics(shared: SharedCases, before: CaseColumns, after: CaseColumns) -> dict[str, Any]:
     by_name = {
-        name: _means(before.columns[name], after.columns[name], places)
-        for name in sorted(before.columns.keys() & after.columns.keys())
+        name: _means(values_at(before.scores[name], shared.before), values_at(after.scores[name], shared.after))
+        for name in sorted(before.scores.keys() & after.scores.keys())
     }
     return {name: means for name, means in by_name.items() if means}
 
 
-def _means(before: Column, after: Column, places: Places) -> dict[str, Any] | None:
-    was, now = [before[place] for place, _ in places], [after[place] for _, place in places]
+def _means(was: Column, now: Column) -> dict[str, Any] | None:
     if None in was or None in now:
         scored = [pair for pair in zip(was, now, strict=True) if None not in pair]
         was, now = [pair[0] for pair in scored], [pair[1] for pair in scored]

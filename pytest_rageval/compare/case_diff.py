@@ -18,6 +18,7 @@ BUFFER = 1 << 20
 """Bytes read at a time: with the usual 8 kB reading takes half as long again."""
 _KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
 """How a record begins."""
+_NAME, _FURTHEST, _END = b'"case_key":', 40, b'",'
 
 
 def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
@@ -33,6 +34,9 @@ def trials_of(path: Path, keys: Set[str], fields: Set[str] = _READ) -> dict[str,
     if not keys or not path.is_file():
         return {}
     named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in keys}
+    # Up to the first quotation mark with a comma, which in most keys is the end: a look at that takes a quarter of the
+    # time of matching the beginning of each line.
+    beginnings = {(key + b",").partition(_END)[0] for key in named}
     trials: dict[str, dict[int, Record]] = {}
 
     def check(record: Record) -> None:
@@ -40,6 +44,9 @@ def trials_of(path: Path, keys: Set[str], fields: Set[str] = _READ) -> dict[str,
 
     with path.open("rb", buffering=BUFFER) as file:
         for number, line in enumerate(file, start=1):
+            start = line.find(_NAME, 0, _FURTHEST) + len(_NAME)
+            if line[start : line.find(_END, start)] not in beginnings:
+                continue
             beginning = _KEY.match(line)
             if beginning and beginning[1] in named and line.endswith(b"\n"):
                 record = record_in(line, f"{path}:{number}", check)

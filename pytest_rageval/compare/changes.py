@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import sub
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.stats.change_test import change_p
 from pytest_rageval.stats.intervals import Interval, mean_interval
+from pytest_rageval.stats.moments import moments_of
 from pytest_rageval.stats.power import detectable_mean, detectable_share
 from pytest_rageval.stats.sign_flip import LEVEL, adjusted
 
 ROUNDING = 1e-12
 """A difference up to this is what binary fractions leave, not a difference."""
-Scores = Mapping[str, float]
 
 
 class Pairs(NamedTuple):
     """One metric over the shared cases: the scores of those that have it on both sides, and who lost it since."""
 
-    before: list[float]
-    after: list[float]
-    lost: list[float]
+    before: Sequence[float]
+    after: Sequence[float]
+    lost: Sequence[float]
     """Scores before of cases without one after."""
 
 
@@ -64,16 +65,21 @@ class Change:
         return asdict(self)
 
 
-def paired(cases: Iterable[tuple[Scores, Scores]]) -> dict[str, Pairs]:
-    """By metric, what cases scored before and after."""
-    cases = list(cases)
+def paired(before: CaseColumns, after: CaseColumns, shared: SharedCases) -> dict[str, Pairs]:
+    """By metric that shared cases scored before, their scores before and after."""
+    nowhere = [None] * len(after)
     pairs: dict[str, Pairs] = {}
-    # Metric by metric: case by case, the same takes six times as long.
-    for name in sorted({name for before, _ in cases for name in before}):
-        had = [(before[name], after.get(name)) for before, after in cases if name in before]
-        both = [pair for pair in had if pair[1] is not None]
-        lost = [before for before, after in had if after is None] if len(both) < len(had) else []
-        pairs[name] = Pairs([score for score, _ in both], [score for _, score in both if score is not None], lost)
+    for name in sorted(before.scores):
+        was = values_at(before.scores[name], shared.before)
+        now = values_at(after.scores.get(name, nowhere), shared.after)
+        if None in was or None in now:
+            both = [(old, new) for old, new in zip(was, now, strict=True) if old is not None and new is not None]
+            lost = [old for old, new in zip(was, now, strict=True) if new is None and old is not None]
+            column = Pairs([old for old, _ in both], [new for _, new in both], lost)
+        else:
+            column = Pairs(cast("Sequence[float]", was), cast("Sequence[float]", now), [])
+        if column.before or column.lost:
+            pairs[name] = column
     return pairs
 
 
@@ -83,18 +89,21 @@ def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
     n = len(befores)
     if not n:
         return Change(n_unmeasured=len(lost))
-    differences = [0.0 if -ROUNDING < gap < ROUNDING else gap for gap in map(sub, afters, befores)]
+    differences = list(map(sub, afters, befores))
+    if any(-ROUNDING < gap < ROUNDING for gap in filter(None, differences)):
+        differences = [0.0 if -ROUNDING < gap < ROUNDING else gap for gap in differences]
     n_changed, widest = n - differences.count(0), scale[1] - scale[0]
-    if {*befores, *afters} <= {0.0, 1.0}:
+    moments = moments_of(differences)
+    if all(scores.count(0) + scores.count(1) == n for scores in (befores, afters)):
         detectable = detectable_share(n, n_changed)
     else:
-        detectable = detectable_mean(differences, widest)
+        detectable = detectable_mean(differences, widest, moments)
     return Change(
         before=math.fsum(befores) / n,
         after=math.fsum(afters) / n,
-        delta=math.fsum(differences) / n,
-        ci=mean_interval(differences, (-widest, widest)),
-        p=change_p(differences),
+        delta=moments.mean,
+        ci=mean_interval(differences, (-widest, widest), moments),
+        p=change_p(differences, moments),
         n_paired=n,
         n_changed=n_changed,
         n_unmeasured=len(lost),

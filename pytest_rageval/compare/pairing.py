@@ -11,7 +11,6 @@ from typing import Any
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.by_category import by_category
 from pytest_rageval.compare.case_diff import Record, detail, records_of
-from pytest_rageval.compare.changes import Scores as CaseScores
 from pytest_rageval.compare.cut_offs import paired_cut_offs
 from pytest_rageval.compare.side import Side
 from pytest_rageval.compare.verdict_sentence import alike_line
@@ -24,12 +23,12 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.described import without_code
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.comparable import (
     AlikeParts,
     Comparable,
     Mismatch,
     alike_parts,
-    case_hashes,
     comparable_of,
     mismatches,
     relabelled,
@@ -106,8 +105,7 @@ def _part_note(content: Mapping[str, Any]) -> list[str]:
 
 
 def _comparable(side: Side) -> Comparable:
-    contents = case_hashes(side.scores.cases) if side.scores else None
-    return comparable_of(side.metrics, side.config, contents)
+    return comparable_of(side.metrics, side.config, side.scores.cases if side.scores else None)
 
 
 def _is_other_dataset(before: Comparable, after: Comparable, broken: Iterable[Mismatch]) -> bool:
@@ -144,7 +142,7 @@ def _moved(
     before_metrics, after_metrics = before.metrics["metrics"], after.metrics["metrics"]
     if before.scores is None or after.scores is None:
         # Without cases there is nothing to pair: every metric is compared as those of a whole run are.
-        was = now = Scores({}, {}, {})
+        was = now = Scores(CaseColumns(), {})
         before_metrics, after_metrics = _unpaired(before_metrics), _unpaired(after_metrics)
     else:
         was, now = before.scores, after.scores
@@ -245,15 +243,16 @@ def _cases(
 
 def _errors(scores: Scores) -> dict[str, str]:
     """By case the kind of its error; a baseline knows that it was one, not of which kind."""
-    kinds = {key: case.error_kind or "unknown" for key, case in scores.cases.items() if case.outcome == "error"}
-    return dict(sorted(kinds.items()))
+    cases = scores.cases
+    outcomes = zip(cases.case_keys, cases.outcomes, cases.error_kinds, strict=True)
+    return {key: kind or "unknown" for key, outcome, kind in outcomes if outcome == "error"}
 
 
 def _records(side: Side, keys: set[str]) -> dict[str, Record]:
     return records_of(side.run.path / "results.jsonl", keys) if side.run else {}
 
 
-def _gains(before: CaseScores, after: CaseScores, described: Mapping[str, Any]) -> dict[str, float]:
+def _gains(before: Mapping[str, float], after: Mapping[str, float], described: Mapping[str, Any]) -> dict[str, float]:
     """By metric scored on both sides and moved: the change as a share of its scale, positive where it got better."""
     gains = {}
     for name in sorted(before.keys() & after.keys() & described.keys()):
@@ -264,7 +263,9 @@ def _gains(before: CaseScores, after: CaseScores, described: Mapping[str, Any]) 
     return gains
 
 
-def _moved_scores(before: CaseScores, after: CaseScores, gains: Mapping[str, float]) -> list[dict[str, Any]]:
+def _moved_scores(
+    before: Mapping[str, float], after: Mapping[str, float], gains: Mapping[str, float]
+) -> list[dict[str, Any]]:
     """Scores that moved, those that moved furthest first."""
     order = sorted(gains, key=lambda name: (-abs(gains[name]), name))
     return [{"metric": name, "before": before[name], "after": after[name]} for name in order]

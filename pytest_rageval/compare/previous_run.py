@@ -11,12 +11,13 @@ from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.verdicts import compare_cases
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.comparable import AlikeParts, alike_parts, case_hashes, comparable_of, mismatches
+from pytest_rageval.runs.case_columns import CaseColumns
+from pytest_rageval.runs.comparable import AlikeParts, alike_parts, comparable_of, mismatches
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.disk.run_ref import in_time
 from pytest_rageval.runs.row import CaseScores, Row
 
-Cases = Mapping[str, Row | CaseScores]
+Cases = Mapping[str, CaseScores] | Mapping[str, Row]
 """Outcome and scores of each case of a run, by key."""
 LOOKED_AT = 20
 """Runs before this one among which the last complete one is looked for."""
@@ -27,7 +28,7 @@ def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[s
     for earlier in _earlier(run):
         try:
             if earlier.state == "complete" and earlier.scores is not None:
-                return _compared(run, cases, earlier, earlier.scores.cases, plan)
+                return _compared(run, CaseColumns.of(cases), earlier, earlier.scores.cases, plan)
         except SettingsError:
             continue  # damaged: the one before it says more than an error about a run that nobody asked for
     return None
@@ -40,13 +41,10 @@ def _earlier(run: StoredRun) -> Iterator[StoredRun]:
     return islice(map(StoredRun, reversed(before)), LOOKED_AT)
 
 
-def _compared(
-    run: StoredRun, now: Cases, earlier: StoredRun, was: Mapping[str, CaseScores], plan: Plan
-) -> Mapping[str, Any]:
-    contents = [case_hashes(side) for side in (was, now)]
+def _compared(run: StoredRun, now: CaseColumns, earlier: StoredRun, was: CaseColumns, plan: Plan) -> Mapping[str, Any]:
     facts = (
-        comparable_of(earlier.finished_metrics, earlier.config, contents[0]),
-        comparable_of(run.finished_metrics, run.config, contents[1]),
+        comparable_of(earlier.finished_metrics, earlier.config, was),
+        comparable_of(run.finished_metrics, run.config, now),
     )
     parts = alike_parts(*facts) if plan.settings.alike_cases else AlikeParts(*facts, ())
     problems = mismatches(parts.before, parts.after)

@@ -67,13 +67,13 @@ def _of_baseline(name: str, path: Path, reports: Path) -> Side:
     metrics = baseline.metrics
     if run := _run_of(metrics, reports):
         categories = run.scores.categories if run.scores else None
-        return Side(name, metrics, Scores.of(baseline.cases, categories), run.config, run)
+        return Side(name, metrics, Scores(baseline.columns, categories or {}), run.config, run)
     note = (
         f"{name} holds no texts, and its run {baseline.run_id} is not in {reports / 'runs'}: "
         "of its cases the outcomes and scores are shown"
     )
     config = None if baseline.config is None else checked_config(baseline.config, path)
-    return Side(name, metrics, Scores.of(baseline.cases), config, None, note)
+    return Side(name, metrics, Scores(baseline.columns, {}), config, None, note)
 
 
 def _only_means(name: str) -> str:

@@ -7,19 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.changes import ROUNDING, Change, paired, paired_change, run_change, with_adjusted_p
+from pytest_rageval.compare.changes import ROUNDING, Change, Pairs, paired, paired_change, run_change, with_adjusted_p
 from pytest_rageval.compare.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.comparable import (
-    Mismatch,
-    alike_parts,
-    case_hashes,
-    comparable_of,
-    mismatches,
-    relabelled,
-)
-from pytest_rageval.runs.row import CaseScores, Row, cases_of
+from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, shared_cases, values_at
+from pytest_rageval.runs.comparable import Mismatch, alike_parts, comparable_of, mismatches, relabelled
+from pytest_rageval.runs.row import IS_BAD, Row, cases_of
 from pytest_rageval.stats.sign_flip import LEVEL
 
 UNGATED_TOLERANCE = 0.05
@@ -64,9 +58,9 @@ def compare_with_baseline(
     `config` is None where nobody knows it any more. Where the plan's settings ask for alike cases, those that changed
     since are left out.
     """
-    cases = {row.key: row for row in cases_of(rows)}
-    before = comparable_of(baseline.metrics, baseline.config, case_hashes(baseline.cases))
-    after = comparable_of(metrics, config, case_hashes(cases))
+    cases = CaseColumns.of({row.key: row for row in cases_of(rows)})
+    before = comparable_of(baseline.metrics, baseline.config, baseline.columns)
+    after = comparable_of(metrics, config, cases)
     changed: Collection[str] = ()
     if plan.settings.alike_cases:
         before, after, changed = alike_parts(before, after)
@@ -76,7 +70,7 @@ def compare_with_baseline(
 
 def compare_cases(
     metrics: Mapping[str, Any],
-    now: Mapping[str, Row | CaseScores],
+    now: CaseColumns,
     baseline: Baseline,
     plan: Plan,
     problems: Sequence[Mismatch] = (),
@@ -88,24 +82,24 @@ def compare_cases(
     changed  keys of cases that ask or decide otherwise than before: they are on both sides, and compared with nothing
     """
     now_bad = sorted(key for key in changed if now[key].is_bad)
-    if changed:
-        now = {key: case for key, case in now.items() if key not in changed}
-        baseline = replace(baseline, cases={key: case for key, case in baseline.cases.items() if key not in changed})
+    now = now.without(changed)
+    baseline = replace(baseline, cases=baseline.columns.without(changed))
     names_before, names_after = baseline.metrics["metrics"].keys(), metrics["metrics"].keys()
     k_before = baseline.config.get("k") if baseline.config else None
     renamed = paired_cut_offs(names_before, names_after, k_before, plan.settings.k)
     regressions = [at_shared_cut_off(gate, names_before & names_after, k_before) for gate in plan.regressions]
     baseline = baseline.renamed(renamed)
     labels = {after: cut_off_label(before, after) for before, after in renamed.items()}
-    shared = sorted(now.keys() & baseline.cases.keys())
+    was = baseline.columns
+    shared = shared_cases(was, now)
     gates = {gate.name: gate for gate in regressions}
     described = {**baseline.metrics["metrics"], **metrics["metrics"]}
-    changes = _changes(metrics, now, shared, baseline)
+    changes = _changes(metrics, baseline.metrics["metrics"], paired(was, now, shared))
     verdicts = {
         name: _verdict(change, described[name], gates.get(name), was_measured=_was_measured(name, change, baseline))
         for name, change in changes.items()
     }
-    if changed or (now and baseline.cases and now.keys() != baseline.cases.keys()):
+    if changed or (now and was and not len(now) == len(was) == len(shared.keys)):
         # What is scored once over all cases says nothing where these are others: added cases redden no build.
         whole = [name for name in changes if described[name]["run_level"]]
         verdicts |= dict.fromkeys(whole, "incomparable")
@@ -120,10 +114,10 @@ def compare_cases(
                 name: change.as_mapping() | {"verdict": verdicts[name], "label": labels.get(name, name)}
                 for name, change in changes.items()
             },
-            **_cases(now, shared, baseline),
+            **_cases(was, now, shared),
             "changed_cases": sorted(changed),
             "changed_failing": now_bad,
-            "paired": _paired_outcomes(now, shared, baseline),
+            "paired": _paired_outcomes(was, now, shared),
         },
         gates=tuple(
             _gate(gate, changes.get(gate.name, Change()), "incomparable" if is_stopped else verdicts.get(gate.name))
@@ -136,12 +130,9 @@ def compare_cases(
     )
 
 
-def _changes(
-    metrics: Mapping[str, Any], now: Mapping[str, Row | CaseScores], shared: Sequence[str], baseline: Baseline
-) -> dict[str, Change]:
+def _changes(metrics: Mapping[str, Any], before: Mapping[str, Any], pairs: Mapping[str, Pairs]) -> dict[str, Change]:
     """By name, every metric of either side: over the cases scored on both, or as a whole if it is one of the run."""
-    pairs = paired((baseline.cases[key].scores, now[key].scores) for key in shared)
-    before, after = baseline.metrics["metrics"], metrics["metrics"]
+    after = metrics["metrics"]
     changes: dict[str, Change] = {}
     for name in sorted(before.keys() | after.keys()):
         described = after.get(name) or before[name]
@@ -229,27 +220,29 @@ def _may_be_noise(gate: RegressionGate, change: Change) -> bool:
     return decided_by == "adjusted p" or (decided_by == "one-sided p" and (change.p_one_sided or 0) > LEVEL)
 
 
-def _cases(now: Mapping[str, Row | CaseScores], shared: Sequence[str], baseline: Baseline) -> dict[str, Any]:
+def _cases(was: CaseColumns, now: CaseColumns, shared: SharedCases) -> dict[str, Any]:
     """Which cases fail newly, pass newly, came, went, or could not be measured any more (and by what kind of error)."""
-    was_bad = {key for key in shared if baseline.cases[key].is_bad}
+    outcomes = values_at(was.outcomes, shared.before), values_at(now.outcomes, shared.after)
+    moved = [each for each in zip(shared.keys, *outcomes, strict=True) if each[1] != each[2]]
+    added = [key for key in now if key not in was] if len(shared.keys) < len(now) else []
     return {
-        "flipped_to_fail": [key for key in shared if now[key].is_bad and key not in was_bad],
-        "flipped_to_pass": [key for key in shared if now[key].outcome == "passed" and key in was_bad],
-        "only_before": sorted(baseline.cases.keys() - now.keys()),
-        "only_after": sorted(now.keys() - baseline.cases.keys()),
-        "added_failing": sorted(key for key in now.keys() - baseline.cases.keys() if now[key].is_bad),
+        "flipped_to_fail": [key for key, before, after in moved if after in IS_BAD and before not in IS_BAD],
+        "flipped_to_pass": [key for key, before, after in moved if after == "passed" and before in IS_BAD],
+        "only_before": [key for key in was if key not in now] if len(shared.keys) < len(was) else [],
+        "only_after": added,
+        "added_failing": [key for key in added if now[key].is_bad],
         "unmeasured": [
-            {"case_key": key, "outcome": row.outcome, "reason": row.error_kind or row.outcome}
-            for key in shared
-            if not (row := now[key]).scores and baseline.cases[key].scores
+            {"case_key": key, "outcome": case.outcome, "reason": case.error_kind or case.outcome}
+            for key in (now.case_keys[place] for place in now.places_without_score())
+            if key in was and was[key].scores and (case := now[key])
         ],
     }
 
 
-def _paired_outcomes(now: Mapping[str, Row | CaseScores], shared: Sequence[str], baseline: Baseline) -> dict[str, int]:
+def _paired_outcomes(was: CaseColumns, now: CaseColumns, shared: SharedCases) -> dict[str, int]:
     """Of the cases that are compared: how many there are, and how many passed before and after."""
     return {
-        "cases": len(shared),
-        "passed_before": sum(baseline.cases[key].outcome == "passed" for key in shared),
-        "passed_after": sum(now[key].outcome == "passed" for key in shared),
+        "cases": len(shared.keys),
+        "passed_before": values_at(was.outcomes, shared.before).count("passed"),
+        "passed_after": values_at(now.outcomes, shared.after).count("passed"),
     }

@@ -78,12 +78,7 @@ def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
 
 def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
     """A block a metric with the score of each case, null where it has none."""
-    names = sorted({name for case in page.cases for name in case.row.scores})
-    lines = {}
-    by_case = [case.row.scores for case in page.cases]
-    for name in names:
-        lines[name] = blocks.add([rounded(scores.get(name)) for scores in by_case])
-    return lines
+    return {name: blocks.add([*map(rounded, scores)]) for name, scores in page.score_columns.items()}
 
 
 def add_falls(blocks: DataBlocks, page: PageRun) -> dict[str, int]:

@@ -19,11 +19,11 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.page.falls import Fall, falls_by_metric
 from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
 from pytest_rageval.page.trend import recent_runs
+from pytest_rageval.runs.case_columns import CaseColumns, Column
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.disk.score_table import Scores
 from pytest_rageval.runs.history import PastRun
-from pytest_rageval.runs.row import CaseScores
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.workbench.calibration_record import KeptCalibration, kept_calibrations
 
@@ -98,8 +98,13 @@ class PageRun:
         if self.side.scores is not None:
             return self.side.scores
         rows = {case.key: case.row for case in self.cases}
-        cases = {key: CaseScores(row.content_hash, row.outcome, row.scores) for key, row in rows.items()}
-        return Scores.of(cases, {key: row.groups["category"][0] for key, row in rows.items()})
+        return Scores(CaseColumns.of(rows), {key: row.groups["category"][0] for key, row in rows.items()})
+
+    @cached_property
+    def score_columns(self) -> Mapping[str, Column]:
+        """By metric the score of each case, in the order of the cases."""
+        by_case = [case.row.scores for case in self.cases]
+        return {name: [scores.get(name) for scores in by_case] for name in sorted(set().union(*by_case))}
 
     @cached_property
     def falls(self) -> Mapping[str, list[Fall]]:

@@ -13,7 +13,7 @@ from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.page import first_screen, sections
 from pytest_rageval.page.case_index import add_falls, add_scores, add_texts, case_columns
 from pytest_rageval.page.case_views import case_views
-from pytest_rageval.page.data_blocks import BODIES, TEXTS, DataBlocks
+from pytest_rageval.page.data_blocks import BODIES, CLOSE, TEXTS, DataBlocks
 from pytest_rageval.page.environment import policy, rendered, script, style
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase
@@ -71,7 +71,7 @@ def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
     blocks.add(None)  # the index, which names the lines of all others, comes to stand here
     bodies = list(fragments(page, page.cases[:budget]))
     lines = {
-        "bodies": blocks.add_parts(bodies, BODIES),
+        "bodies": blocks.add_parts(bodies, BODIES, CLOSE),
         "texts": add_texts(blocks, page.cases),
         "scores": add_scores(blocks, page),
         "falls": add_falls(blocks, page),

@@ -15,7 +15,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.disk.score_table import Scores
-from pytest_rageval.runs.row import CaseScores, Row, cases_of
+from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of
 
 LINE = 90
 """Characters of a text that a row of the list holds."""
@@ -159,6 +159,7 @@ def _listed(
 def read_rows(side: Side, full_texts: FullTexts | None = None) -> tuple[list[Row], dict[str, CaseTexts]]:
     """A row a case, and the texts of those with a record; without records what the table of scores knows."""
     texts: dict[str, CaseTexts] = {}
+    shared = SharedParts()
 
     def rows(run: StoredRun) -> Iterator[Row]:
         for record in run.row_records():
@@ -167,7 +168,7 @@ def read_rows(side: Side, full_texts: FullTexts | None = None) -> tuple[list[Row
             texts[key] = _texts(record, trials)
             if full_texts is not None:
                 full_texts[key] = record["question"], record["answer"]
-            yield _row(record, run)
+            yield _row(record, run, shared)
 
     if side.run is not None and side.has_records:
         return cases_of(rows(side.run)), texts
@@ -175,9 +176,9 @@ def read_rows(side: Side, full_texts: FullTexts | None = None) -> tuple[list[Row
     return ([_bare_row(key, case, scores) for key, case in scores.cases.items()] if scores else []), {}
 
 
-def _row(record: Mapping[str, Any], run: StoredRun) -> Row:
+def _row(record: Mapping[str, Any], run: StoredRun, shared: SharedParts) -> Row:
     try:
-        return Row.of(record)
+        return Row.of(record, shared)
     except (KeyError, TypeError, AttributeError) as error:
         place = f"{run.path / RESULTS}: case {record['case_key']!r}"
         raise SettingsError(f"{place}: not a record: {type(error).__name__}: {error}; was the file changed?") from None

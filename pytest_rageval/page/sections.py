@@ -93,8 +93,9 @@ def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
     for place, key in enumerate(table.cases):
         places.setdefault(table.categories.get(key, UNCATEGORISED), []).append(place)
     by_cell: dict[tuple[str, str], Columns] = {}
-    for name in sorted(table.columns.keys() & described.keys()):
-        share, column = scales[name].share, table.columns[name]
+    columns = table.cases.scores
+    for name in sorted(columns.keys() & described.keys()):
+        share, column = scales[name].share, columns[name]
         for category, chosen in places.items():
             shares = [None if (score := column[place]) is None else share(score) for place in chosen]
             by_cell.setdefault((category, described[name]["layer"]), {})[name] = shares
@@ -161,7 +162,7 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
 def distributions(page: PageRun) -> Iterator[tuple[str, int, list[Bar]]]:
     """Histograms of the metrics that have more than two values."""
     described = page.metrics["metrics"]
-    columns = page.score_table.columns
+    columns = page.score_table.cases.scores
     for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
         values = [score for score in columns.get(name, ()) if score is not None]
         if len(set(values)) > 2:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
+from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.config import dataset_hash_of, hashed_part
 from pytest_rageval.runs.config_diff import change_text, config_changes
 from pytest_rageval.text import counted
@@ -29,29 +30,11 @@ class Mismatch:
         return f"{self.what} was {self.before} and is {self.after}" + (f": {self.more}" if self.more else "")
 
 
-class CaseHashes(NamedTuple):
-    """Of one case: all that it says, and what is asked and decides; None where it was recorded without that."""
-
-    content: str
-    decision: str | None = None
-
-
-class _Hashed(Protocol):
-    @property
-    def content_hash(self) -> str: ...
-    @property
-    def decision_hash(self) -> str | None: ...
-
-
-def case_hashes(cases: Mapping[str, _Hashed]) -> dict[str, CaseHashes]:
-    """The hashes of rows or stored scores, by key."""
-    return {key: CaseHashes(case.content_hash, case.decision_hash) for key, case in cases.items()}
-
-
 class Comparable(NamedTuple):
     """As much of a run or a baseline as decides whether it may be compared with another.
 
-    contents     by key, the hashes of each case; None where only aggregates are known
+    cases        with the hashes of each: of all that it says, and of what is asked and decides (None where that was
+                 not recorded); None where only aggregates are known
     dataset      the hash over all cases of the project; None where nobody knows them all
     judge        the `judge` of metrics.json; None where nothing was judged
     identity     what the judge is, its server included, as config.json names it; None where that does not say
@@ -59,7 +42,7 @@ class Comparable(NamedTuple):
     reported     what any answer brought beside its text; None where that is not known
     """
 
-    contents: Mapping[str, CaseHashes] | None
+    cases: CaseColumns | None
     dataset: str | None
     total: int
     judge: Mapping[str, Any] | None
@@ -70,20 +53,20 @@ class Comparable(NamedTuple):
 
 
 def comparable_of(
-    metrics: Mapping[str, Any], config: Mapping[str, Any] | None, contents: Mapping[str, CaseHashes] | None
+    metrics: Mapping[str, Any], config: Mapping[str, Any] | None, cases: CaseColumns | None
 ) -> Comparable:
     """From the content of metrics.json and, where they are known, of config.json and of the cases."""
     config = config or {}
     dataset = config.get("dataset_hash")
-    if dataset is None and contents is not None and not metrics["partial"]:
-        dataset = dataset_hash_of((key, hashes.content) for key, hashes in contents.items())
+    if dataset is None and cases is not None and not metrics["partial"]:
+        dataset = dataset_hash_of(zip(cases.case_keys, cases.content_hashes, strict=True))
     judge, total = metrics.get("judge"), metrics["total_tests"]
     reported = config.get("reported_fields")
     is_unanswered = metrics["outcomes"]["error"] == total
     return Comparable(
-        contents=contents,
+        cases=cases,
         dataset=dataset,
-        total=total if contents is None else len(contents),
+        total=total if cases is None else len(cases),
         judge=judge,
         identity=(config.get("judge") or {}).get("identity"),
         temperature=config.get("settings", {}).get("judge_temperature") if judge and not judge["heuristic"] else None,
@@ -106,16 +89,14 @@ def alike_parts(before: Comparable, after: Comparable) -> AlikeParts:
     A case is alike where the same is asked, right and gated. Nothing is left out where no case is: then the two are
     as incomparable as they were.
     """
-    was, now = before.contents or {}, after.contents or {}
-    shared = was.keys() & now.keys()
-    changed = {key for key in shared if _asks_otherwise(was[key], now[key]) or _is_gated_otherwise(was[key], now[key])}
-    if len(changed) == len(shared):
+    was, now = before.cases, after.cases
+    if was is None or now is None:
         return AlikeParts(before, after, ())
-    return AlikeParts(
-        before._replace(contents={key: hashes for key, hashes in was.items() if key not in changed}),
-        after._replace(contents={key: hashes for key, hashes in now.items() if key not in changed}),
-        tuple(sorted(changed)),
-    )
+    differing = _differing(was, now)
+    changed = tuple([case.key for case in differing if case.asks_otherwise or case.is_gated_otherwise])
+    if len(changed) == len(shared_cases(was, now).keys):
+        return AlikeParts(before, after, ())
+    return AlikeParts(before._replace(cases=was.without(changed)), after._replace(cases=now.without(changed)), changed)
 
 
 def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
@@ -127,19 +108,19 @@ def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
 
 
 def _dataset(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
-    if before.contents is None or after.contents is None:
+    if before.cases is None or after.cases is None:
         if None not in (before.dataset, after.dataset) and before.dataset != after.dataset:
             yield Mismatch("dataset", _named(before), _named(after))
         return
-    was, now = before.contents, after.contents
-    shared = was.keys() & now.keys()
-    changed = sorted(key for key in shared if _asks_otherwise(was[key], now[key]))
-    regated = sorted(key for key in shared if key not in changed and _is_gated_otherwise(was[key], now[key]))
+    was, now = before.cases, after.cases
+    differing = list(_differing(was, now))
+    changed = [case.key for case in differing if case.asks_otherwise]
+    regated = [case.key for case in differing if case.is_gated_otherwise and not case.asks_otherwise]
     if regated:
-        before_gates, after_gates = (_gates(side[regated[0]])[:8] for side in (was, now))
+        before_gates, after_gates = (_gates(side[regated[0]].decision_hash)[:8] for side in (was, now))
         places = f"{len(regated)} case{'' if len(regated) == 1 else 's'}, {listed(regated)}"
         yield Mismatch("what is gated", f"gates {before_gates}", f"gates {after_gates}", f"in {places}")
-    has_none_in_common = bool(was) and bool(now) and not shared
+    has_none_in_common = bool(was) and bool(now) and not shared_cases(was, now).keys
     if not changed and not has_none_in_common:
         return
     parts = ["no case is on both sides"] if has_none_in_common else []
@@ -153,29 +134,47 @@ def _dataset(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
     yield Mismatch("dataset", _named(before), _named(after), ", ".join(parts))
 
 
-def _asks_otherwise(before: CaseHashes, after: CaseHashes) -> bool:
-    """Is another question asked, or another answer right? Without the hash of that, anything else counts."""
-    if before.decision is None or after.decision is None:
-        return before.content != after.content
-    return before.decision.partition("-")[0] != after.decision.partition("-")[0]
+class _Differing(NamedTuple):
+    """A case whose hashes are not the same on both sides: (all that it says, what is asked and decides)."""
+
+    key: str
+    before: tuple[str, str | None]
+    after: tuple[str, str | None]
+
+    @property
+    def asks_otherwise(self) -> bool:
+        """Is another question asked, or another answer right? Without the hash of that, anything else counts."""
+        (content, decision), (new_content, new_decision) = self.before, self.after
+        if decision is None or new_decision is None:
+            return content != new_content
+        return decision.partition("-")[0] != new_decision.partition("-")[0]
+
+    @property
+    def is_gated_otherwise(self) -> bool:
+        was, now = self.before[1], self.after[1]
+        return None not in (was, now) and _gates(was) != _gates(now)
 
 
-def _is_gated_otherwise(before: CaseHashes, after: CaseHashes) -> bool:
-    return None not in (before.decision, after.decision) and _gates(before) != _gates(after)
+def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_Differing]:
+    """The shared cases of which any hash differs, by key."""
+    keys, was_at, now_at = shared_cases(before, after)
+    was, now = (
+        zip(values_at(side.content_hashes, places), values_at(side.decision_hashes, places), strict=True)
+        for side, places in ((before, was_at), (after, now_at))
+    )
+    return (_Differing(*case) for case in zip(keys, was, now, strict=True) if case[1] != case[2])
 
 
-def _gates(hashes: CaseHashes) -> str:
-    return (hashes.decision or "").partition("-")[2]
+def _gates(decision: str | None) -> str:
+    return (decision or "").partition("-")[2]
 
 
 def relabelled(before: Comparable, after: Comparable) -> list[str]:
     """Keys of the cases that ask the same and are labelled otherwise (category, tags, metadata): shown, no obstacle."""
-    was, now = before.contents or {}, after.contents or {}
-    return sorted(
-        key
-        for key in was.keys() & now.keys()
-        if was[key].content != now[key].content and not _asks_otherwise(was[key], now[key])
-    )
+    if before.cases is None or after.cases is None:
+        return []
+    differing = _differing(before.cases, after.cases)
+    return [case.key for case in differing if case.before[0] != case.after[0] and not case.asks_otherwise]
 
 
 def relabelled_note(keys: Sequence[str]) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain, groupby, islice
+from operator import attrgetter
+from sys import intern
+from typing import Any, TypeVar
 
 from pytest_rageval.engine import over_trials
 from pytest_rageval.gates.gate import UNCATEGORISED
@@ -14,6 +17,12 @@ ASK_FAILED = frozenset(
      "invalid_response", "empty", "missing", "exception", "no_answer"}
 )  # fmt: skip
 """Kinds of error that mean: the system under test gave no usable answer."""
+
+
+Hashed = TypeVar("Hashed", bound=Hashable)
+OrNone = TypeVar("OrNone", bound=Mapping[str, Any] | None)
+IS_BAD = frozenset({"failed", "xfailed"})
+"""Outcomes of cases of which a gate failed, known or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,8 @@ class Row:
     error_kind: str | None
     message: str | None
     is_blank: bool
-    latency: Mapping[str, float | None]
+    latency: Mapping[str, float]
+    """Milliseconds by phase, of those that were measured."""
     cost: Mapping[str, Any]
     judge: Mapping[str, Any] | None
     decision_hash: str | None = None
@@ -47,39 +57,71 @@ class Row:
     @property
     def is_bad(self) -> bool:
         """Did a gate fail, known or not?"""
-        return self.outcome in ("failed", "xfailed")
+        return self.outcome in IS_BAD
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Row:
-        """The row of one line of results.jsonl."""
+    def of(cls, record: Mapping[str, Any], shared: SharedParts | None = None) -> Row:
+        """The row of one line of results.jsonl. `shared`: of all rows that are held together."""
         error = record["error"] or {}
         abstained = record["abstention"] or {}
+        shared = shared or SharedParts()
+        failed = tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"])
         return cls(
             key=record["case_key"],
             trial=record["trial"],
-            outcome=record["outcome"],
+            outcome=intern(record["outcome"]),
             content_hash=record["content_hash"],
-            groups={
-                "category": (record["category"] or UNCATEGORISED,),
-                "tag": tuple(dict.fromkeys(record["tags"])),
-                "difficulty": (record["difficulty"],) if record["difficulty"] else (),
-                "domain": (record["domain"],) if record["domain"] else (),
-                "answerable": ("answerable" if record["answerable"] else "unanswerable",),
-            },
-            scores=record["scores"],
-            not_applicable=frozenset(record["skipped_metrics"]),
-            failed=tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]),
+            groups=shared.groups(
+                ("category", (record["category"] or UNCATEGORISED,)),
+                ("tag", tuple(dict.fromkeys(record["tags"]))),
+                ("difficulty", (record["difficulty"],) if record["difficulty"] else ()),
+                ("domain", (record["domain"],) if record["domain"] else ()),
+                ("answerable", ("answerable" if record["answerable"] else "unanswerable",)),
+            ),
+            scores={intern(name): score for name, score in record["scores"].items()},
+            not_applicable=shared.value(frozenset(record["skipped_metrics"])),
+            failed=shared.value(failed),
             gates_examined=record["verdict"]["gates_held"] + len(record["verdict"]["failed_gates"]),
             trial_passed=record["verdict"].get("trial_passed", record["verdict"]["passed"]),
             error_kind=error.get("kind"),
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
-            latency=record["latency"],
-            cost=record["cost"],
-            judge=record["judge"],
+            latency={intern(name): ms for name, ms in record["latency"].items() if ms is not None},
+            cost=shared.mapping("cost", record["cost"]),
+            judge=shared.mapping("judge", record["judge"]),
             decision_hash=record.get("decision_hash"),
             has_ungated_gold=record["verdict"].get("gold_examined") is False,
         )
+
+
+class SharedParts:
+    """What rows that are held together have in common, once: most cases are of few groups, and cost the same.
+
+    Of each row read from JSON it is a copy otherwise, names and all: 2.7 kB of 3.4.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[Any, Any] = {}
+        self._latest: dict[str, Mapping[str, Any]] = {}
+
+    def value(self, value: Hashed) -> Hashed:
+        """The first value that equals this one."""
+        shared: Hashed = self._values.setdefault(value, value)
+        return shared
+
+    def groups(self, *groups: tuple[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+        """The mapping of these groups."""
+        if groups not in self._values:
+            self._values[groups] = dict(groups)
+        shared: Mapping[str, tuple[str, ...]] = self._values[groups]
+        return shared
+
+    def mapping(self, name: str, mapping: OrNone) -> OrNone:
+        """The latest mapping of that name where this one equals it: what differs from case to case is not looked up."""
+        latest: Any = self._latest.get(name)
+        if mapping is not None and latest != mapping:
+            self._latest[name] = latest = mapping
+        return latest if mapping is not None else mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +139,15 @@ class CaseScores:
 
     @property
     def is_bad(self) -> bool:
-        return self.outcome in ("failed", "xfailed")
+        return self.outcome in IS_BAD
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """Rows by case key and trial; of one that was recorded twice (a retried case) the last counts."""
-    latest = {(row.key, row.trial): row for row in rows}
-    return [latest[key] for key in sorted(latest)]
+    # The sorting is stable, so the last one stands last; rows that are in order already cost a look at each.
+    ascending = sorted(rows, key=_PLACE)
+    following = chain(map(_PLACE, islice(ascending, 1, None)), [None])
+    return [row for row, place in zip(ascending, following, strict=False) if _PLACE(row) != place]
 
 
 def cases_of(rows: Iterable[Row]) -> list[Row]:
@@ -111,13 +155,15 @@ def cases_of(rows: Iterable[Row]) -> list[Row]:
 
     A case of which a trial ended in an error is that error.
     """
-    trials: dict[str, list[Row]] = {}
-    for row in in_order(rows):
-        trials.setdefault(row.key, []).append(row)
-    return [_over(each) if len(each) > 1 else each[0] for each in trials.values()]
+    return [_over(list(trials)) for _, trials in groupby(in_order(rows), attrgetter("key"))]
+
+
+_PLACE = attrgetter("key", "trial")
 
 
 def _over(trials: list[Row]) -> Row:
+    if len(trials) == 1:
+        return trials[0]
     stands, scores = over_trials(trials, lambda row: row.error_kind is not None)
     if stands.error_kind is not None:
         return stands

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pytest_rageval.stats.moments import Moments, moments_of
 from pytest_rageval.stats.sign_flip import sign_flip_p
 
 SHORTFALL = 8
@@ -13,33 +14,31 @@ usual correction: .45 at 6 values, .57 at 10, .72 at 20, .91 at 100); of less sk
 _FEWEST_FOR_SKEWNESS = 3
 
 
-def change_p(differences: Sequence[float]) -> float | None:
+def change_p(differences: Sequence[float], moments: Moments | None = None) -> float | None:
     """How likely a mean as far from 0 as this one, two-sided, where the true mean is 0; None without any difference.
 
     The larger of two: the sign-flip test holds exactly where differences are symmetric around 0; where many small
     losses stand against few large gains it calls a change too often, and Student's t corrected for skewness does not.
     Where all changes are of one size (metrics that are 0 or 1) the first alone counts, which is McNemar's test. In the
-    direction seen, the one-sided p is half of this.
+    direction seen, the one-sided p is half of this. `moments`: of the differences, where they are known already.
     """
     by_signs = sign_flip_p(differences)
-    if by_signs is None or len({abs(difference) for difference in differences if difference}) < 2:
+    if by_signs is None or len(set(map(abs, filter(None, differences)))) < 2:
         return by_signs
-    return max(by_signs, _skewed_t_p(differences))
+    return max(by_signs, _skewed_t_p(moments or moments_of(differences)))
 
 
-def _skewed_t_p(differences: Sequence[float]) -> float:
+def _skewed_t_p(differences: Moments) -> float:
     """The p of Student's t, made symmetric by a cubic function of it, two-sided in the direction of the mean.
 
     Source: Hall 1992, "On the removal of skewness by transformation".
     """
-    n = len(differences)
-    mean = math.fsum(differences) / n
-    offsets = [difference - mean for difference in differences]
-    variance = math.fsum([offset * offset for offset in offsets]) / n
+    n, mean, second, third, _ = differences
+    variance = second / n
     if n < _FEWEST_FOR_SKEWNESS or variance <= 0:
         return 0.0
     deviation = math.sqrt(variance)
-    cubed = math.fsum([offset * offset * offset for offset in offsets]) / n / (variance * deviation)
+    cubed = third / n / (variance * deviation)
     skewness = cubed * math.sqrt(n * (n - 1)) / (n - 2) * (1 + SHORTFALL / n) * (1 if mean > 0 else -1)
     ratio = abs(mean) / deviation
     bend = skewness * ratio * ratio / 3 + skewness * skewness * ratio * ratio * ratio / 27 + skewness / (6 * n)

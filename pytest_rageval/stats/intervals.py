@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from pytest_rageval.stats.moments import Moments, moments_of
 
 Interval = tuple[float, float]
 
@@ -35,7 +36,7 @@ def share_interval(share: float, n: int) -> Interval | None:
     return None if n < FEWEST else wilson(share, n)
 
 
-def mean_interval(values: Sequence[float], scale: Sequence[float]) -> Interval | None:
+def mean_interval(values: Sequence[float], scale: Sequence[float], moments: Moments | None = None) -> Interval | None:
     """The interval for the mean of values of independent cases on a scale; None for fewer than five.
 
     Each limit assumes one more case, at the end of the scale: the interval holds in at least 95 % of samples whatever
@@ -45,6 +46,7 @@ def mean_interval(values: Sequence[float], scale: Sequence[float]) -> Interval |
     both are and all values are equal, nothing can be said.
     Source: Gaffke 2005; Learned-Miller and Thomas 2020, "A new confidence interval for the mean of a bounded random
     variable". With many values it becomes the bootstrap's interval, corrected for skewness.
+    `moments`: of the values, where they are known already.
     """
     if len(values) < FEWEST:
         return None
@@ -53,7 +55,7 @@ def mean_interval(values: Sequence[float], scale: Sequence[float]) -> Interval |
         return None
     if len(values) <= EXACT:
         return _exact_quantile([*values, low], _TAIL), _exact_quantile([*values, high], 1 - _TAIL)
-    moments = _moments(values)
+    moments = moments or moments_of(values)
     return max(low, _quantile(moments, low, -_Z)), min(high, _quantile(moments, high, _Z))
 
 
@@ -96,36 +98,13 @@ def _share_below(values: Sequence[float], limit: float) -> float:
 # ── by moments, for many ──────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Moments(NamedTuple):
-    """Number and mean of values, and the sums of their second, third and fourth powers around it."""
-
-    n: int
-    mean: float
-    second: float
-    third: float
-    fourth: float
-
-
-def _moments(values: Sequence[float]) -> _Moments:
-    mean = math.fsum(values) / len(values)
-    offsets = [value - mean for value in values]
-    squares = [offset * offset for offset in offsets]
-    return _Moments(
-        len(values),
-        mean,
-        math.fsum(squares),
-        math.fsum([square * offset for square, offset in zip(squares, offsets, strict=True)]),
-        math.fsum([square * square for square in squares]),
-    )
-
-
-def _with(moments: _Moments, value: float) -> _Moments:
+def _with(moments: Moments, value: float) -> Moments:
     """The moments with one more value."""
     n, mean, second, third, fourth = moments
     shift = (value - mean) / (n + 1)
     own = (value - mean - shift) * (value - mean - shift)
     square = shift * shift
-    return _Moments(
+    return Moments(
         n + 1,
         mean + shift,
         second + n * square + own,
@@ -134,7 +113,7 @@ def _with(moments: _Moments, value: float) -> _Moments:
     )
 
 
-def _quantile(moments: _Moments, end: float, z: float) -> float:
+def _quantile(moments: Moments, end: float, z: float) -> float:
     """The quantile of the weighted mean of the values and an end of the scale, at the normal quantile z.
 
     The moments of the weighted mean are known; from them by Cornish and Fisher 1938, up to the fourth.

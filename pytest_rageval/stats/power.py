@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from statistics import NormalDist
 
+from pytest_rageval.stats.moments import Moments, moments_of
 from pytest_rageval.stats.sign_flip import LEVEL, binomial_tail
 
 POWER = 0.8
@@ -20,19 +21,17 @@ _Z_LEVEL = NormalDist().inv_cdf(1 - LEVEL / 2)
 _Z_POWER = NormalDist().inv_cdf(POWER)
 
 
-def detectable_mean(differences: Sequence[float], widest: float) -> float | None:
+def detectable_mean(differences: Sequence[float], widest: float, moments: Moments | None = None) -> float | None:
     """The smallest change of a mean that cases differing like these would show with power 0.8 at level 0.05.
 
     From the standard deviation of the differences, with the quantiles of Student's t. None where nothing can be said:
     fewer than six cases changed, all by the same, or none smaller than `widest`, the largest change there can be.
+    `moments`: of the differences, where they are known already.
     """
     n = len(differences)
     if n - differences.count(0) < FEWEST:
         return None
-    mean = math.fsum(differences) / n
-    deviation = math.sqrt(
-        math.fsum([(difference - mean) * (difference - mean) for difference in differences]) / (n - 1)
-    )
+    deviation = math.sqrt((moments or moments_of(differences)).second / (n - 1))
     change = (_student(_Z_LEVEL, n - 1) + _student(_Z_POWER, n - 1)) * deviation / math.sqrt(n)
     return change if 0 < change <= widest else None
 

@@ -6,14 +6,20 @@ All that is wrong with a file is said together, each problem with `file:line:col
 from __future__ import annotations
 
 import csv
+from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.errors import CaseError
+from pydantic_core import from_json
+
+from pytest_rageval.errors import CaseError, TargetError
 from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.json_lines import JsonRow, json_rows
+from pytest_rageval.io.line_index import Place, line_at
 from pytest_rageval.io.lines import Line, read_lines
 from pytest_rageval.io.messages import Report, Unsound, bad, shown_value
 from pytest_rageval.io.records import Name, RecordReader
@@ -34,13 +40,70 @@ class AnswerRecord:
     answer: Answer
 
 
+HELD = 10_000
+"""So many answers of a file of lines are held; the others are read again when they are asked for."""
+
+
+class AnswerRecords(Mapping[str, AnswerRecord]):
+    """The answers of one system in a file, by id as written: of a long file only a part is in memory.
+
+    An answer whose line is no longer what it was when the file was read is a TargetError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._records: dict[str, AnswerRecord | int] = {}
+        """Answers, or the numbers of their lines."""
+
+    def add(self, record: AnswerRecord) -> None:
+        """Take an answer of the next line; cells of a CSV file may go over several lines, and are held."""
+        is_held = len(self._records) < HELD or self._path.suffix != ".jsonl"
+        self._records[record.id] = record if is_held else record.line
+
+    def line(self, name: str) -> int:
+        """The line of an answer that is there."""
+        record = self._records[name]
+        return record if isinstance(record, int) else record.line
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._records
+
+    def __getitem__(self, name: str) -> AnswerRecord:
+        record = self._records[name]
+        return self._read_again(name, record) if isinstance(record, int) else record
+
+    def _read_again(self, name: str, line: int) -> AnswerRecord:
+        try:
+            start, end = self._offsets[line - 1 : line + 1]
+            text = line_at(Place(self._path, start, end - start, line))
+            # The line has been read strictly before.
+            record = _record(JsonRow(line, from_json(text, allow_inf_nan=False), text))[1]
+        except (OSError, ValueError, Unsound):
+            record = None
+        if record is None or record.id != name:
+            raise TargetError("invalid_response", f"{self._path.name}:{line}: has changed since the file was read")
+        return record
+
+    @cached_property
+    def _offsets(self) -> array[int]:
+        """Where each line begins, and where the last one ends."""
+        with self._path.open("rb") as file:
+            return array("Q", accumulate(map(len, file), initial=0))
+
+
 @dataclass(frozen=True, slots=True)
 class AnswersFile:
     """The answers of one system, by id as written."""
 
     shown: str
     system: str | None
-    records: Mapping[str, AnswerRecord] = field(default_factory=dict)
+    records: AnswerRecords
 
 
 def load_answers(
@@ -56,7 +119,7 @@ def load_answers(
     if path.suffix not in (".csv", ".jsonl"):
         raise CaseError(f"{name}: an answers file is .jsonl or .csv")
     report = Report(name)
-    reading = _Reading(report)
+    reading = _Reading(report, path)
     lines = read_lines(path, report, max_bytes)
     if most_rows is not None:
         lines = _while_few_broken(lines, report, most_rows)
@@ -100,9 +163,9 @@ _KEPT = ("model_name", "timestamp", "meta")
 class _Reading:
     """One pass over a file: records by system and id, and everything that is wrong."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
-        self._systems: dict[str | None, dict[str, AnswerRecord]] = {}
+    def __init__(self, report: Report, path: Path) -> None:
+        self._report, self._path = report, path
+        self._systems: dict[str | None, AnswerRecords] = {}
 
     def take(self, row: JsonRow) -> None:
         """Add one row, or report its problems."""
@@ -113,18 +176,19 @@ class _Reading:
             named = case_id if isinstance(case_id, str) else None
             self._report.add_findings(row.line, unsound.findings, named, row.column_finder().column)
             return
-        records = self._systems.setdefault(system, {})
-        first = records.setdefault(record.id, record)
-        if first is not record:
-            message = f"id {shown_value(record.id)} already has an answer at line {first.line}"
+        records = self._systems.setdefault(system, AnswerRecords(self._path))
+        if record.id in records:
+            message = f"id {shown_value(record.id)} already has an answer at line {records.line(record.id)}"
             self._report.add(row.line, row.column_finder().column(("id",), False), message)
+        else:
+            records.add(record)
 
     def finished(self, system: str | None) -> AnswersFile:
         """The answers of the system that is meant; CaseError if there are problems, or no such system."""
         report = self._report
         named = sorted(name for name in self._systems if name is not None)
         if named and None in self._systems:
-            first = min(record.line for record in self._systems[None].values())
+            first = min(map(self._systems[None].line, self._systems[None]))
             report.add(first, 1, "has no system, though other lines do; give it one")
         if not self._systems and not len(report):
             report.add_whole("holds no answers")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Answer, AskRequest
-from pytest_rageval.targets.answer_files import AnswerRecord, AnswersFile
+from pytest_rageval.targets.answer_files import AnswersFile
 
 
 class AnswersTarget:
@@ -25,17 +25,17 @@ class AnswersTarget:
 
     async def ask(self, request: AskRequest) -> Answer:
         """The answer to the case with this key; TargetError `missing` if the file has none."""
-        record = self._record(request.case_key)
-        if record is None:
+        name = self._name(request.case_key)
+        if name is None:
             raise TargetError("missing", f"{self._answers.shown}: no answer for {request.case_key}")
-        return record.answer
+        return self._answers.records[name].answer
 
     async def aclose(self) -> None:
         """Nothing is held open."""
 
     def has_answer(self, case_key: str) -> bool:
         """True if there is an answer for the case with this key."""
-        return self._record(case_key) is not None
+        return self._name(case_key) is not None
 
     def check_coverage(self, cases: Sequence[tuple[str, str]], *, is_partial_allowed: bool = False) -> list[str]:
         """Everything that does not fit between the file and all cases, given as (key, id): one line each.
@@ -43,31 +43,44 @@ class AnswersTarget:
         Cases without an answer (unless `is_partial_allowed`), ids that no case has, ids that several cases have, and
         cases that are answered twice, by id and by key.
         """
+        if self._fits_exactly(cases):
+            return []
         by_id: dict[str, list[str]] = {}
         for key, case_id in cases:
             by_id.setdefault(case_id, []).append(key)
         keys = {key for key, _ in cases}
         names = [*by_id, *keys]
         problems = []
-        for record in self._answers.records.values():
-            where = f"{self._answers.shown}:{record.line}"
-            if record.id in keys:
+        records = self._answers.records
+        for name in records:
+            where = f"{self._answers.shown}:{records.line(name)}"
+            if name in keys:
                 continue
-            of_id = by_id.get(record.id, [])
+            of_id = by_id.get(name, [])
             if not of_id:
-                problems.append(f"{where}: no case has the id {shown_value(record.id)}{did_you_mean(record.id, names)}")
+                problems.append(f"{where}: no case has the id {shown_value(name)}{did_you_mean(name, names)}")
             elif len(of_id) > 1:
                 problems.append(
-                    f"{where}: id {shown_value(record.id)} stands in {len(of_id)} case files; "
-                    f"write {' or '.join(of_id)}"
+                    f"{where}: id {shown_value(name)} stands in {len(of_id)} case files; write {' or '.join(of_id)}"
                 )
-            elif of_id[0] in self._answers.records:
-                other = self._answers.records[of_id[0]].line
+            elif of_id[0] in records:
+                other = records.line(of_id[0])
                 problems.append(f"{where}: {of_id[0]} already has an answer at line {other}")
         if not is_partial_allowed:
             problems += [f"{self._answers.shown}: no answer for {key}" for key, _ in cases if not self.has_answer(key)]
         return problems
 
-    def _record(self, case_key: str) -> AnswerRecord | None:
-        records = self._answers.records
-        return records.get(case_key) or records.get(case_key.partition("::")[2])
+    def _fits_exactly(self, cases: Iterable[tuple[str, str]]) -> bool:
+        """Has each case one answer, and each answer one case? Of many cases little more is noted than that."""
+        records, answered = self._answers.records, set[str]()
+        for key, case_id in cases:
+            name = key if key in records else case_id
+            if name not in records or name in answered or (case_id in records and case_id != name):
+                return False
+            answered.add(name)
+        return len(answered) == len(records)
+
+    def _name(self, case_key: str) -> str | None:
+        """What the answer to a case stands under."""
+        records, case_id = self._answers.records, case_key.partition("::")[2]
+        return case_key if case_key in records else case_id if case_id in records else None

@@ -11,7 +11,7 @@ from two_runs import a_row
 
 from pytest_rageval.engine import over_trials
 from pytest_rageval.model import Problem
-from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.runs.row import Row, cases_of, in_order
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,12 @@ def test_a_mean_over_trials_does_not_depend_on_their_order():
 
     rows = [a_row("q", trial=number, mrr=score) for number, score in enumerate([0.1, 0.2, 0.3, 0.7])]
     assert over_trials(rows, lambda row: False)[1] == over_trials(rows[::-1], lambda row: False)[1]
+
+
+def test_rows_come_by_case_and_trial_and_of_one_recorded_twice_the_last():
+    recorded = [a_row("b", 1), a_row("a", 0, mrr=0.0), a_row("b", 0), a_row("a", 0, mrr=1.0), a_row("c", 0)]
+    rows = in_order(recorded)
+    assert [(row.key, row.trial) for row in rows] == [("a", 0), ("b", 0), ("b", 1), ("c", 0)]
+    assert rows[0].scores == {"mrr": 1.0}
+    assert in_order(rows) == rows
+    assert in_order([]) == []

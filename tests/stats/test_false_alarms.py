@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from effort import rounds
 
-from pytest_rageval.compare.changes import Change, paired, paired_change, with_adjusted_p
+from pytest_rageval.compare.changes import Change, Pairs, paired_change, with_adjusted_p
 from pytest_rageval.stats.sign_flip import LEVEL
 
 PAIRS = rounds(2000, 400)
@@ -44,9 +44,8 @@ def changes(score: Score, n: int, drop: float, pairs: int) -> list[Change]:
     found = []
     for seed in range(pairs):
         random = Random(f"{score.__name__} {n} {drop} {seed}")
-        cases = [score(random, drop) for _ in range(n)]
-        columns = paired(({"m": before}, {"m": after}) for before, after in cases)
-        found.append(with_adjusted_p({"m": paired_change(columns["m"], (0, 1))})["m"])
+        befores, afters = zip(*(score(random, drop) for _ in range(n)), strict=True)
+        found.append(with_adjusted_p({"m": paired_change(Pairs(befores, afters, ()), (0, 1))})["m"])
     return found
 
 

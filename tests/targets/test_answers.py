@@ -9,8 +9,17 @@ import pytest
 
 from pytest_rageval.errors import CaseError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Chunk, Reference
+from pytest_rageval.targets import answer_files
 from pytest_rageval.targets.answer_files import load_answers
 from pytest_rageval.targets.answers_target import AnswersTarget
+
+
+@pytest.fixture(autouse=True, params=["held", "read again"])
+def _held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of a long file, of which most are not held, are those of a short one."""
+    if request.param == "read again":
+        monkeypatch.setattr(answer_files, "HELD", 1)
+
 
 CASES = [("a.jsonl::q1", "q1"), ("a.jsonl::q2", "q2"), ("b.jsonl::q2", "q2"), ("b.jsonl::q3", "q3")]
 
@@ -288,3 +297,16 @@ def test_missing_answers_may_be_allowed_but_not_unknown_ids(tmp_path: Path):
     assert target.check_coverage(CASES, is_partial_allowed=True) == ["given.jsonl:2: no case has the id 'zz'"]
     assert target.has_answer("a.jsonl::q1")
     assert not target.has_answer("b.jsonl::q3")
+
+
+@pytest.mark.parametrize("line", [b'{"id": "q9", "answer": "q2"}\n', b"not JSON any more, it is\n", b""])
+def test_an_answer_that_was_changed_after_the_file_was_read_is_an_error_of_its_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
+):
+    monkeypatch.setattr(answer_files, "HELD", 1)
+    target = target_over(tmp_path, "q1", "q2")
+    path = tmp_path / "given.jsonl"
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0] + line)
+    assert ask(target, "a.jsonl::q1").text == "q1"
+    with pytest.raises(TargetError, match=r"^given\.jsonl:2: has changed since the file was read$"):
+        ask(target, "a.jsonl::q2")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import lines_of, whole_records
 from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, unsealed
+from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.stored_records import check_result
-from pytest_rageval.runs.row import CaseScores, Row, cases_of
+from pytest_rageval.runs.row import Row, SharedParts, cases_of
 
 SCORES = "scores.jsonl"
 SCHEMA = 2
@@ -37,40 +39,20 @@ _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
 
 
-Column = Sequence[float | None]
-
-
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The cases of a run by key, the categories of those that have one, by metric scores in the order of `cases`."""
+    """The cases of a run by key, and the categories of those that have one."""
 
-    cases: Mapping[str, CaseScores]
+    cases: CaseColumns
     categories: Mapping[str, str]
-    columns: Mapping[str, Column]
-
-    @classmethod
-    def of(cls, cases: Mapping[str, CaseScores], categories: Mapping[str, str] | None = None) -> Scores:
-        """The table of some cases."""
-        names = sorted({name for case in cases.values() for name in case.scores})
-        columns = {name: [case.scores.get(name) for case in cases.values()] for name in names}
-        return cls(cases, categories or {}, columns)
 
     def without(self, keys: Collection[str]) -> Scores:
         """The table without some cases."""
-        if not keys:
-            return self
-        return Scores.of({key: case for key, case in self.cases.items() if key not in keys}, self.categories)
+        return replace(self, cases=self.cases.without(keys))
 
     def renamed(self, names: Mapping[str, str]) -> Scores:
         """The table with other names of metrics, by the present ones."""
-        if not names:
-            return self
-        cases = {
-            key: replace(case, scores={names.get(name, name): value for name, value in case.scores.items()})
-            for key, case in self.cases.items()
-        }
-        columns = {names.get(name, name): column for name, column in self.columns.items()}
-        return Scores(cases, self.categories, columns)
+        return replace(self, cases=self.cases.renamed(names))
 
 
 def write_scores(folder: Path, cases: Iterable[Row]) -> None:
@@ -148,47 +130,20 @@ def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
         raise TypeError("not kinds of error")
     if not all(_NUMBERS.issuperset(map(type, column)) for column in columns.values()):
         raise TypeError("not scores")
-    return Scores(
-        cases={
-            key: CaseScores(content, outcome, scores, error, decision_hash=decision)
-            for key, content, outcome, scores, error, decision in zip(
-                keys, hashes, outcomes, _by_case(columns, cases), errors, decisions, strict=True
-            )
-        },
-        categories=dict(zip(keys, categories, strict=True)),
-        columns=columns,
-    )
-
-
-def _by_case(columns: Mapping[str, list[float | None]], cases: int) -> Iterator[dict[str, float]]:
-    if not columns:
-        return iter([{} for _ in range(cases)])
-    complete = [name for name, column in columns.items() if None not in column]
-    partly = [(name, columns[name]) for name in columns.keys() - set(complete)]
-    values = zip(*(columns[name] for name in complete), strict=True) if complete else iter([()] * cases)
-    by_case: list[dict[str, Any]] = [dict(zip(complete, row, strict=True)) for row in values]
-    for name, column in sorted(partly):
-        for scores, value in zip(by_case, column, strict=True):
-            if value is not None:
-                scores[name] = value
-    return iter(by_case)
+    if any(key >= following for key, following in pairwise(keys)):
+        raise ValueError("keys twice or in disorder")
+    by_key = CaseColumns(keys, hashes, outcomes, errors, decisions, columns)
+    return Scores(by_key, dict(zip(keys, categories, strict=True)))
 
 
 def scores_of_records(path: Path) -> Scores:
     """The table from results.jsonl, for a run that has none; a last line that was cut off is left out."""
-    rows = (Row.of(record) for _, record in whole_records([path], check=check_result))
+    shared = SharedParts()
+    rows = (Row.of(record, shared) for _, record in whole_records([path], check=check_result))
     return scores_of(cases_of(rows))
 
 
 def scores_of(cases: Iterable[Row]) -> Scores:
     """The table from a row a case."""
-    cases = list(cases)
-    return Scores.of(
-        {
-            row.key: CaseScores(
-                row.content_hash, row.outcome, row.scores, row.error_kind, decision_hash=row.decision_hash
-            )
-            for row in cases
-        },
-        {row.key: row.groups["category"][0] for row in cases},
-    )
+    by_key = {row.key: row for row in cases}
+    return Scores(CaseColumns.of(by_key), {key: row.groups["category"][0] for key, row in by_key.items()})

@@ -18,7 +18,7 @@ from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESUL
 from pytest_rageval.runs.disk.resume import check_same, fold_journals, journals, mend
 from pytest_rageval.runs.disk.stored_records import check_result
 from pytest_rageval.runs.records import result_record, to_line
-from pytest_rageval.runs.row import Row
+from pytest_rageval.runs.row import Row, SharedParts
 
 
 class Keeper:
@@ -29,6 +29,7 @@ class Keeper:
         self.config = config
         self.folder = folder
         self.rows: dict[tuple[str, int], Row] = {}
+        self._shared = SharedParts()
         self.versions: Mapping[str, Any] | None = None
         self.reported: set[str] = set()
         self.model_names: set[str] = set()
@@ -128,7 +129,7 @@ class Keeper:
 
     def note(self, record: Mapping[str, Any]) -> Row:
         """Take what aggregation needs of a record; nothing is written."""
-        row = Row.of(record)
+        row = Row.of(record, self._shared)
         self.rows[row.key, row.trial] = row
         coverage, versions = record["indexing_coverage"], record["versions"]
         if coverage is not None:

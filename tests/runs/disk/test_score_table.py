@@ -26,7 +26,7 @@ def test_what_was_written_comes_back(tmp_path: Path):
     assert found is not None
     assert found.cases == scores_of(ROWS).cases
     assert found.categories == {row.key: "a" for row in ROWS}
-    assert found.columns["mrr"] == [None, 1 / 3, 0.5]  # in the order of the keys
+    assert found.cases.scores["mrr"] == [None, 1 / 3, 0.5]  # in the order of the keys
     assert found.cases["a.jsonl::gone"].error_kind == "timeout"
 
 
@@ -79,6 +79,7 @@ def test_a_damaged_column_is_named_by_its_line(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("old", "new"), [("0.5", '"0.5"'), ('"timeout"', "7"), ('"passed"', '"fine"'),
+                                          ("::one", "::gone"), ("::gone", "::zone"),
                                           ('"cases":3', '"cases":4'), ('"outcome"', '"came"')])  # fmt: skip
 def test_columns_that_no_run_writes_are_refused_whatever_their_checksums(tmp_path: Path, old: str, new: str):
     write_scores(tmp_path, ROWS)
@@ -99,4 +100,4 @@ def test_a_table_of_the_older_schema_is_read(tmp_path: Path):
 def test_columns_of_metrics_renamed_keep_their_scores():
     found = scores_of(ROWS).renamed({"recall_any@5": "recall_any@10"})
     assert found.cases["a.jsonl::둘"].scores == {"mrr": 0.5, "recall_any@10": 1.0}
-    assert found.columns["recall_any@10"] == [1.0, None, None]
+    assert found.cases.scores["recall_any@10"] == [None, None, 1.0]

@@ -1,0 +1,124 @@
+"""Outcomes and scores of the cases of a run, held by column: a million cases are a few lists, not a million objects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+from pytest_rageval.runs.row import CaseScores, Row
+
+Column = Sequence[float | None]
+"""The scores of one metric in the order of the cases; None where a case has none."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class CaseColumns(Mapping[str, CaseScores]):
+    """Cases by key, in the order of their keys; a case is put together when it is asked for.
+
+    failed_metrics  metrics whose gates failed, without cut-offs; None where that was never written down
+    """
+
+    case_keys: Sequence[str] = ()
+    content_hashes: Sequence[str] = ()
+    outcomes: Sequence[str] = ()
+    error_kinds: Sequence[str | None] = ()
+    decision_hashes: Sequence[str | None] = ()
+    scores: Mapping[str, Column] = field(default_factory=dict)
+    failed_metrics: Sequence[frozenset[str] | None] | None = None
+
+    @classmethod
+    def of(cls, cases: Mapping[str, CaseScores] | Mapping[str, Row]) -> CaseColumns:
+        """The columns of some cases; those of columns are they themselves."""
+        if isinstance(cases, cls):
+            return cases
+        keys = sorted(cases)
+        in_order = [cases[key] for key in keys]
+        names = sorted(set().union(*(case.scores for case in in_order)))
+        return cls(
+            keys,
+            [case.content_hash for case in in_order],
+            [case.outcome for case in in_order],
+            [case.error_kind for case in in_order],
+            [case.decision_hash for case in in_order],
+            {name: [case.scores.get(name) for case in in_order] for name in names},
+            [case.failed_metrics if isinstance(case, CaseScores) else None for case in in_order],
+        )
+
+    def __len__(self) -> int:
+        return len(self.case_keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.case_keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.places
+
+    def __getitem__(self, key: str) -> CaseScores:
+        place = self.places[key]
+        return CaseScores(
+            self.content_hashes[place],
+            self.outcomes[place],
+            {name: score for name, column in self.scores.items() if (score := column[place]) is not None},
+            self.error_kinds[place],
+            None if self.failed_metrics is None else self.failed_metrics[place],
+            self.decision_hashes[place],
+        )
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each case stands in the columns."""
+        return dict(zip(self.case_keys, range(len(self.case_keys)), strict=True))
+
+    def renamed(self, names: Mapping[str, str]) -> CaseColumns:
+        """The columns with other names of metrics, by the present ones."""
+        if not names:
+            return self
+        return replace(self, scores={names.get(name, name): column for name, column in self.scores.items()})
+
+    def without(self, keys: Collection[str]) -> CaseColumns:
+        """The columns without some cases."""
+        if not keys:
+            return self
+        left_out = {*keys}
+        places = [place for place, key in enumerate(self.case_keys) if key not in left_out]
+        return CaseColumns(
+            values_at(self.case_keys, places),
+            values_at(self.content_hashes, places),
+            values_at(self.outcomes, places),
+            values_at(self.error_kinds, places),
+            values_at(self.decision_hashes, places),
+            {name: values_at(column, places) for name, column in self.scores.items()},
+            None if self.failed_metrics is None else values_at(self.failed_metrics, places),
+        )
+
+    def places_without_score(self) -> Sequence[int]:
+        """Where the cases stand of which nothing was scored."""
+        places: Sequence[int] = range(len(self))
+        for column in self.scores.values():
+            places = [place for place in places if column[place] is None] if None in column else []
+        return places
+
+
+class SharedCases(NamedTuple):
+    """Cases of two runs, in the order of their keys, with where they stand in the columns of each."""
+
+    keys: Sequence[str]
+    before: Sequence[int]
+    after: Sequence[int]
+
+
+def shared_cases(before: CaseColumns, after: CaseColumns) -> SharedCases:
+    """The cases that both runs have."""
+    if before.case_keys == after.case_keys:  # as usual; then nothing has to be looked up
+        every = range(len(before))
+        return SharedCases(before.case_keys, every, every)
+    keys = [key for key in before.case_keys if key in after.places]
+    return SharedCases(keys, [before.places[key] for key in keys], [after.places[key] for key in keys])
+
+
+def values_at(column: Sequence[T], places: Sequence[int]) -> Sequence[T]:
+    """The values of a column at some places; the column itself where these are all."""
+    return column if places == range(len(column)) else [column[place] for place in places]
