@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import Line, read_lines
@@ -56,8 +57,9 @@ def load_answers(
     report = Report(name)
     reading = _Reading(report)
     lines = read_lines(path, report, max_bytes)
-    for row in json_rows(lines, report) if path.suffix == ".jsonl" else _csv_rows(lines, report):
-        reading.take(row)
+    with no_collection():
+        for row in json_rows(lines, report) if path.suffix == ".jsonl" else _csv_rows(lines, report):
+            reading.take(row)
     return reading.finished(system)
 
 
