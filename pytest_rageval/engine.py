@@ -310,10 +310,18 @@ class Evaluation(NamedTuple):
 def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan, attempts: int = 1) -> Evaluation:
     """Score all trials of one case. Pure."""
     results = tuple(
-        replace(score_case(trial.case, observation, plan), trial=trial.number, test=trial.test, attempts=attempts)
+        _as_asked(score_case(trial.case, observation, plan), trial, attempts)
         for trial, observation in zip(trials, observed, strict=True)
     )
-    return Evaluation(overall_result(results, plan), results)
+    # Of a single trial the mean is what it is, and its gates were asked.
+    return Evaluation(results[0] if len(results) == 1 else overall_result(results, plan), results)
+
+
+def _as_asked(result: CaseResult, trial: Trial, attempts: int) -> CaseResult:
+    """The result with what its trial is; most are the first of their case, and the only one."""
+    if (result.trial, result.test, result.attempts) == (trial.number, trial.test, attempts):
+        return result
+    return replace(result, trial=trial.number, test=trial.test, attempts=attempts)
 
 
 def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:

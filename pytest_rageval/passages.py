@@ -30,9 +30,9 @@ def contexts(case: EvalCase, answer: Answer, k: int) -> list[Passage]:
     Texts that are absent or blank are not among them.
     """
     for passages in (
-        [Passage(chunk.chunk_id, chunk.text or "") for chunk in in_rank_order(answer.chunks or ())[:k]],
-        [Passage(reference.chunk_id, reference.text or "") for reference in answer.references or ()],
-        [Passage(None, text) for text in case.contexts or ()],
+        (Passage(chunk.chunk_id, chunk.text or "") for chunk in in_rank_order(answer.chunks or ())[:k]),
+        (Passage(reference.chunk_id, reference.text or "") for reference in answer.references or ()),
+        (Passage(None, text) for text in case.contexts or ()),
     ):
         passages_with_text = [passage for passage in passages if passage.text.strip()]
         if passages_with_text:

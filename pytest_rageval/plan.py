@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import Problems, SettingsError
+from pytest_rageval.gates.effect import GatesInEffect
 from pytest_rageval.gates.gate import Gate, default_gates, effective_gates, parse_gate, resolve
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, RegressionGate, parse_regression, regression_of
 from pytest_rageval.io.masking import Mask
@@ -45,6 +46,10 @@ class Plan:
     wordings: Mapping[str, Rubric] = field(default_factory=dict)
     mask: Mask = field(default=Mask(()), repr=False, compare=False)
     """Hides the credentials of this run in whatever systems, judges and exceptions say."""
+    gates_in_effect: GatesInEffect = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gates_in_effect", GatesInEffect(self.case_gates, self.settings.k))
 
 
 def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Plan:

@@ -65,7 +65,7 @@ class CaseStream:
             evaluated = unwritable(evaluated, error)
             lines = record_lines(evaluated, prepared.plan, run.config_hash)
         assert run.writer is not None
-        run.writer.take("\n".join(lines))
+        run.writer.add(lines)
         return evaluated
 
 

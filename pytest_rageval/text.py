@@ -1,8 +1,7 @@
 """Text as metrics, judges and the demo compare, cut and show it.
 
 Comparing: `normalise`, `squad_normalise`, `fold`, `as_label`. Cutting: `tokens`, `korquad_characters`,
-`content_tokens`, `index_terms`, `sentences`. Showing: `printable`, `cut`, `excerpt`. All are pure, linear in the length
-of the text, and have a short way for ASCII.
+`content_tokens`, `index_terms`, `sentences`. Showing: `printable`, `cut`, `excerpt`. All are linear, shorter for ASCII.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 # ── comparing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@lru_cache(maxsize=16)  # several metrics compare the same answer with the same gold, one after the other
 def normalise(text: str) -> str:
     """The form in which two answers are compared: what differs only in typing becomes equal.
 

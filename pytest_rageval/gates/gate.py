@@ -183,17 +183,9 @@ def _declared(metric: Metric) -> Iterator[Gate]:
 
 def is_meant_for(gate: Gate, case: EvalCase, kind: GoldKind) -> bool:
     """Do the gate's conditions hold for this case, whose retrieval is measured against gold of this kind?"""
+    if not (gate.when or gate.unless):  # as nearly all
+        return True
     return _holds(gate.when, case, kind) and not any(_holds(when, case, kind) for when in gate.unless)
-
-
-def gates_in_effect(gates: Iterable[Gate], case: EvalCase, kind: GoldKind, k: int) -> Iterator[str]:
-    """What decides about this case, in the same words at every configured cut-off `k`; tags are names, no decisions."""
-    for gate in gates:
-        if gate.measure is not None and is_meant_for(gate, case, kind):
-            name = f"{gate.measure.metric.name}@k" if gate.measure.k == k else gate.name
-            # A default gate leaves a heuristic's scores alone, a written one does not.
-            default = " by default" if gate.is_default and gate.measure.metric.rubrics else ""
-            yield f"{name} {gate.op} {gate.threshold:g}{default}"
 
 
 def _holds(when: Conditions, case: EvalCase, kind: GoldKind) -> bool:

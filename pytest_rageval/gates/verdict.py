@@ -34,7 +34,10 @@ class GateVerdict(NamedTuple):
 def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVerdict:
     """What the gates say of a case: each of the mean over the trials in which it looks at the case."""
     held, failed, unexamined, has_examined_gold = 0, {}, dict[str, None](), False
+    measured = {name for trial in trials for name in (*trial.scores, *trial.unobserved)}
     for gate in gates:
+        if gate.name not in measured:
+            continue
         values = [trial.scores[gate.name] for trial in trials if looks_at(gate, trial)]
         looks_at_gold = gate.measure is not None and gate.measure.metric.looks_at_gold
         if not values:

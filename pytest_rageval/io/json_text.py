@@ -14,9 +14,19 @@ from typing import Any
 _HARMFUL = re.compile(
     r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|#(?=#(?:vso)?\[)", re.IGNORECASE
 )
+_COMMANDS = ("##[", "##v", "##V")
+"""One of them is in every text in which `_HARMFUL` is and all of whose characters are printable."""
+_ON_ONE_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def json_text(value: Any, indent: int | None = 1, *, sort_keys: bool = False, default: Any = None) -> str:
     """A value as strict JSON for people; NaN and the like are a ValueError. `default` as for `json.dumps`."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, sort_keys=sort_keys, default=default)
+    if indent is None and not sort_keys and default is None:
+        text = _ON_ONE_LINE.encode(value)
+    else:
+        text = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, indent=indent, sort_keys=sort_keys, default=default
+        )
+    if text.isprintable() and not any(mark in text for mark in _COMMANDS):  # half of the time of the pattern
+        return text
     return _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -153,6 +153,11 @@ class Mask:
         spelt = {spelling for secret in long_secrets for spelling in _spellings(secret)}
         self._secrets = sorted(spelt, key=lambda secret: (-len(secret), secret))
 
+    @property
+    def is_empty(self) -> bool:
+        """Is there nothing to hide?"""
+        return not self._secrets
+
     def text(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, MASK)

@@ -144,7 +144,17 @@ def _squad_tokens(answer: str) -> list[str]:
 
 def _f1(answer: Sequence[str], gold: Sequence[str], without_tokens: float = 1.0) -> float:
     total = len(answer) + len(gold)
-    return 2 * (Counter(answer) & Counter(gold)).total() / total if total else without_tokens
+    return 2 * _shared(answer, gold) / total if total else without_tokens
+
+
+def _shared(answer: Sequence[str], gold: Sequence[str]) -> int:
+    """How many tokens both have, as often as both have them."""
+    left, shared = Counter(gold), 0
+    for token in answer:
+        if left.get(token):
+            left[token] -= 1
+            shared += 1
+    return shared
 
 
 def _parted(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -80,12 +80,12 @@ class Metric:
         keyword_only = inspect.Parameter.KEYWORD_ONLY
         return {name: p for name, p in self._signature.parameters.items() if p.kind is keyword_only and name != "k"}
 
-    @property
+    @cached_property
     def rubrics(self) -> tuple[str, ...]:
         """The judge's rubrics that this metric reads."""
         return tuple(need.removeprefix("judge:") for need in self.needs if need.startswith("judge:"))
 
-    @property
+    @cached_property
     def looks_at_gold(self) -> bool:
         """Is this about something that a case is labelled with?"""
         return any(need.partition(".")[0] == "gold" for need in self.needs)

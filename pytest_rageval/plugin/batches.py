@@ -45,7 +45,7 @@ class Batches:
 
 def _will_be_asked(item: pytest.Item) -> bool:
     """A mark may skip the test, or not run it: its case is asked when it comes to that, never ahead."""
-    return not any(item.get_closest_marker(name) for name in ("skip", "skipif", "xfail"))
+    return not any(mark.name in ("skip", "skipif", "xfail") for mark in item.iter_markers())
 
 
 def _session_definitions(item: pytest.Item) -> tuple[int, ...] | None:

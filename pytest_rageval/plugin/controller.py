@@ -32,6 +32,7 @@ from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.run_reports import write_reports
 from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.estimate import estimate
+from pytest_rageval.runs.record_lines import RecordLine
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
 
@@ -179,7 +180,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A record is on disk before its case is shown as done."""
-        payload: str | None = report.__dict__.pop("rageval", None)
+        payload: str | list[RecordLine] | None = report.__dict__.pop("rageval", None)
         if payload is not None:
             file, line, _name = report.location
             place = file if line is None else f"{file}:{line + 1}"
@@ -188,7 +189,10 @@ class Controller:
             report.longrepr = summarised(report.longrepr, place, is_line=is_line, same_as=self._same_error(report))
         if payload is not None and report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
-                self._writer.take(payload)
+                if isinstance(payload, str):
+                    self._writer.take(payload)
+                else:
+                    self._writer.add(payload)
             except OSError as error:
                 self._cannot_write(error)
 

@@ -80,6 +80,11 @@ class EvalFile(pytest.Module):
         return items
 
 
+class KnownFailure(pytest.xfail.Exception):  # type: ignore[misc, name-defined] # made by a decorator of pytest's
+    """A case that is known to fail: pytest takes an expected failure from it, and need not render a traceback of ours
+    (27 ms), which nobody reads."""
+
+
 class EvalItem(pytest.Function):
     """One case. Asking, judging and scoring happen in setup, so their failures are errors; a gate is a failure."""
 
@@ -121,13 +126,19 @@ class EvalItem(pytest.Function):
 
     def runtest(self) -> None:
         assert self.result is not None
-        self.runner.assert_gates(self.result)
+        known: str | None = None
+        try:
+            self.runner.assert_gates(self.result)
+        except pytest.xfail.Exception as failure:
+            known = failure.msg
+        if known is not None:
+            raise KnownFailure(known)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, max(0, self.case.source.line - 1), self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override] # because Function narrows Node alike
-        if isinstance(excinfo.value, GateFailure):
+        if isinstance(excinfo.value, GateFailure | KnownFailure):
             return str(excinfo.value)
         return super().repr_failure(excinfo)
 

@@ -20,7 +20,7 @@ from pytest_rageval.plugin.dead_end import CALLS
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.prepare import OpenRun, Prepared
-from pytest_rageval.runs.record_lines import UNWRITABLE, ended, record_lines, unwritable
+from pytest_rageval.runs.record_lines import UNWRITABLE, RecordLine, ended, record_lines, unwritable
 from pytest_rageval.text import printable
 
 PACKAGE = Path(__file__).parent.parent
@@ -50,8 +50,10 @@ def attach(
         if calls := calls_of(asked):
             report.__dict__[CALLS] = calls
         lines = [line for each in evaluations_ended for line in _lines(item, each, report, prepared, run.config_hash)]
-        if lines:
-            report.__dict__["rageval"] = "\n".join(lines)
+        if lines and run.writer is not None:  # this process keeps them
+            report.__dict__["rageval"] = lines
+        elif lines:
+            report.__dict__["rageval"] = "\n".join(line.text for line in lines)
             run.journal.results(report.__dict__["rageval"])
         item.stash[RESULTS] = []
         if isinstance(item, EvalItem):
@@ -109,7 +111,7 @@ def _reason(report: pytest.TestReport) -> str | None:
 
 def _lines(
     item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport, prepared: Prepared, config_hash: str
-) -> list[str]:
+) -> list[RecordLine]:
     """A record a trial. What cannot be written fails the test."""
     try:
         for result in evaluation.trials:
@@ -121,10 +123,11 @@ def _lines(
         evaluation = _broken(evaluation, Problem("hook", message))
     overall = evaluation.overall
     # On the item as well: JUnit takes them from the report of the teardown.
-    properties, earlier = list(_properties(overall)), item.stash.get(PROPERTIES, [])
+    properties, earlier = list(_properties(overall)), item.stash.get(PROPERTIES, None)
     for kept in (item.user_properties, report.user_properties):
-        # Of an attempt that was repeated (pytest-rerunfailures) nothing stays.
-        kept[:] = [pair for pair in kept if not any(pair is old for old in earlier)] + properties
+        if earlier:  # of an attempt that was repeated (pytest-rerunfailures) nothing stays
+            kept[:] = [pair for pair in kept if not any(pair is old for old in earlier)]
+        kept += properties
     item.stash[PROPERTIES] = properties
     try:
         return record_lines(evaluation, prepared.plan, config_hash)

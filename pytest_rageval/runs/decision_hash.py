@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from pytest_rageval.cases import asked_hash
-from pytest_rageval.gates.gate import gates_in_effect
 from pytest_rageval.matching import gold_kind
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
@@ -18,5 +15,4 @@ def decision_hash(case: EvalCase, plan: Plan) -> str:
     category, tag or other label alone leaves it as it is, unless a gate is for cases of that label.
     """
     kind = gold_kind(case.gold, plan.settings.gold_by)
-    gates = "\n".join(sorted(gates_in_effect(plan.case_gates, case, kind, plan.settings.k)))
-    return f"{asked_hash(case)[:40]}-{hashlib.sha256(gates.encode()).hexdigest()[:16]}"
+    return f"{asked_hash(case)[:40]}-{plan.gates_in_effect.hash(case, kind)[:16]}"

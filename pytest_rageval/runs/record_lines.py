@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem
@@ -16,17 +18,30 @@ UNWRITABLE = (ValueError, TypeError, RecursionError)
 
 def ended(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
     """The evaluation with the outcome of its case: that of all trials together is that of each."""
-    results = (evaluation.overall, *evaluation.trials)
-    overall, *trials = (replace(result, outcome=outcome, reason=reason) for result in results)
-    return Evaluation(overall, tuple(trials))
+    trials = tuple(_ended(result, outcome, reason) for result in evaluation.trials)
+    is_single = len(trials) == 1 and evaluation.trials[0] is evaluation.overall
+    return Evaluation(trials[0] if is_single else _ended(evaluation.overall, outcome, reason), trials)
 
 
-def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[str]:
+def _ended(result: CaseResult, outcome: Outcome, reason: str | None) -> CaseResult:
+    if (result.outcome, result.reason) == (outcome, reason):
+        return result
+    return replace(result, outcome=outcome, reason=reason)
+
+
+class RecordLine(NamedTuple):
+    """A line of results.jsonl, and what it says: nobody in the process that wrote it need read it."""
+
+    text: str
+    record: Mapping[str, Any]
+
+
+def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[RecordLine]:
     """A line a trial, without credentials; one of UNWRITABLE where there is none."""
-    return [
-        to_line(plan.mask.value(result_record(result, plan, config_hash, evaluation.overall)))
-        for result in evaluation.trials
+    records = [
+        plan.mask.value(result_record(result, plan, config_hash, evaluation.overall)) for result in evaluation.trials
     ]
+    return [RecordLine(to_line(record), record) for record in records]
 
 
 def unwritable(evaluation: Evaluation, error: Exception) -> Evaluation:

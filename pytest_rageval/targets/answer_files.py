@@ -17,6 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from pytest_rageval.errors import CaseError, TargetError
+from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.line_index import Place, line_at
@@ -124,10 +125,11 @@ def load_answers(
     if most_rows is not None:
         lines = _while_few_broken(lines, report, most_rows)
     rows = json_rows(lines, report) if path.suffix == ".jsonl" else _csv_rows(lines, report)
-    for number, row in enumerate(rows, start=1):
-        if most_rows is not None and number > most_rows:
-            raise _too_many(report, most_rows)
-        reading.take(row)
+    with no_collection():
+        for number, row in enumerate(rows, start=1):
+            if most_rows is not None and number > most_rows:
+                raise _too_many(report, most_rows)
+            reading.take(row)
     return reading.finished(system)
 
 

@@ -44,7 +44,7 @@ class PatientProtocol(H11Protocol):
         self._watch_head()
 
     def pause_writing(self) -> None:
-        super().pause_writing()  # type: ignore[no-untyped-call]
+        super().pause_writing()
         self._watch_unread()
 
     def on_response_complete(self) -> None:

@@ -202,7 +202,9 @@ def _unfit_text(judgement: Judgement) -> str | None:
     if not all(isinstance(text, str) for text in texts):
         return "its reasoning or claims are not all strings"
     try:
-        _JSON_TEXT.encode([texts, judgement.flags, dict(judgement.extra)]).encode()
+        "".join(texts).encode()
+        if judgement.flags != () or judgement.extra != {}:
+            _JSON_TEXT.encode([judgement.flags, dict(judgement.extra)]).encode()
     except UnicodeEncodeError:
         return "its text holds a lone surrogate"
     except (TypeError, ValueError) as error:

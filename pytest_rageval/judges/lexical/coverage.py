@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.judges.lexical.terms import Claim, terms_by_sentence
@@ -53,26 +54,28 @@ class Evidence:
 
     def __init__(self, passages: Iterable[str]) -> None:
         self._sentences = [terms for passage in passages for terms in terms_by_sentence(passage)]
-        self._counts: Mapping[str, int] = Counter(term for terms in self._sentences for term in terms)
+        self._counts: Mapping[str, int] = Counter(chain.from_iterable(self._sentences))
+        self._different_sentences = {*self._sentences}
 
     def coverage(self, claim: Claim, *, small_share: float = SMALL_SHARE) -> Coverage:
         """The share of the claim's information that the passages have: 3/4 of it together, 1/4 in the best sentence.
 
         Times 0.5 to 1 by the share of its figures that are there.
         """
-        content = claim.content
-        weights = {term: self._information(term) * (1.0 if term in content else small_share) for term in claim.terms}
+        terms, content, counts, sentences = claim.terms, claim.content, self._counts, max(1, len(self._sentences))
+        weights = {
+            term: math.log(1 + sentences / counts.get(term, 1)) * (1.0 if term in content else small_share)
+            for term in terms
+        }
         total = math.fsum(weights.values())
-        together = _share(weights, self._counts.keys(), total)
-        nearest = max((_share(weights, terms, total) for terms in self._sentences), default=0.0)
+        together = math.fsum([weight for term, weight in weights.items() if term in counts]) / total
+        shared = [terms & of_sentence for of_sentence in self._different_sentences]
+        nearest = max([math.fsum(map(weights.__getitem__, each)) for each in shared], default=0.0) / total
         value = (1 - SENTENCE_SHARE) * together + SENTENCE_SHARE * nearest
-        missing = content - self._counts.keys()
+        missing = content - counts.keys()
         if claim.figures:
             value *= 1 - (1 - MISSING_FIGURES) * len(claim.figures & missing) / len(claim.figures)
         return Coverage(claim, value, total, tuple(sorted(missing)))
-
-    def _information(self, term: str) -> float:
-        return math.log(1 + max(1, len(self._sentences)) / max(1, self._counts.get(term, 0)))
 
 
 def weighted(coverages: Sequence[Coverage]) -> float:
@@ -98,10 +101,6 @@ def account(coverages: Sequence[Coverage], where: str) -> str:
 def first_items(label: str, items: Sequence[str]) -> str:
     """The first items after their label; nothing where there are none."""
     return f"{label}: {listed([item[:LONGEST_QUOTATION] for item in items], MOST_SHOWN)}" if items else ""
-
-
-def _share(weights: Mapping[str, float], terms: Iterable[str], total: float) -> float:
-    return math.fsum(weights[term] for term in weights.keys() & terms) / total
 
 
 def _quoted(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pytest_rageval.text import STOP_WORDS, content_tokens, sentences
@@ -31,20 +31,20 @@ SMALL_WORDS = STOP_WORDS | frozenset(_BESIDE_STOP_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of a text and its terms."""
+    """A sentence of a text and its terms.
+
+    content  the terms that carry meaning: those that are no small words; all where there are no others
+    figures  the terms that are numbers
+    """
 
     text: str
     terms: frozenset[str]
+    content: frozenset[str] = field(init=False, repr=False, compare=False)
+    figures: frozenset[str] = field(init=False, repr=False, compare=False)
 
-    @property
-    def content(self) -> frozenset[str]:
-        """The terms that carry meaning: those that are no small words; all where there are no others."""
-        return self.terms - SMALL_WORDS or self.terms
-
-    @property
-    def figures(self) -> frozenset[str]:
-        """The terms that are numbers."""
-        return frozenset(filter(_is_figure, self.terms))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "content", self.terms - SMALL_WORDS or self.terms)
+        object.__setattr__(self, "figures", frozenset(filter(_is_figure, self.terms)))
 
     @property
     def is_small(self) -> bool:
@@ -93,7 +93,8 @@ def _figure(figure: str) -> str:
 
 
 def _is_figure(term: str) -> bool:
-    return term.lstrip("-")[:1].isdigit()
+    first = term[:1]
+    return first.isdigit() or (first == "-" and term.lstrip("-")[:1].isdigit())
 
 
 _LETTERS = re.compile(r"[^\W\d_]+")

@@ -74,7 +74,9 @@ def mask_report(report: pytest.TestReport, mask: Mask) -> None:
     else:
         _mask_crash(longrepr, mask)
     report.sections = [(name, mask.shown(content)) for name, content in report.sections]
-    report.user_properties = [(mask.text(name), _shown_property(value, mask)) for name, value in report.user_properties]
+    if not mask.is_empty:
+        properties = report.user_properties
+        report.user_properties = [(mask.text(name), _shown_property(value, mask)) for name, value in properties]
     if "extras" in report.__dict__:  # of pytest-html
         report.__dict__["extras"] = mask.value(report.__dict__["extras"])
     if hasattr(report, "wasxfail"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import check_same, fold_journals, journals, mend
 from pytest_rageval.runs.disk.stored_records import check_result
+from pytest_rageval.runs.record_lines import RecordLine
 from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.runs.row import Row, SharedParts
 
@@ -72,11 +73,15 @@ class Keeper:
         return keeper
 
     def take(self, payload: str) -> None:
-        """Keep what a report brought: lines of results.jsonl."""
-        for line in payload.split("\n"):
-            self.folder.append(RESULTS, line)
-            row = self.note(json.loads(line))
-            self._noted_bytes += len(line.encode()) + 1
+        """Keep what the report of another process brought: lines of results.jsonl."""
+        self.add([RecordLine(line, json.loads(line)) for line in payload.split("\n")])
+
+    def add(self, lines: Iterable[RecordLine]) -> None:
+        """Keep lines of results.jsonl."""
+        for line in lines:
+            written = self.folder.append(RESULTS, line.text)
+            row = self.note(line.record)
+            self._noted_bytes += written
             if row.outcome == "error":
                 self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
 
@@ -89,7 +94,7 @@ class Keeper:
             return
         result = CaseResult(case, "error", error=Problem("crash", message))
         record = result_record(result, self.plan, self.config["config_hash"])
-        self.take(to_line(record))
+        self.add([RecordLine(to_line(record), record)])
 
     def take_over(self, case_key: str | None = None) -> None:
         """Keep results that workers have written and could not send, of one case or of all."""
