@@ -9,7 +9,7 @@ from typing import Any
 from pytest_rageval.config.options import Option
 from pytest_rageval.config.settings import ENVIRONMENT, RESERVED_PARAMS, Settings
 from pytest_rageval.config.tables import Regression
-from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT
+from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
 from pytest_rageval.io.flaws import Flaw
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.messages import found, kind_in_words, shown_value, spelled
@@ -54,7 +54,7 @@ def meaningless_variables(settings: Settings, environment: Mapping[str, str]) ->
     used = {value.removeprefix("env:") for value in headers if value.startswith("env:")}
     ours = (*ENVIRONMENT, *(name for name in SENT_FROM_ENVIRONMENT if name.startswith("RAGEVAL_")))
     for variable in sorted(environment):
-        if variable.startswith("RAGEVAL_") and variable not in used and variable not in ours:
+        if variable.startswith("RAGEVAL_") and variable not in (*used, *ours, WEB_TOKEN):
             remedy = did_you_mean(variable, ours, f"; variables: {', '.join(ours)}")
             yield f"environment variable {variable} means nothing{remedy}"
 

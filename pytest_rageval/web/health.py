@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT
+from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
 from pytest_rageval.web.jobs.env_file import read_env_file
-from pytest_rageval.web.settings import MEGABYTE, TOKEN_VARIABLE, WebSettings
+from pytest_rageval.web.settings import MEGABYTE, WebSettings
 from pytest_rageval.web.site import Site
 from pytest_rageval.workbench.doctor.checks import CHECKS
 from pytest_rageval.workbench.doctor.diagnosis import MARKS, Diagnosis, diagnoses
@@ -60,7 +61,7 @@ def health_lines_with_target(site: Site) -> list[HealthLine]:
     root = site.settings.root
     try:
         done = subprocess.run(  # noqa: S603 because it is our own command
-            command, cwd=root, env={name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE},
+            command, cwd=root, env={name: value for name, value in os.environ.items() if name != WEB_TOKEN},
             stdin=subprocess.DEVNULL, capture_output=True, timeout=DOCTOR_S, check=False,
         )  # fmt: skip
         findings = json.loads(done.stdout)["findings"]
@@ -92,11 +93,17 @@ def app_facts(settings: WebSettings) -> Iterator[tuple[str, str]]:
     yield "project", str(settings.root)
     yield "runs", str(settings.reports / "runs")
     yield "data", str(settings.data)
-    yield "keys for runs", str(settings.env_file) if settings.env_file else "from the environment; there is no .env"
+    yield "keys for runs", _keys_place(settings.env_file)
     reach = "this machine alone" if settings.is_loopback else f"whoever reaches {settings.host}"
     yield "reached by", f"{reach}, {'with the token' if settings.token else 'without a token'}"
     yield "an upload", f"{limits.upload_bytes // MEGABYTE} MB, {limits.upload_rows:,} rows"
     yield "a text of an upload", f"{limits.field_characters:,} characters"
+
+
+def _keys_place(env_file: Path | None) -> str:
+    if env_file is not None and env_file.is_file():
+        return str(env_file)
+    return "from the environment; there is no .env"
 
 
 def _where(name: str, from_file: Mapping[str, str]) -> str:

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from pytest_rageval.config.tables import Frozen
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 
 HOST, PORT = "127.0.0.1", 8765
 SHORTEST_TOKEN = 12
-TOKEN_VARIABLE = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
 MEGABYTE = 1_000_000
 
 Count = Annotated[int, Field(ge=1)]
@@ -55,7 +55,7 @@ class WebSettings(Frozen):
     data        folder of what the app keeps: agents, datasets, jobs, uploads, index
     token       word that a person must give; None: nobody is asked
     host_names  names by which the app may be called beside numbers, localhost and `host`
-    env_file    a `.env` from which keys may be read, for runs that are started here; None: none
+    env_file    a `.env`, there or not, from which keys may be read, for runs and labels that begin here; None: none
     """
 
     root: Path
@@ -81,8 +81,8 @@ class WebSettings(Frozen):
 
 def check_reach(settings: WebSettings) -> None:
     """SettingsError where other machines could reach an app that asks nobody for a token."""
-    remedy = f"set {TOKEN_VARIABLE} (or --token) to {SHORTEST_TOKEN} characters or more"
+    remedy = f"set {WEB_TOKEN} (or --token) to {SHORTEST_TOKEN} characters or more"
     if settings.token is None and not settings.is_loopback:
         raise SettingsError(f"--host {settings.host}: other machines can reach this address; {remedy}")
     if settings.token is not None and len(settings.token) < SHORTEST_TOKEN:
-        raise SettingsError(f"{TOKEN_VARIABLE}: {len(settings.token)} characters can be guessed; {remedy}")
+        raise SettingsError(f"{WEB_TOKEN}: {len(settings.token)} characters can be guessed; {remedy}")

@@ -9,8 +9,9 @@ import pytest
 from project import SOME, Project
 from web_app import served
 
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.web.health import key_states
-from pytest_rageval.web.settings import TOKEN_VARIABLE, WebSettings
+from pytest_rageval.web.settings import WebSettings
 
 KEY = "sk-a-key-that-nobody-must-see"
 
@@ -77,7 +78,7 @@ def settings(root: Path, env_file: Path) -> WebSettings:
 def test_the_system_that_is_looked_at_does_not_hear_the_word_for_the_app(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv(TOKEN_VARIABLE, "a long enough token")
+    monkeypatch.setenv(WEB_TOKEN, "a long enough token")
     project.cases(SOME)
     project.write(
         "bot.py",

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_rageval.config.settings import ENVIRONMENT
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.web.jobs.env_file import read_env_file
-from pytest_rageval.web.settings import TOKEN_VARIABLE
 
-NOT_HANDED_ON = (*ENVIRONMENT, TOKEN_VARIABLE)
+NOT_HANDED_ON = (*ENVIRONMENT, WEB_TOKEN)
 """They would ask another system than the agent's, write elsewhere, or give the run the word for the server."""
 
 
