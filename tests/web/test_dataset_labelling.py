@@ -287,6 +287,23 @@ def test_a_dataset_that_was_imported_is_labelled_in_its_own_spelling(app: WebApp
     assert (second.gold.answers, second.gold.supports) == (("Jeju",), None)
 
 
+def test_second_opinions_are_given_and_compared(app: WebApp, tmp_path: Path):
+    begin(app).press("unanswerable")
+    assert "Nobody has given one yet." in app.page("/label/opinions?dataset=shop")
+    anna = Labeller(app, "/label/cases?dataset=shop&opinion=anna&case=price")
+    anna.press("gold")
+    page = app.page("/label/opinions?dataset=shop")
+    assert "the case file and anna" in page
+    assert "answerable, says anna alone" in page
+    assert "/label/cases?dataset=shop&amp;case=price" in page
+    assert save(app).status_code == 303
+    assert "/label/opinions" in begin(app, 2).app.page("/datasets/shop/label")
+    assert "answerable, says anna alone" in app.page("/label/opinions?dataset=shop")
+    assert f"rageval label {FILE} --agree" in app.page(f"/label/opinions?file={FILE}")
+    assert app.get("/label/opinions?file=../x").status_code == 404
+    assert app.get("/label/opinions?file=evalcases/shop.drafts.jsonl").status_code == 404
+
+
 def test_two_windows_that_save_at_once_make_one_version(app: WebApp):
     begin(app).press("unanswerable")
     address = "/datasets/shop/label/save"

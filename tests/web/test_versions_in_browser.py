@@ -14,6 +14,7 @@ from web_app import WebApp, served
 
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.model import NOWHERE
+from pytest_rageval.web.labelling.working_copy import WorkingCopies
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset import DatasetAbout
@@ -24,7 +25,8 @@ TEXTS = [text for text in PAYLOADS if "\x00" not in text]
 PAGES = (
     "/agents", "/agents/hostile", "/agents/hostile/edit", "/agents/hostile/diff", "/agents/new", "/datasets",
     "/datasets/hostile", "/datasets/hostile/diff", "/datasets/hostile/versions/2/cases/3", "/datasets/new",
-    "/datasets/hostile/versions/2/audit",
+    "/datasets/hostile/versions/2/audit", "/datasets/hostile/label?discard=true", "/label",
+    "/label/opinions?dataset=hostile",
 )  # fmt: skip
 
 DARK = ("/agents/hostile", "/datasets/hostile", "/datasets/hostile/diff")
@@ -49,6 +51,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
             cases = [case_from_record(record, NOWHERE)[0] for record in records]
             about = DatasetAbout(name=text[:80], description=text, tags=tuple(TEXTS), origin=text)
             datasets.save("hostile", about, cases, text, number)
+        WorkingCopies(app.settings.data).begin("hostile", 2, ["hostile/2"])
         yield app
 
 
