@@ -253,7 +253,8 @@ def test_a_copy_that_was_saved_just_before_the_server_was_killed_is_none(app: We
     for path, content in left.items():
         path.write_bytes(content)
     assert "No working copy is open" in app.page("/datasets/shop/label")
-    assert not working_copy(app).exists()
+    assert "working copy of v2" in begin(app, 2).app.page("/datasets/shop/label")
+    assert working_copy(app).read_bytes() == store_of(app).files.content("shop", 2)
 
 
 def test_a_copy_that_does_not_say_where_it_began_is_named_and_can_be_discarded(app: WebApp):
