@@ -126,12 +126,13 @@ def make_target(project: Project) -> Target:
 def target_in(project: Project, spec: str, environment: Mapping[str, str] | None = None) -> Target:
     """The target of this spelling, asked as the project says; its mapping belongs to the configured one alone.
 
-    environment  where its headers are looked up, if not in that of this process
+    environment  where its headers and keys are looked up, if not in that of this process
     """
     settings = project.settings
     connection = Connection(
         timeout=settings.timeout, retries=settings.retries, concurrency=settings.concurrency,
         max_bytes=settings.max_response_bytes, headers=settings.resolved_headers(environment),
+        environment=environment,
     )  # fmt: skip
     mapping = settings.mapping if spec == settings.target else None
     return target_from_spec(spec, root=project.root, reports=project.reports, connection=connection, mapping=mapping)

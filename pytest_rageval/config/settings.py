@@ -37,8 +37,6 @@ RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's"
                    "rerank_lexical_weight": "set rerank_lexical_weight"}  # fmt: skip
 ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
 """Variables by the setting that each of them stands for."""
-WEB_TOKEN = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
-"""What a browser must give first; read by `rageval web` alone."""
 _REGRESSION = 'a table such as { metric = "mrr", max_drop = 0.05 }'
 
 

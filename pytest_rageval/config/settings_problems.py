@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.config.options import Option
-from pytest_rageval.config.settings import ENVIRONMENT, RESERVED_PARAMS, WEB_TOKEN, Settings
+from pytest_rageval.config.settings import ENVIRONMENT, RESERVED_PARAMS, Settings
 from pytest_rageval.config.tables import Regression
-from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT
+from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
 from pytest_rageval.io.flaws import Flaw
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.messages import found, kind_in_words, shown_value, spelled

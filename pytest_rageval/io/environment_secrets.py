@@ -10,6 +10,8 @@ from pytest_rageval.io.masking import SHORTEST_SECRET, secrets_of_params, secret
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 
 SENT_FROM_ENVIRONMENT = ("RAGEVAL_TARGET_TOKEN", "RAGEVAL_JUDGE_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+WEB_TOKEN = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
+"""Holds the word that a browser gives to `rageval web`; it is sent to nobody."""
 SHORTEST_UNSENT = 16
 """Of what only the environment holds: a shorter value there may be a word, such as a password `postgres`."""
 

@@ -51,22 +51,26 @@ def unneeded_key(*_address_variable_home: str | None) -> ServerKey:
     return ServerKey(None, "")
 
 
-def target_key(address: str, variable: str | None, home: str) -> ServerKey:
+def target_key(
+    address: str, variable: str | None, home: str, environment: Mapping[str, str] | None = None
+) -> ServerKey:  # fmt: skip
     """The key for a model that is the system under test; SettingsError where the provider's own host gets nothing.
 
     The provider's key goes to its own host over TLS alone: the owner of any other server could read and use it.
     """
-    if value := os.environ.get(TARGET_TOKEN):
+    if value := (os.environ if environment is None else environment).get(TARGET_TOKEN):
         return ServerKey(value, TARGET_TOKEN)
     if variable is not None and _is_home(address, home):
-        return _own_key(variable, home)
+        return _own_key(variable, home, environment)
     return ServerKey(None, TARGET_TOKEN)
 
 
-def with_target_token(headers: Mapping[str, str] | None) -> dict[str, str]:
+def with_target_token(
+    headers: Mapping[str, str] | None, environment: Mapping[str, str] | None = None
+) -> dict[str, str]:  # fmt: skip
     """Headers in lower case with the target's token as bearer; their own `authorization` wins."""
     own = {name.lower(): value for name, value in (headers or {}).items()}
-    token = os.environ.get(TARGET_TOKEN)
+    token = (os.environ if environment is None else environment).get(TARGET_TOKEN)
     return ({"authorization": f"Bearer {token}"} if token else {}) | own
 
 
@@ -85,8 +89,8 @@ def _is_home(address: str, home: str) -> bool:
     return (parts.scheme, parts.hostname, parts.port or 443) == ("https", urlsplit(home).hostname, 443)
 
 
-def _own_key(variable: str, home: str) -> ServerKey:
-    if value := os.environ.get(variable):
+def _own_key(variable: str, home: str, environment: Mapping[str, str] | None = None) -> ServerKey:
+    if value := (os.environ if environment is None else environment).get(variable):
         return ServerKey(value, variable)
     raise SettingsError(f"the environment variable {variable} is not set; {urlsplit(home).hostname} needs it")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 from pytest_rageval.errors import ModelFailure, TargetError
@@ -14,7 +15,7 @@ from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.chat_protocol import Message, Question, Wire, reply_from
 from pytest_rageval.llm.chat_reply import ChatReply, misfit
-from pytest_rageval.llm.credentials import target_key, unneeded_key
+from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.endpoint import Endpoint
 from pytest_rageval.llm.model_spec import WIRES
 from pytest_rageval.llm.providers.ollama import OLLAMA_URL
@@ -44,7 +45,9 @@ class ChatTarget:
         self.url = endpoint(url or _HOMES[api], "")
         self._model = model
         own_headers = {name.lower(): value for name, value in connection.headers.items()}
-        self._wire: Wire = WIRES[api](self.url, key_of=unneeded_key if "authorization" in own_headers else target_key)
+        looked_up = partial(target_key, environment=connection.environment)
+        key_of: KeySource = unneeded_key if "authorization" in own_headers else looked_up
+        self._wire: Wire = WIRES[api](self.url, key_of=key_of)
         self._endpoint = Endpoint(
             self._wire.chat_url,
             {**self._wire.headers, **own_headers},

@@ -18,6 +18,7 @@ class Connection:
     headers      sent with every question, already resolved; an `authorization` among them replaces the key
     app          an ASGI application of this process to ask in place of the network
     backoff      seconds before the first retry
+    environment  where the key or token for the target is looked up; None: in that of this process
     """
 
     timeout: float = 120.0
@@ -27,6 +28,7 @@ class Connection:
     headers: Mapping[str, str] = field(default_factory=dict)
     app: Any = None
     backoff: float = 0.5
+    environment: Mapping[str, str] | None = field(default=None, repr=False)
 
     @property
     def of_client(self) -> dict[str, Any]:

@@ -24,7 +24,9 @@ class HttpTarget:
         self._ask = endpoint(url, ASK_PATH, debug="true")
         self._stats = endpoint(url, STATS_PATH)
         self._where = f"POST {public_url(self._ask)}" if name is None else name
-        self._client = SlottedClient(headers=with_target_token(connection.headers), **connection.of_client)
+        self._client = SlottedClient(
+            headers=with_target_token(connection.headers, connection.environment), **connection.of_client
+        )
 
     async def ask(self, request: AskRequest) -> Answer:
         """One question; raises TargetError where no usable answer comes."""

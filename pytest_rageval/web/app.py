@@ -31,6 +31,7 @@ from pytest_rageval.web.pages import (
     label,
     login,
     new_run,
+    opinions,
     run,
     runs,
 )
@@ -44,6 +45,7 @@ ROUTERS = (
     history.router, agents.router, dataset_import.router, datasets.router, dataset_cases.router, health.router,
     jobs.router, new_run.router, label.router, draft_case.router, dataset_labelling.router,
     demo.router,
+    opinions.router,
 )  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.config.settings import WEB_TOKEN
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT
+from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
 from pytest_rageval.web.jobs.env_file import read_env_file
 from pytest_rageval.web.settings import MEGABYTE, WebSettings
 from pytest_rageval.web.site import Site
@@ -93,11 +93,17 @@ def app_facts(settings: WebSettings) -> Iterator[tuple[str, str]]:
     yield "project", str(settings.root)
     yield "runs", str(settings.reports / "runs")
     yield "data", str(settings.data)
-    yield "keys for runs", str(settings.env_file) if settings.env_file else "from the environment; there is no .env"
+    yield "keys for runs", _keys_place(settings.env_file)
     reach = "this machine alone" if settings.is_loopback else f"whoever reaches {settings.host}"
     yield "reached by", f"{reach}, {'with the token' if settings.token else 'without a token'}"
     yield "an upload", f"{limits.upload_bytes // MEGABYTE} MB, {limits.upload_rows:,} rows"
     yield "a text of an upload", f"{limits.field_characters:,} characters"
+
+
+def _keys_place(env_file: Path | None) -> str:
+    if env_file is not None and env_file.is_file():
+        return str(env_file)
+    return "from the environment; there is no .env"
 
 
 def _where(name: str, from_file: Mapping[str, str]) -> str:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pytest_rageval.config.settings import WEB_TOKEN
 from pytest_rageval.config.tables import Frozen
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 
 HOST, PORT = "127.0.0.1", 8765
 SHORTEST_TOKEN = 12
@@ -60,7 +60,7 @@ class WebSettings(Frozen):
     data        folder of what the app keeps: agents, datasets, jobs, uploads, index
     token       word that a person must give; None: nobody is asked
     host_names  names by which the app may be called beside numbers, localhost and `host`
-    env_file    a `.env` from which keys may be read, for runs that are started here; None: none
+    env_file    a `.env`, there or not, from which keys may be read, for runs and labels that begin here; None: none
     """
 
     root: Path

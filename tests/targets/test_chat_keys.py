@@ -51,6 +51,12 @@ def test_the_key_of_openai_goes_to_openai(monkeypatch: pytest.MonkeyPatch):
     assert authorisations(urls) == [expected] * 3
 
 
+def test_keys_are_looked_up_in_the_environment_of_the_connection():
+    assert [key for _, key in authorisations([None], environment={"OPENAI_API_KEY": KEY})] == [f"Bearer {KEY}"]
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY is not set"):
+        authorisations([None], environment={})
+
+
 @pytest.mark.parametrize(
     "url",
     [

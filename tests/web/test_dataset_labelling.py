@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from label_project import label_project
+from label_project import FILE, label_project
 from labeller import Labeller
 from web_app import WebApp, served
 from web_datasets import confirm, store_of, upload
@@ -214,6 +216,27 @@ def test_chunks_come_from_versions_of_agents_and_others_can_be_asked(app: WebApp
     assert app.post("/datasets/shop/label/systems", {"systems": ["../x"]}).status_code == 422
 
 
+def test_an_agent_finds_its_keys_in_the_env_file_and_never_the_server_s_token(
+    app: WebApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("RAGEVAL_WEB_TOKEN", "the-word-for-the-server")
+    agents = AgentStore(app.settings.data)
+    agents.save("chat", Agent(name="Chat", target="openai:gpt-4o-mini"), "", 0)
+    agents.save("keyed", Agent(name="Keyed", target="demo", headers={"X-Key": "env:SHOP_KEY_OF_THE_TEST"}), "", 0)
+    agents.save("thief", Agent(name="Thief", target="demo", headers={"X-Word": "env:RAGEVAL_WEB_TOKEN"}), "", 0)
+    with served(tmp_path, env_file=tmp_path / ".env") as app:
+        app.post("/datasets/shop/label", {"version": "1", "systems": "chat/1"})
+        refused = app.get("/label/cases?dataset=shop")
+        assert "Chat v1: " in refused.text
+        assert "OPENAI_API_KEY is not set" in refused.text
+        (tmp_path / ".env").write_text("SHOP_KEY_OF_THE_TEST=sk-12345678901234567890\n")
+        app.post("/datasets/shop/label/systems", {"systems": "keyed/1"})
+        assert app.get("/label/cases?dataset=shop").status_code == 200
+        app.post("/datasets/shop/label/systems", {"systems": "thief/1"})
+        assert "RAGEVAL_WEB_TOKEN is not set" in app.get("/label/cases?dataset=shop").text
+
+
 def test_a_server_that_was_killed_has_lost_no_mark(app: WebApp, tmp_path: Path):
     person = begin(app)
     person.point("price.md")
@@ -230,7 +253,8 @@ def test_a_copy_that_was_saved_just_before_the_server_was_killed_is_none(app: We
     for path, content in left.items():
         path.write_bytes(content)
     assert "No working copy is open" in app.page("/datasets/shop/label")
-    assert not working_copy(app).exists()
+    assert "working copy of v2" in begin(app, 2).app.page("/datasets/shop/label")
+    assert working_copy(app).read_bytes() == store_of(app).files.content("shop", 2)
 
 
 def test_a_copy_that_does_not_say_where_it_began_is_named_and_can_be_discarded(app: WebApp):
@@ -262,3 +286,61 @@ def test_a_dataset_that_was_imported_is_labelled_in_its_own_spelling(app: WebApp
     assert first.gold.answers == ("32000 won",)
     assert [support.rel_path for support in first.gold.supports or ()] == ["price.md"]
     assert (second.gold.answers, second.gold.supports) == (("Jeju",), None)
+
+
+def test_second_opinions_are_given_and_compared(app: WebApp, tmp_path: Path):
+    begin(app).press("unanswerable")
+    assert "Nobody has given one yet." in app.page("/label/opinions?dataset=shop")
+    anna = Labeller(app, "/label/cases?dataset=shop&opinion=anna&case=price")
+    anna.press("gold")
+    page = app.page("/label/opinions?dataset=shop")
+    assert "the case file and anna" in page
+    assert "answerable, says anna alone" in page
+    assert "/label/cases?dataset=shop&amp;case=price" in page
+    assert save(app).status_code == 303
+    assert "/label/opinions" in begin(app, 2).app.page("/datasets/shop/label")
+    assert "answerable, says anna alone" in app.page("/label/opinions?dataset=shop")
+    assert f"rageval label {FILE} --agree" in app.page(f"/label/opinions?file={FILE}")
+    assert app.get("/label/opinions?file=../x").status_code == 404
+    assert app.get("/label/opinions?file=evalcases/shop.drafts.jsonl").status_code == 404
+
+
+def test_two_windows_that_save_at_once_make_one_version(app: WebApp):
+    begin(app).press("unanswerable")
+    address = "/datasets/shop/label/save"
+    form = sent_by(app.page("/datasets/shop/label"), address) | {"form_token": app.form_token()}
+    headers = {"Origin": app.address, "Sec-Fetch-Site": "same-origin"}
+    with ThreadPoolExecutor(4) as windows:
+        saving = [windows.submit(app.client.post, address, data=form, headers=headers) for _ in range(4)]
+        statuses = sorted(response.result().status_code for response in saving)
+    assert statuses == [303, 404, 404, 404]
+    assert store_of(app).files.numbers("shop") == [1, 2]
+
+
+SLOW_BOT = """
+import pathlib, time
+(pathlib.Path(__file__).parent / "begun").touch()
+deadline = time.monotonic() + 30
+while not (pathlib.Path(__file__).parent / "go").exists():
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+
+def answer(question):
+    return {"answer": "", "debug": {"retrieved_chunks": []}}
+"""
+
+
+def test_a_file_that_takes_long_to_open_keeps_nobody_from_another_one(app: WebApp, tmp_path: Path):
+    (tmp_path / "slow_label_bot.py").write_text(SLOW_BOT)
+    AgentStore(app.settings.data).save("slow", Agent(name="Slow", target="slow_label_bot:answer"), "", 0)
+    assert app.post("/datasets/shop/label", {"version": "1", "systems": "slow/1"}).status_code == 303
+    with ThreadPoolExecutor(1) as windows:
+        opening = windows.submit(app.client.get, "/label/cases?dataset=shop")
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert app.get(f"/label/cases?file={FILE}").status_code == 200
+        assert not opening.done()
+        (tmp_path / "go").touch()
+        assert opening.result().status_code == 200

@@ -9,7 +9,7 @@ import pytest
 from project import SOME, Project
 from web_app import served
 
-from pytest_rageval.config.settings import WEB_TOKEN
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.web.health import key_states
 from pytest_rageval.web.settings import WebSettings
 

@@ -18,7 +18,7 @@ from web_app import WebApp, served
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.web.labelling.label_desk import OpenLabelling
+from pytest_rageval.web.labelling.label_desk import LabelDesk, OpenLabelling, Where
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.opening import Labelling
 
@@ -182,6 +182,19 @@ def test_a_key_for_the_system_that_is_asked_may_stand_in_the_env_file(file: Path
         assert "the environment variable SHOP_KEY_OF_THE_TEST is not set" in response.text
         (tmp_path / ".env").write_text("SHOP_KEY_OF_THE_TEST=sk-1234567890\n")
         assert "What does the cream cost?" in app.page(f"/label/cases?file={FILE}&case=price")
+
+
+def test_keys_that_change_while_a_file_is_open_are_used_from_then_on(file: Path, tmp_path: Path):
+    desk, project = LabelDesk(tmp_path / "data", tmp_path / ".env"), Project(tmp_path, load_settings(tmp_path))
+    try:
+        opened = desk.open(project, Where(FILE))
+        assert desk.open(project, Where(FILE)) is opened
+        (tmp_path / ".env").write_text("SHOP_KEY_OF_THE_TEST=sk-1234567890\n")
+        again = desk.open(project, Where(FILE))
+        assert again is not opened
+        assert desk.open(project, Where(FILE)) is again
+    finally:
+        desk.close()
 
 
 @pytest.mark.browser

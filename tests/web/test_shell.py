@@ -65,6 +65,13 @@ def test_the_command_asks_for_a_token_before_other_machines_can_reach_it(project
     )
 
 
+def test_the_command_takes_its_token_from_the_environment(project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RAGEVAL_WEB_TOKEN", "too short")
+    result = project.rageval("web", "--host", "0.0.0.0")
+    assert result.ret == 2
+    result.stderr.fnmatch_lines(["ERROR: RAGEVAL_WEB_TOKEN: 9 characters can be guessed;*"])
+
+
 def test_the_command_says_what_to_install(project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("pytest_rageval.cli.look.web.find_spec", lambda name: None)
     result = project.rageval("web")

@@ -18,8 +18,7 @@ from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
-from pytest_rageval.stats.agreement import in_words
-from pytest_rageval.text import counted, printable
+from pytest_rageval.text import printable
 from pytest_rageval.workbench.label.label_agreement import LabelAgreement, agreements, disputed
 from pytest_rageval.workbench.label.label_session import LabelSession, unlabelled
 from pytest_rageval.workbench.label.label_store import opinion_file, opinion_files, opinions
@@ -177,23 +176,10 @@ def _agreement(wishes: Wishes, cases: Sequence[EvalCase], project: Project) -> l
 
 
 def _agreement_lines(result: LabelAgreement) -> Iterator[str]:
-    head = (
-        f"{result.first} and {result.second}: {counted(result.cases, 'case')}, {counted(result.decisions.n, 'place')}"
-    )
-    agreement, kappa = result.decisions.agreement, result.decisions.kappa
-    if agreement is None:
-        yield f"{head}; nothing that both labelled"
-        return
-    if kappa is None:
-        yield f"{head}; agreement {agreement.value:.0%}, kappa not defined (all places alike)"
-    else:
-        low, high = kappa.interval or (kappa.value, kappa.value)
-        words = in_words(kappa.value)
-        yield f"{head}; agreement {agreement.value:.0%}, kappa {kappa.value:.2f} [{low:.2f}, {high:.2f}] ({words})"
+    yield f"{result.first} and {result.second}: {result.sentence}"
     width = shutil.get_terminal_size().columns
     for difference in result.differences:
-        what = "answerable" if difference.place is None else f"gold {difference.place}"
-        line = f"  {difference.case_id}: {what}, says {difference.gold_of} alone"
+        line = f"  {difference.case_id}: {difference.sentence}"
         yield line if len(line) <= max(width, 100) else f"{line[: max(width, 100) - 1]}…"
 
 
@@ -202,6 +188,5 @@ def _said_by_others(results: Sequence[LabelAgreement]) -> dict[str, list[str]]:
     said: dict[str, list[str]] = {}
     for result in results:
         for difference in result.differences:
-            what = "answerable" if difference.place is None else f"gold {difference.place}"
-            said.setdefault(difference.case_id, []).append(f"{difference.gold_of}: {what}")
+            said.setdefault(difference.case_id, []).append(f"{difference.gold_of}: {difference.what}")
     return {case_id: list(dict.fromkeys(lines)) for case_id, lines in said.items()}

@@ -9,6 +9,7 @@ import click
 
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.text import printable
 
 NEEDED = ("fastapi", "uvicorn", "python_multipart")
@@ -24,7 +25,7 @@ NEEDED = ("fastapi", "uvicorn", "python_multipart")
 @click.option(
     "--token",
     metavar="WORD",
-    envvar="RAGEVAL_WEB_TOKEN",
+    envvar=WEB_TOKEN,
     help="What a browser must give first; better set as RAGEVAL_WEB_TOKEN.",
 )
 @click.option("--host-name", "host_names", metavar="NAME", multiple=True, help="A name by which browsers may call it.")
@@ -47,12 +48,11 @@ def web(
     from pytest_rageval.web.settings import WebLimits, WebSettings
 
     project = find_project({"reports": reports})
-    env_file = project.root / ".env"
     chosen = {"upload_rows": upload_rows, "field_characters": field_characters}
     limits = WebLimits(**{name: most for name, most in chosen.items() if most is not None})
     settings = WebSettings(
         root=project.root.resolve(), reports=project.reports.resolve(), host=host, port=port, token=token or None,
         data=(Path.cwd() / data if data else project.root / "data").resolve(), host_names=host_names,
-        env_file=env_file if env_file.is_file() else None, limits=limits,
+        env_file=project.root / ".env", limits=limits,
     )  # fmt: skip
     serve_web(create_web_app(settings), settings, lambda line: click.echo(printable(line)), is_opened=is_opened)

@@ -55,7 +55,9 @@ class MappedTarget:
         self._where = f"{mapping.method} {public_url(self._address)}"
         self._answers = 0
         self._found: set[str] = set()
-        self._client = SlottedClient(headers=with_target_token(connection.headers), **connection.of_client)
+        self._client = SlottedClient(
+            headers=with_target_token(connection.headers, connection.environment), **connection.of_client
+        )
 
     @property
     def notes(self) -> list[str]:

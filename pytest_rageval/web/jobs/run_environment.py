@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_rageval.config.settings import ENVIRONMENT, WEB_TOKEN
+from pytest_rageval.config.settings import ENVIRONMENT
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.web.jobs.env_file import read_env_file
 
 NOT_HANDED_ON = (*ENVIRONMENT, WEB_TOKEN)

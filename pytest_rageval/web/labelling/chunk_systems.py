@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.forms.new_run import VersionChoice, version_choice
 from pytest_rageval.web.site import Site
+from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.workbench.label.asking import AskedSystem
 from pytest_rageval.workbench.label.opening import asked_system
@@ -29,14 +30,13 @@ class SystemOption(NamedTuple):
     title: str
 
 
-def offered_systems(site: Site, agents: AgentStore) -> list[SystemOption]:
-    """What can be chosen, the agent version that was saved last first; the project's target, if its configuration names
-    one and can be read."""
+def offered_systems(site: Site, versions: Iterable[AgentVersion]) -> list[SystemOption]:
+    """What can be chosen, of the agent versions the one that was saved last first; the project's target, if its
+    configuration names one and can be read."""
     try:
         target = site.project().settings.target
     except SettingsError:
         target = None
-    versions = [version for slug in agents.files.slugs() for version in agents.versions(slug)[0]]
     asked = [version for version in versions if version.agent.target is not None]
     asked.sort(key=lambda version: version.created, reverse=True)
     options = [SystemOption(str(VersionChoice(version.slug, version.number)), version.title) for version in asked]

@@ -15,6 +15,7 @@ from pytest_rageval.cases.discovery import case_files_of
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.jobs.env_file import read_env_file
 from pytest_rageval.web.labelling.chunk_systems import chosen_systems
@@ -91,6 +92,8 @@ class OpenLabelling:
         """`systems_for`: who gives the chunks of these cases."""
         self.lock = threading.RLock()
         self.is_closed = False
+        self.keys_stamp = (0, 0)
+        """Of the file of keys with which the systems are asked."""
         self._path = labelling.path
         if labelling.is_of_drafts and not labelling.path.read_bytes().strip():
             raise CaseError(f"{labelling.path.name}: every draft is decided")
@@ -176,11 +179,13 @@ class LabelDesk:
         key = _key(where)
         with self._turn(key):
             labelling = self._taken(key)
-            if labelling is not None and labelling.is_of_another_file:
+            if labelling is not None and (labelling.is_of_another_file or self._has_other_keys(labelling)):
                 labelling.close()
                 labelling = None
             if labelling is None:
+                keys_stamp = self._keys_stamp
                 labelling = self._opened(project, where)
+                labelling.keys_stamp = keys_stamp
             self._put_back(key, labelling)
             return labelling
 
@@ -222,8 +227,17 @@ class LabelDesk:
         for other in surplus:
             other.close()
 
+    def _has_other_keys(self, labelling: OpenLabelling) -> bool:
+        """Has the file of keys changed since the session was opened, and is nothing waiting to be written?"""
+        return labelling.session.is_saved and labelling.keys_stamp != self._keys_stamp
+
+    @property
+    def _keys_stamp(self) -> tuple[int, int]:
+        return (0, 0) if self._env_file is None else _stamp(self._env_file)
+
     def _opened(self, project: Project, where: Where) -> OpenLabelling:
         environment = {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
+        environment.pop(WEB_TOKEN, None)  # no agent's header may name it
         if where.dataset:
             copy = self.copies.sound(where.dataset)
             agents = AgentStore(self._data)

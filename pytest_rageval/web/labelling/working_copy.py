@@ -168,18 +168,16 @@ class WorkingCopies:
         write_json(self.path(copy.slug).with_name(BEGUN), copy.model_dump(mode="json", exclude={"slug", "problem"}))
 
     def _is_saved(self, copy: WorkingCopy) -> bool:
-        """Is the copy the version after the one that it began from? Then we were stopped before it was removed."""
+        """Is the copy the version after the one that it began from? Then we were stopped before it was removed, which
+        whoever begins the next one does."""
         number = copy.based_on + 1
         if number not in self._datasets.files.numbers(copy.slug):
             return False
         path = self.path(copy.slug)
         try:
-            is_saved = self._datasets.files.content(copy.slug, number) == path.read_bytes()
+            return self._datasets.files.content(copy.slug, number) == path.read_bytes()
         except OSError:
             return True  # removed by who saved it
-        if is_saved:
-            self._remove(path)
-        return is_saved
 
     def _take_in(self, copy: WorkingCopy, number: int) -> WorkingCopy:
         """Put what was labelled into a newer version. What has no place in it is kept in a file beside the copy."""

@@ -39,6 +39,8 @@ class CopyPages:
     ) -> Response:  # fmt: skip
         """The page of a dataset's working copy, or the one that offers to begin it."""
         newest, copy = self._store.newest(slug), self.copies.get(slug)
+        agents = self._agents
+        versions = [version for name in agents.files.slugs() for version in agents.versions(name)[0]]
         content: dict[str, Any] = {"transfer": None}
         if copy is not None:
             try:
@@ -47,7 +49,7 @@ class CopyPages:
                 problems = [*problems, *error.problems]
         return page(
             self._request, "working_copy.html", status=status, form=form or FormState(), copy=copy, version=newest,
-            problems=problems, options=offered_systems(self._site, self._agents), asks_to_discard=asks_to_discard,
+            problems=problems, options=offered_systems(self._site, versions), asks_to_discard=asks_to_discard,
             most=MOST_SHOWN, place=self.copies.path(slug), **content,
         )  # fmt: skip
 

@@ -60,7 +60,7 @@ class VersionPages:
             rows=shown[(at - 1) * PAGE_SIZE : at * PAGE_SIZE], q=q, category=category, at=at, pages=pages,
             categories=sorted({case.category for case in cases if case.category}), newest=store.files.newest(slug),
             versions=store.versions(slug), place=store.files.path(slug, version.number),
-            copy=self._desk.copies.get(slug), options=offered_systems(self._site, self._agents),
+            copy=self._desk.copies.get(slug), options=offered_systems(self._site, self._agents.newest_versions()[0]),
         )  # fmt: skip
 
 

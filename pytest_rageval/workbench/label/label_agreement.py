@@ -8,7 +8,8 @@ from itertools import combinations
 
 from pytest_rageval.cases.marks import Marks, Place
 from pytest_rageval.model import Anchor, Chunk, EvalCase, Json
-from pytest_rageval.stats.agreement import Confusion
+from pytest_rageval.stats.agreement import Confusion, in_words
+from pytest_rageval.text import counted
 from pytest_rageval.workbench.label.label_store import POOL
 from pytest_rageval.workbench.label.pools import PoolView
 
@@ -27,6 +28,15 @@ class Difference:
     place: Place | None
     gold_of: str
 
+    @property
+    def what(self) -> str:
+        """What is in dispute."""
+        return "answerable" if self.place is None else f"gold {self.place}"
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.what}, says {self.gold_of} alone"
+
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
@@ -38,6 +48,19 @@ class LabelAgreement:
     decisions: Confusion
     answerable: Confusion
     differences: tuple[Difference, ...]
+
+    @property
+    def sentence(self) -> str:
+        """How far they agree: `2 cases, 4 places; agreement 75%, kappa 0.50 [-0.27, 0.98] (moderate)`."""
+        head = f"{counted(self.cases, 'case')}, {counted(self.decisions.n, 'place')}"
+        agreement, kappa = self.decisions.agreement, self.decisions.kappa
+        if agreement is None:
+            return f"{head}; nothing that both labelled"
+        if kappa is None:
+            return f"{head}; agreement {agreement.value:.0%}, kappa not defined (all places alike)"
+        low, high = kappa.interval or (kappa.value, kappa.value)
+        words = in_words(kappa.value)
+        return f"{head}; agreement {agreement.value:.0%}, kappa {kappa.value:.2f} [{low:.2f}, {high:.2f}] ({words})"
 
     def as_mapping(self) -> dict[str, Json]:
         agreement, kappa = self.decisions.agreement, self.decisions.kappa
