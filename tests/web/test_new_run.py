@@ -103,6 +103,12 @@ def test_an_agent_is_asked_and_the_next_run_is_compared_with_this_one(app: WebAp
     again = finished(app, app.post("/new-run", CHOSEN).headers["location"])
     assert run.finished_metrics["comparison"] is None
     assert again.finished_metrics["comparison"]["baseline_run_id"] == run.run_id
+    stricter = Agent(
+        name="Calculator", target="calculator_app:answer", metrics=("token_f1",), thresholds={"token_f1": 0.01}
+    )
+    AgentStore(app.settings.data).save("calculator", stricter, "stricter", 1)
+    held_to_more = finished(app, app.post("/new-run", CHOSEN | {"agent": "calculator/2"}).headers["location"])
+    assert held_to_more.finished_metrics["comparison"] is None, "runs of other thresholds are nothing to compare with"
 
 
 @pytest.mark.child_process

@@ -10,7 +10,7 @@ import sys
 import threading
 import tomllib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -102,14 +102,14 @@ class Jobs:
             except SettingsError:
                 continue
 
-    def last_complete(self, agent: str, dataset: str) -> str | None:
-        """The last run of any versions of these two that came to its end: what the next one is compared with."""
+    def last_complete(self, agent: str, versions: Collection[int], dataset: str) -> str | None:
+        """The last run of one of these versions of an agent, and any of a dataset, that came to its end: what the next
+        one is compared with."""
         for name in sorted(self._names(), reverse=True):
             try:
                 job = read_job(self._folder / name)
-                if (job.agent, job.dataset) == (agent, dataset) and StoredRun(
-                    self._run_folder(name)
-                ).state == "complete":
+                is_of_both = (job.agent, job.dataset) == (agent, dataset) and job.agent_version in versions
+                if is_of_both and StoredRun(self._run_folder(name)).state == "complete":
                     return name
             except SettingsError:
                 continue

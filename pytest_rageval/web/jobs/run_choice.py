@@ -77,6 +77,11 @@ class RunChoice:
             return []
         return [name for name in self.agent.agent.thresholds if name in NEED_CONTEXTS]
 
+    def measured_alike(self) -> list[int]:
+        """The versions of the agent with whose runs this one can be compared."""
+        versions, _ = self.agents.versions(self.agent.slug)
+        return [version.number for version in versions if version.agent.measures_as(self.agent.agent)]
+
     def order(self, description: str, baseline: str | None, file: Path | None, answers: AnswersUpload | None) -> Order:
         """The order for the run; `file` holds the uploaded `answers`."""
         kept_as = None if file is None else f"answers{file.suffix}"

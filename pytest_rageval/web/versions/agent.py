@@ -17,6 +17,10 @@ ANSWERS_ONLY = "answers"
 """The kind of target of an agent that is never asked: its answers are uploaded."""
 
 
+MEASURES = ("metrics", "thresholds", "gates", "judge", "judge_base_url", "judge_temperature", "prompts", "more")
+"""Fields of an agent by which its answers are measured; the others say who is asked, and how."""
+
+
 class Agent(BaseModel):
     """What one version of an agent holds, as a person typed it; the names are those of the configuration.
 
@@ -48,6 +52,10 @@ class Agent(BaseModel):
     judge_temperature: float = 0.0
     prompts: Mapping[str, str] = Field(default_factory=dict)
     more: Mapping[str, Any] = Field(default_factory=dict)
+
+    def measures_as(self, other: Agent) -> bool:
+        """Are both held to the same thresholds by the same judge, so that their runs can be compared?"""
+        return all(getattr(self, name) == getattr(other, name) for name in MEASURES)
 
     @property
     def target_kind(self) -> str:
