@@ -24,6 +24,7 @@ from pytest_rageval.web.case_list import CaseList, CaseQuery
 from pytest_rageval.web.index.case_tables import open_cases
 from pytest_rageval.web.index.run_index import RunIndex, drop_cases
 from pytest_rageval.web.jobs.job_log import log_tail
+from pytest_rageval.web.labelling.working_copy import WorkingCopies
 from pytest_rageval.web.pages.login import FAILURES, LoginFailures, network_of
 from pytest_rageval.web.settings import WebLimits, WebSettings
 from pytest_rageval.web.site import Site
@@ -109,7 +110,7 @@ def test_so_many_uploads_wait_and_the_oldest_make_room(tmp_path: Path):
 
 
 def test_waiting_uploads_hold_so_many_bytes(tmp_path: Path):
-    with served(tmp_path, limits=WebLimits(upload_bytes=100_000, waiting_bytes=130_000)) as app:
+    with served(tmp_path, limits=WebLimits(upload_bytes=100_000, waiting_bytes=150_000)) as app:
         upload(app, ("a.csv", ROWS + b"q2,Why?," + b"x " * 8_000 + b"\n"))
         upload(app, ("a.csv", ROWS + b"q2,Why?," + b"x " * 8_000 + b"\n"))
         assert send(app, ("a.csv", ROWS)).status_code == 422
@@ -205,6 +206,25 @@ def test_links_in_the_folder_of_data_are_not_followed(web_app: WebApp, tmp_path:
     job.mkdir(parents=True)
     (job / "log.txt").symlink_to(outside / "v1.jsonl")
     assert log_tail(job / "log.txt") == []
+
+
+def test_a_working_copy_that_a_link_leads_to_is_neither_read_nor_written(web_app: WebApp, tmp_path: Path):
+    slug = imported(web_app, "Products")
+    outside = tmp_path / "outside.jsonl"
+    content = '{"id": "q1", "question": "the secret of another folder"}\n'
+    outside.write_text(content)
+    copy = web_app.settings.data / "labelling" / slug / f"{slug}.jsonl"
+    copy.parent.mkdir(parents=True)
+    copy.symlink_to(outside)
+    for address in ("/", "/datasets", f"/datasets/{slug}", "/label"):
+        assert "secret" not in web_app.page(address)
+    copies = WorkingCopies(web_app.settings.data)
+    opened = copies.get(slug)
+    assert opened is not None
+    assert "is a link, and links are not followed here" in str(opened.problem)
+    with pytest.raises(SettingsError, match="is a link"):
+        copies.discard(slug)
+    assert outside.read_text() == content
 
 
 def test_links_in_an_upload_are_none(web_app: WebApp, tmp_path: Path):

@@ -57,8 +57,12 @@ class WorkingCopies:
     # ── what there is ─────────────────────────────────────────────────────────────────────────────────────────
 
     def path(self, slug: str) -> Path:
-        """The case file of a working copy, whether it is there or not."""
-        return self._folder / checked_slug(slug) / f"{slug}.jsonl"
+        """The case file of a working copy, whether it is there or not; SettingsError of one that a link leads to."""
+        path = self._folder / checked_slug(slug) / f"{slug}.jsonl"
+        for place in (path.parent, path):
+            if place.is_symlink():
+                raise SettingsError(f"{place}: is a link, and links are not followed here; remove it")
+        return path
 
     def all_open(self) -> list[WorkingCopy]:
         """Every working copy of a dataset that is there, by slug."""
@@ -68,8 +72,11 @@ class WorkingCopies:
 
     def get(self, slug: str) -> WorkingCopy | None:
         """The working copy of a dataset; None where there is none."""
-        if not is_slug(slug) or not self.path(slug).is_file():
-            return None
+        try:
+            if not is_slug(slug) or not self.path(slug).is_file():
+                return None
+        except SettingsError as error:
+            return WorkingCopy(slug=slug, based_on=1, problem=str(error))
         place = self.path(slug).with_name(BEGUN)
         try:
             copy = WorkingCopy.model_validate({**read_json(place, "working copy"), "slug": slug})

@@ -121,16 +121,16 @@ def read_dataset(upload: Upload, columns: Columns, limits: WebLimits) -> Dataset
 
     The last ones that were read are at hand: whoever looks at them again, or saves them, need not read them again.
     """
-    files = [
-        upload.path(part).stat() for part in upload.names
-    ]  # they are written anew where another encoding is chosen
-    return _kept_reading(
+    # The files are written anew where another encoding is chosen.
+    files = [upload.path(part).stat() for part in upload.names]
+    reading: DatasetReading = _kept_reading(
         _Read(
             upload.id, upload.folder, tuple(upload.names.items()),
             tuple((part, tuple(chosen)) for part, chosen in columns.items()), limits,
             tuple((file.st_mtime_ns, file.st_size) for file in files),
         )
     )  # fmt: skip
+    return reading
 
 
 def forget_readings() -> None:
