@@ -105,3 +105,28 @@ def test_nobody_is_kept_out(chromium: Chromium, app: WebApp, addresses: list[str
             found[f"{address} in forced colours"] = serious_problems(chromium, page, CONTRAST)
             page.emulate_media(forced_colors="none")
     assert {address: problems for address, problems in found.items() if problems} == {}
+
+
+@pytest.mark.parametrize(
+    ("address", "swap", "is_swapped"),
+    [
+        ("/runs", "document.querySelector('select[name=state]').value = 'stopped'", "location.search"),
+        ("/history", "document.querySelector('select[name=last]').selectedIndex = 0", "location.search"),
+        ("/runs/now", "document.querySelector('#filter').value = 'outcome:failed'", "location.search"),
+        ("/compare?a=before&b=now", "document.querySelector('#filter').value = 'changed:worse'",
+         "location.search.includes('worse')"),
+    ],
+)  # fmt: skip
+def test_a_part_that_is_swapped_moves_nothing_else(
+    chromium: Chromium, app: WebApp, address: str, swap: str, is_swapped: str
+):
+    with chromium.page() as page:
+        page.add_init_script(WATCH)
+        visit(page, app, address)
+        page.evaluate(f"""() => {{
+          {swap};
+          document.querySelector("form.filters[hx-get]").requestSubmit();
+        }}""")
+        page.wait_for_function(f"() => Boolean({is_swapped})")
+        assert page.evaluate(SETTLED) <= MOST_SHIFT
+        assert problems_of(page) == []
