@@ -7,6 +7,7 @@ import time
 
 import pytest
 from web_app import WebApp
+from web_datasets import confirm, upload
 
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore
@@ -56,6 +57,15 @@ def test_a_folder_without_a_python_project_is_not_told_to_write_one(web_app: Web
     page = text_of(web_app, "/health")
     assert "write rageval.toml, with target = …" in page
     assert "pyproject" not in page
+
+
+def test_questions_without_references_are_said_before_they_fail_a_run(web_app: WebApp):
+    web_app.post("/demo/agent")
+    confirm(web_app, upload(web_app, ("q.csv", b"question\nWhy?\n")), name="Bare")
+    confirm(web_app, upload(web_app, ("r.csv", b"question,reference\nWhy?,So.\n")), name="Answered")
+    words = "no case of Bare v1 has a reference answer: the threshold of reference_match would look at nothing"
+    assert words in text_of(web_app, "/new-run?agent=demo&dataset=bare")
+    assert "has a reference answer" not in text_of(web_app, "/new-run?agent=demo&dataset=answered")
 
 
 @pytest.mark.child_process

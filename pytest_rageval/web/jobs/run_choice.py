@@ -19,6 +19,7 @@ from pytest_rageval.web.versions.agent_check import agent_warnings
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset import DatasetVersion
 from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.judge_prompts import MAIN_RUBRIC
 
 CASES = "evalcases"
 """Folder of a job in which its cases stand, as a project's do. The file is named by the dataset alone, so that a case
@@ -61,6 +62,11 @@ class RunChoice:
         """What a person should know before it is started."""
         warnings = agent_warnings(self.agent.agent, self.agents.registry, answers.model_names if answers else ())
         doubts = [version.problem for version in (self.agent, self.dataset) if version.problem is not None]
+        if MAIN_RUBRIC in self.agent.agent.thresholds and not any(case.gold.answers for case in self.cases):
+            warnings.append(
+                f"no case of {self.dataset.title} has a reference answer: the threshold of {MAIN_RUBRIC} would look at "
+                "nothing, which fails a run; add references, or take the threshold out of the agent"
+            )
         if answers is not None and answers.without_contexts:
             warnings.append(
                 f"{counted(answers.without_contexts, 'answer')} of {answers.answers} come without contexts: "
