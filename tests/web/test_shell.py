@@ -22,7 +22,7 @@ def test_styles_and_scripts_are_files_of_its_own_that_may_be_kept_for_ever(web_a
     page = web_app.page("/login")
     addresses = re.findall(r'(?:href|src)="(/assets/[^"]+)"', page)
     assert [address.partition(".")[0] for address in addresses] == [
-        "/assets/icon", "/assets/tokens", "/assets/web", "/assets/htmx", "/assets/focus",
+        "/assets/icon", "/assets/tokens", "/assets/web", "/assets/noscript", "/assets/htmx", "/assets/focus",
     ]  # fmt: skip
     for address in addresses:
         file = web_app.get(address)
