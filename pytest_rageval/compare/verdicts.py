@@ -95,14 +95,8 @@ def compare_cases(
     gates = {gate.name: gate for gate in regressions}
     described = {**baseline.metrics["metrics"], **metrics["metrics"]}
     changes = _changes(metrics, baseline.metrics["metrics"], paired(was, now, shared))
-    verdicts = {
-        name: _verdict(change, described[name], gates.get(name), was_measured=_was_measured(name, change, baseline))
-        for name, change in changes.items()
-    }
-    if changed or (now and was and not len(now) == len(was) == len(shared.keys)):
-        # What is scored once over all cases says nothing where these are others: added cases redden no build.
-        whole = [name for name in changes if described[name]["run_level"]]
-        verdicts |= dict.fromkeys(whole, "incomparable")
+    has_other_cases = bool(now and was) and not len(now) == len(was) == len(shared.keys)
+    verdicts = _verdicts(changes, described, gates, baseline, of_same_cases=not changed and not has_other_cases)
     is_stopped = bool(problems) and not plan.settings.ignore_invariants
     is_heuristic = bool(metrics["judge"] and metrics["judge"]["heuristic"])
     return Comparison(
@@ -143,6 +137,26 @@ def _changes(metrics: Mapping[str, Any], before: Mapping[str, Any], pairs: Mappi
         else:
             changes[name] = Change()
     return with_adjusted_p(changes)
+
+
+def _verdicts(
+    changes: Mapping[str, Change],
+    described: Mapping[str, Mapping[str, Any]],
+    gates: Mapping[str, RegressionGate],
+    baseline: Baseline,
+    *,
+    of_same_cases: bool,
+) -> dict[str, Verdict]:
+    """By metric; what is scored once over all cases says nothing where these are others: added cases redden no build.
+
+    of_same_cases  are all cases on both sides, and none left out?
+    """
+    return {
+        name: "incomparable"
+        if described[name]["run_level"] and not of_same_cases
+        else _verdict(change, described[name], gates.get(name), was_measured=_was_measured(name, change, baseline))
+        for name, change in changes.items()
+    }
 
 
 def _was_measured(name: str, change: Change, baseline: Baseline) -> bool:
