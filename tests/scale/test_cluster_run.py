@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
+from one_process_cluster import CrewOfOneProcess, OneProcessCluster
 from project import Project, a_case
+from run_files import stable_bytes
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.config.project import Project as Configured
@@ -15,49 +17,10 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
 from pytest_rageval.runs.disk.record_order import put_in_order
-from pytest_rageval.scale.assignment import WorkerShare, assignment
+from pytest_rageval.scale.assignment import WorkerShare
 from pytest_rageval.scale.block import Block
 from pytest_rageval.scale.cluster_run import ClusterRun, crew_size
-from pytest_rageval.scale.dispatch import Begun, Came, Ended, Event, Lost
-from pytest_rageval.scale.portion_worker import PortionWorker
-
-
-class CrewOfOneProcess:
-    """The workers of a cluster without the cluster: `loses` blocks come, and then each stream is cut off, once."""
-
-    def __init__(self, prepared: Prepared, config_hash: str, loses: int | None = None) -> None:
-        self._prepared, self._config_hash, self._loses = prepared, config_hash, loses
-        self._workers: dict[int, PortionWorker] = {}
-        self._streams: dict[int, Iterator[Block]] = {}
-        self._events: list[Event] = []
-
-    def start(self, share: WorkerShare) -> None:
-        self._workers[share.number] = worker = PortionWorker()
-        self._streams.pop(share.number, None)
-        self._events.append(Begun(share.number, worker.begin(assignment(self._prepared, share).to_json())))
-
-    def give(self, worker: int, portion: str) -> None:
-        self._streams[worker] = self._workers[worker].blocks(portion, self._config_hash)
-
-    def events(self) -> Collection[Event]:
-        events, self._events = self._events, []
-        return events or [self._next(worker) for worker in list(self._streams)]
-
-    def _next(self, worker: int) -> Event:
-        if self._loses == 0:
-            self._loses = None
-            self._streams.pop(worker)
-            return Lost(worker, "the machine is off")
-        block = next(self._streams[worker], None)
-        if block is None:
-            del self._streams[worker]
-            return Ended(worker)
-        self._loses = self._loses and self._loses - 1
-        return Came(worker, block)
-
-    def close(self) -> None:
-        for worker in self._workers.values():
-            worker.end()
+from pytest_rageval.scale.dispatch import Begun, Came, Ended, Event
 
 
 @pytest.fixture
@@ -134,3 +97,54 @@ def test_each_worker_has_a_case_and_a_call_in_flight(
 ):
     prepared = prepare(Configured(recorded.path, load_settings(recorded.path, {"concurrency": str(concurrency)})))
     assert crew_size(prepared, cases, most) == expected
+
+
+# ── the command ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+CLUSTER = "pytest_rageval.cli.run.run.RayCluster"
+
+
+def test_the_command_on_workers_ends_as_in_one_process(recorded: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CLUSTER, OneProcessCluster)
+    one = recorded.rageval("run", "--run-id", "one", "--allow-partial", "--json")
+    cluster = recorded.rageval("run", "--run-id", "cluster", "--engine", "ray", "--allow-partial", "--json")
+    assert one.ret == cluster.ret
+    runs = recorded.path / "reports" / "runs"
+    assert stable_bytes(runs / "cluster") == stable_bytes(runs / "one")
+    assert "30 cases on 2 workers" in cluster.outlines
+    by_command, by_cluster = (json.loads(result.outlines[-1]) for result in (one, cluster))
+    assert by_cluster.keys() == by_command.keys()
+    assert by_cluster["outcomes"] == by_command["outcomes"]
+
+
+def test_a_resumed_run_asks_workers_only_for_what_has_no_answer_yet(recorded: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CLUSTER, OneProcessCluster)
+    recorded.rageval("run", "--run-id", "one", "--allow-partial")
+    recorded.rageval("run", "--run-id", "cut", "--allow-partial")
+    cut = recorded.path / "reports/runs/cut"
+    (cut / "metrics.json").unlink()
+    for name, kept in (("results.jsonl", 5), ("observations.jsonl", 8)):
+        (cut / name).write_text("".join((cut / name).read_text().splitlines(keepends=True)[:kept]))
+    resumed = recorded.rageval("run", "--resume", "cut", "--engine", "ray", "--allow-partial")
+    assert "22 cases on 2 workers" in resumed.outlines, "five have a result, three more an answer"
+    assert stable_bytes(cut) == stable_bytes(recorded.path / "reports/runs/one")
+
+
+def test_ctrl_c_while_the_cluster_is_left_takes_nothing_from_the_run(
+    recorded: Project, monkeypatch: pytest.MonkeyPatch
+):
+    class Hurried(OneProcessCluster):
+        def close(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(CLUSTER, Hurried)
+    result = recorded.rageval("run", "--engine", "ray", "--allow-partial")
+    assert result.ret == 0
+    assert "interrupted" not in result.stderr.str()
+    assert [line for line in result.outlines if line.startswith("report: ")]
+
+
+def test_a_dry_run_needs_no_cluster(recorded: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CLUSTER, None)
+    assert recorded.rageval("run", "--engine", "ray", "--allow-partial", "--dry-run").ret == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,7 +146,7 @@ def run_project(
         return 0, {"cases": len(cases.asked), "next": ["rageval run"]}
     with _elsewhere(engine) as elsewhere:
         ended = Pipeline(prepared, cases, target, screen, elsewhere).run()
-    return exit_code(ended, screen), outcome(ended, screen)
+        return exit_code(ended, screen), outcome(ended, screen)
 
 
 @contextmanager
@@ -159,7 +159,9 @@ def _elsewhere(engine: Engine | None) -> Iterator[Elsewhere | None]:
     try:
         yield Elsewhere(cluster, engine.workers or cluster.cpus)
     finally:
-        cluster.close()
+        # That takes seconds. The run has ended and its verdict was shown: who presses Ctrl-C now only hurries us.
+        with suppress(KeyboardInterrupt):
+            cluster.close()
 
 
 def _engine(parameters: dict[str, Any]) -> Engine | None:
