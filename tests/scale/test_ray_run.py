@@ -116,6 +116,12 @@ def processes_that_asked(project: Project) -> set[str]:
     return {line.split()[0] for line in log.read_text().splitlines()} if log.exists() else set()
 
 
+def is_alive(process: str) -> bool:
+    """Does it run? What is dead and not yet waited for does not."""
+    stat = Path("/proc") / process / "stat"
+    return stat.exists() and ") Z " not in stat.read_text()
+
+
 def records_on_disk(project: Project) -> int:
     return sum(path.read_bytes().count(b"\n") for path in project.path.glob("reports/runs/*/results.jsonl"))
 
@@ -217,7 +223,9 @@ def test_a_machine_that_goes_down_costs_a_retry_and_nothing_else(
     monkeypatch.setenv("OPENAI_API_KEY", "planted-in-the-environment")
     process = machines.start(asking, "--workers", "3", "--run-id", "cluster", "--description", "planted-as-an-argument")
     wait_until(lambda: len(processes_that_asked(asking)) == 3, "all three machines ask", process)
+    workers = processes_that_asked(asking)
     machines.cluster.remove_node(machine, allow_graceful=False)
+    wait_until(lambda: any(not is_alive(worker) for worker in workers), "the worker there has died", process)
     asking.write("go-on", "")
     output = ending(process).decode()
     assert process.returncode == 0, output
