@@ -43,6 +43,13 @@ def lowest(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHONS[0])
+def ray(session: nox.Session) -> None:
+    """Runs on a Ray cluster of this machine: the extra is 80 MB, so the other sessions skip them."""
+    session.install("--editable", ".[dev,ray]")
+    session.run("python", "-m", "pytest", *(session.posargs or ["tests/scale", "-q"]))
+
+
+@nox.session(python=PYTHONS[0])
 def newest(session: nox.Session) -> None:
     """All tests with the newest release of everything, dependencies of dependencies included."""
     session.install("--upgrade", "--upgrade-strategy", "eager", "--editable", ".[dev]")

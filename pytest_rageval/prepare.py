@@ -231,6 +231,11 @@ def join_run(prepared: Prepared, folder: Path | None, worker: str, config_hash: 
     return OpenRun(config_hash, None, journal, unfinished, Prefetcher(prepared.plan, journal, loop))
 
 
+def config_without_cases(prepared: Prepared) -> Mapping[str, Any]:
+    """What config.json would hold of this run, its cases left out: equal wherever the run would be the same."""
+    return _config(prepared, (), (), (None,), None, lambda _: None)
+
+
 def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
     """JudgeUnavailable where the judge's server cannot be asked; nothing is asked in replay."""
     settings, judge = prepared.settings, prepared.judge

@@ -40,16 +40,20 @@ class CaseStream:
         return (evaluated.overall for evaluated in self.evaluations(target, judge))
 
     def evaluations(self, target: Target, judge: Judge | None) -> Iterator[Evaluation]:
-        """Ask this target and this judge."""
-        trials = [self._trials(case) for case in self.waiting]
-        batch = Batch(self._prefetcher, trials, target, judge)
+        """Ask this target and this judge; ends where the first calls all fail alike."""
         first_calls = FirstCalls()
-        for position in range(len(self.waiting)):
-            evaluated = evaluation(trials[position], batch.observed(position), self._prepared.plan)
-            yield self._recorded(evaluated)
+        for evaluated in self.all_evaluations(target, judge):
+            yield evaluated
             self.dead_end = first_calls.add(calls_of([evaluated]))
             if self.dead_end is not None:
                 return
+
+    def all_evaluations(self, target: Target, judge: Judge | None) -> Iterator[Evaluation]:
+        """Ask this target and this judge, however the first calls end."""
+        trials = [self._trials(case) for case in self.waiting]
+        batch = Batch(self._prefetcher, trials, target, judge)
+        for position in range(len(self.waiting)):
+            yield self._recorded(evaluation(trials[position], batch.observed(position), self._prepared.plan))
 
     def _trials(self, case: EvalCase) -> list[Trial]:
         return [Trial(case, number) for number in range(self._prepared.settings.repeat)]
@@ -64,8 +68,10 @@ class CaseStream:
         except UNWRITABLE as error:
             evaluated = unwritable(evaluated, error)
             lines = record_lines(evaluated, prepared.plan, run.config_hash)
-        assert run.writer is not None
-        run.writer.add(lines)
+        if run.writer is not None:
+            run.writer.add(lines)
+        else:
+            run.journal.results("\n".join([line.text for line in lines]))
         return evaluated
 
 

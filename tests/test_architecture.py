@@ -31,6 +31,7 @@ FLOORS = (
     ("prepare",),
     ("streaming",),
     ("rescore", "export"),
+    ("scale",),
     ("workbench",),
     ("page",),
     ("report",),
@@ -56,7 +57,7 @@ LIGHT = (
     "plugin/session",
 )
 """Modules that a suite without cases may load: they need the standard library and pytest, and each other."""
-HOMES = {"httpx": "http", "pytest": "plugin"}
+HOMES = {"httpx": "http", "pytest": "plugin", "ray": "scale"}
 """Libraries that one room knows."""
 MOST_LINES, MOST_MODULES = 400, 20
 ENTRY_POINTS = frozenset({"__getattr__", "__dir__"})

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_rageval.cases import content_hash
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
-from pytest_rageval.io.line_index import Place, line_at, whole_records
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.record_order import lines_in_order
 from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.text import counted
 
@@ -64,27 +64,14 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Baseli
     keeper = Keeper.new(reports, plan, config)
     try:
         keeper.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
-        for line in _in_order(runs, RESULTS):
+        for line in lines_in_order(run.path / RESULTS for run in runs):
             keeper.take(line)
-        for line in _in_order(runs, OBSERVATIONS):
+        for line in lines_in_order(run.path / OBSERVATIONS for run in runs):
             keeper.folder.append(OBSERVATIONS, line)
         keys = {key for key, _ in keeper.rows}
         return finish(keeper, plan, Extent(every=keys, expected=keys), baseline, file)
     finally:
         keeper.folder.close()
-
-
-def _in_order(runs: Sequence[StoredRun], name: str) -> Iterator[str]:
-    """The lines of all runs by place in the case files, key and trial; only their places are in memory together."""
-    places = sorted(place for run in runs for place in _placed(run.path / name))
-    for *_, place in places:
-        yield line_at(place)
-
-
-def _placed(path: Path) -> Iterator[tuple[str, int, str, int, Place]]:
-    for place, record in whole_records([path]):
-        file, number = record["case"]["source"] if "case" in record else record["source"].values()
-        yield file, number, record["case_key"], record["trial"], place
 
 
 def _gap(runs: Sequence[StoredRun], contents: Mapping[str, str], cases: Iterable[EvalCase]) -> str:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from pytest_rageval.cli.exit_codes import INTERRUPTED
 from pytest_rageval.cli.run.case_selection import CaseSelection
 from pytest_rageval.cli.run.screen import CaseProgress, Screen
-from pytest_rageval.errors import JudgeUnavailable
+from pytest_rageval.errors import JudgeUnavailable, SettingsError
 from pytest_rageval.finish import Extent, Finished
+from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
 from pytest_rageval.report.run_reports import write_all_reports
+from pytest_rageval.runs.disk.record_order import put_in_order
 from pytest_rageval.runs.estimate import estimate
 from pytest_rageval.runs.interrupts import Interrupts
+from pytest_rageval.scale.cluster_run import ClusterRun, crew_size, waiting_cases
+from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.streaming import CaseStream, finish_run, has_results, judge_at_hand
 from pytest_rageval.targets.target import Target
+from pytest_rageval.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +41,27 @@ class Ended:
     """Could its files not be written?"""
 
 
+class Elsewhere(NamedTuple):
+    """The machines that ask, and at most how many processes there."""
+
+    cluster: RayCluster
+    workers: int
+
+
 class Pipeline:
     """One run: opened, streamed, finished."""
 
-    def __init__(self, prepared: Prepared, cases: CaseSelection, target: Target, screen: Screen) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        cases: CaseSelection,
+        target: Target,
+        screen: Screen,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
+        """`elsewhere`: the machines that ask, where it is not this process."""
         self._prepared, self._cases, self._target, self._screen = prepared, cases, target, screen
+        self._elsewhere = elsewhere
         self._interrupts = Interrupts(self._leave)
         self._notes: list[str] = []
         self._run_id = ""
@@ -59,6 +81,9 @@ class Pipeline:
             self._is_interrupted = True
         except OSError as error:
             return self._broken(run, error)
+        except SettingsError:
+            self._leave_nothing(run)
+            raise
         try:
             self._interrupts.begin_finishing()
             finished = self._finished(run)
@@ -89,9 +114,19 @@ class Pipeline:
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _stream(self, run: OpenRun) -> None:
-        stream = CaseStream(self._prepared, run, self._cases.asked)
-        if (cost := estimate(self._prepared.judge, self._prepared.plan, len(stream.waiting))) is not None:
+        here, elsewhere = list(self._cases.asked), list[EvalCase]()
+        if self._elsewhere is not None:
+            here, elsewhere = waiting_cases(run, self._cases.asked, self._prepared.settings.repeat)
+        stream = CaseStream(self._prepared, run, here)
+        number = len(stream.waiting) + len(elsewhere)
+        if (cost := estimate(self._prepared.judge, self._prepared.plan, number)) is not None:
             self._screen.line(cost)
+        if stream.waiting or self._elsewhere is None:
+            self._stream_here(run, stream)
+        if self._elsewhere is not None and elsewhere and self._dead_end is None:
+            self._stream_elsewhere(run, elsewhere, self._elsewhere)
+
+    def _stream_here(self, run: OpenRun, stream: CaseStream) -> None:
         progress = CaseProgress(self._screen, run.prefetcher.tally, len(stream.waiting))
         run.prefetcher.loop.on_wait = progress.tick
         try:
@@ -105,11 +140,37 @@ class Pipeline:
             progress.wipe()
             self._dead_end = stream.dead_end
 
+    def _stream_elsewhere(self, run: OpenRun, cases: Sequence[EvalCase], elsewhere: Elsewhere) -> None:
+        """The cases evaluated by workers; their records are put in order once nothing comes any more."""
+        workers = crew_size(self._prepared, len(cases), elsewhere.workers)
+        crew = elsewhere.cluster.crew(self._prepared, run.config_hash)
+        cluster_run = ClusterRun(self._prepared, run, cases, crew, workers)
+        dispatch = cluster_run.dispatch
+        progress = CaseProgress(
+            self._screen, cluster_run.tally, len(cases), lambda: f" · {dispatch.working} of {workers} workers"
+        )
+        self._screen.line(f"{counted(len(cases), 'case')} on {counted(workers, 'worker')}")
+        try:
+            for block in cluster_run.blocks():
+                for failure in block.failures if block is not None else ():
+                    self._is_failing = True
+                    progress.failed(*failure)
+                progress.advance(block.cases if block is not None else 0)
+            self._notes += crew.notes()
+        finally:
+            progress.wipe()
+            crew.close()
+            self._notes += dispatch.notes
+            self._dead_end = cluster_run.dead_end
+
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finished(self, run: OpenRun) -> Finished | None:
         """The verdict and the reports of what is on disk; a run in which nothing happened leaves no trace."""
         prepared = self._prepared
+        assert run.writer is not None
+        if self._elsewhere is not None:
+            self._notes += put_in_order(run.writer.folder.path)
         if not has_results(run):
             return None
         if self._dead_end is not None:
@@ -138,6 +199,14 @@ class Pipeline:
             is_ended_early=self._is_interrupted or self._dead_end is not None,
             exit_status=INTERRUPTED if self._is_interrupted else int(has_failed),
         )
+
+    def _leave_nothing(self, run: OpenRun) -> None:
+        """Nothing could be asked: a run that began just now leaves no folder."""
+        try:
+            has_results(run)
+        finally:
+            run.close()
+            self._interrupts.restore()
 
     def _broken(self, run: OpenRun, error: OSError) -> Ended:
         run.close()

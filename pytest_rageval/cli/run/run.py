@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from pytest_rageval.cli.exit_codes import BROKEN_CASES, CODES_OF_PYTEST, INTERRUPTED, NO_CASES, USAGE, exit_codes
 from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.run.case_selection import BrokenCaseFiles, CaseSelection, Wanted, select_cases
-from pytest_rageval.cli.run.pipeline import Pipeline
+from pytest_rageval.cli.run.pipeline import Elsewhere, Pipeline
 from pytest_rageval.cli.run.run_ending import exit_code, outcome
 from pytest_rageval.cli.run.run_options import run_options, settings_given
 from pytest_rageval.cli.run.screen import Screen
@@ -23,6 +24,7 @@ from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.prepare import Prepared, check_can_answer, check_gate_conditions, make_target, prepare
+from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 
@@ -37,6 +39,13 @@ class WrongUsage(click.UsageError):
     """Wrong usage with the exit code that pytest has for it: 2 says there that a run was interrupted."""
 
     exit_code = USAGE
+
+
+class Engine(NamedTuple):
+    """Ray, as the command line names its cluster."""
+
+    address: str | None
+    workers: int | None
 
 
 class WithCodesOfPytest(click.Command):
@@ -60,6 +69,15 @@ class WithCodesOfPytest(click.Command):
 @click.option("--skip-description-prompt", is_flag=True, help="Ask for no description (asked on a terminal only).")
 @click.option("--only", metavar="FILTER", help="Cases of an earlier run, in the words of its report: 'changed:worse'.")
 @click.option("--from", "from_run", metavar="RUN", help="The run that --only looks at (default: latest).")
+@click.option("--engine", type=click.Choice(["process", "ray"]), default="process", show_default=True,
+              help="What evaluates the cases: this process, or workers on a Ray cluster.")  # fmt: skip
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help="Head of the Ray cluster; auto: the one that runs here (default: RAY_ADDRESS, else one is started).",
+)
+@click.option("--workers", type=click.IntRange(1), metavar="N",
+              help="Processes on the Ray cluster (default: as many as it has CPUs).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the outcome as one JSON object on the last line.")
 @exit_codes(CODES_OF_PYTEST, is_all=True)
 def run(paths: tuple[Path, ...], **parameters: Any) -> None:
@@ -69,9 +87,9 @@ def run(paths: tuple[Path, ...], **parameters: Any) -> None:
     of a conftest.py are for pytest alone. A step that fails is reported, and the others go on.
     """
     is_prompted, as_json = not parameters.pop("skip_description_prompt"), bool(parameters.pop("as_json"))
-    wanted = _wanted(paths, parameters)
+    wanted, engine = _wanted(paths, parameters), _engine(parameters)
     given = _settings_of(parameters)
-    sys.exit(_run(lambda: _project(given, is_prompted=is_prompted), wanted, as_json=as_json))
+    sys.exit(_run(lambda: _project(given, is_prompted=is_prompted), wanted, as_json=as_json, engine=engine))
 
 
 def run_in(root: Path, wanted: Wanted) -> int:
@@ -79,11 +97,11 @@ def run_in(root: Path, wanted: Wanted) -> int:
     return _run(lambda: Project(root, load_settings(root)), wanted, as_json=False)
 
 
-def _run(project: Callable[[], Project], wanted: Wanted, *, as_json: bool) -> int:
+def _run(project: Callable[[], Project], wanted: Wanted, *, as_json: bool, engine: Engine | None = None) -> int:
     screen = Screen(Mask(secrets_of_environment(os.environ)))
     content: dict[str, Any]
     try:
-        code, content = run_project(project(), wanted, screen)
+        code, content = run_project(project(), wanted, screen, engine)
     except RagevalError as error:
         code, content = _code_of(error), {"problems": screen.problems(*error.problems), "next": [_mending(error)]}
     except (KeyboardInterrupt, click.Abort):
@@ -105,8 +123,10 @@ def _code_of(error: RagevalError) -> int:
     return BROKEN_CASES if isinstance(error, BrokenCaseFiles) else USAGE
 
 
-def run_project(project: Project, wanted: Wanted, screen: Screen) -> tuple[int, dict[str, Any]]:
-    """Run the cases of a project; the exit code, and what `--json` says beside it.
+def run_project(
+    project: Project, wanted: Wanted, screen: Screen, engine: Engine | None = None
+) -> tuple[int, dict[str, Any]]:
+    """Run the cases of a project, here or by that engine; the exit code, and what `--json` says beside it.
 
     RagevalError for what is wrong before the first question.
     """
@@ -124,8 +144,35 @@ def run_project(project: Project, wanted: Wanted, screen: Screen) -> tuple[int, 
         number = counted(len(cases.asked), "case")
         screen.line(f"dry run: {number}; settings, cases and gates are fine, nothing was asked")
         return 0, {"cases": len(cases.asked), "next": ["rageval run"]}
-    ended = Pipeline(prepared, cases, target, screen).run()
-    return exit_code(ended, screen), outcome(ended, screen)
+    with _elsewhere(engine) as elsewhere:
+        ended = Pipeline(prepared, cases, target, screen, elsewhere).run()
+        return exit_code(ended, screen), outcome(ended, screen)
+
+
+@contextmanager
+def _elsewhere(engine: Engine | None) -> Iterator[Elsewhere | None]:
+    """The cluster, as long as the run needs it; None where this process asks."""
+    if engine is None:
+        yield None
+        return
+    cluster = RayCluster(engine.address)
+    try:
+        yield Elsewhere(cluster, engine.workers or cluster.cpus)
+    finally:
+        # That takes seconds. The run has ended and its verdict was shown: who presses Ctrl-C now only hurries us.
+        with suppress(KeyboardInterrupt):
+            cluster.close()
+
+
+def _engine(parameters: dict[str, Any]) -> Engine | None:
+    """What evaluates the cases; None for this process."""
+    kind, address, workers = (parameters.pop(name) for name in ("engine", "address", "workers"))
+    if kind == "ray":
+        return Engine(address, workers)
+    for name, value in (("--address", address), ("--workers", workers)):
+        if value is not None:
+            raise WrongUsage(f"{name} is for --engine ray; write that too, or leave {name} out")
+    return None
 
 
 def _wanted(paths: tuple[Path, ...], parameters: dict[str, Any]) -> Wanted:

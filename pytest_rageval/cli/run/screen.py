@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import click
 
@@ -42,8 +43,9 @@ class Screen:
 class CaseProgress:
     """The cases of a run on the screen: a line for each that did not pass, and a count on a terminal."""
 
-    def __init__(self, screen: Screen, tally: Tally, total: int) -> None:
-        self._screen, self._tally = screen, tally
+    def __init__(self, screen: Screen, tally: Tally, total: int, workers: Callable[[], str] = str) -> None:
+        """`workers`: what stands at the end, where others do the work."""
+        self._screen, self._tally, self._workers = screen, tally, workers
         self._count = Progress("case", total, end=self._in_flight)
         self._done = 0
 
@@ -52,12 +54,20 @@ class CaseProgress:
         self._count(self._done)
 
     def ended(self, result: CaseResult) -> None:
-        self._done += 1
+        """A case has ended here."""
         if result.outcome in ("failed", "error"):
-            self._count.wipe()
-            reason = (result.reason or "").splitlines()[0] if result.reason else ""
-            word = {"failed": "FAILED", "error": "ERROR"}[result.outcome]
-            self._screen.line(f"{word} {result.key} - {reason}", colour=COLOURS[result.outcome])
+            self.failed(result.key, result.outcome, (result.reason or "").partition("\n")[0])
+        self.advance(1)
+
+    def failed(self, key: str, outcome: str, reason: str) -> None:
+        """Show a case that did not pass."""
+        self._count.wipe()
+        word = {"failed": "FAILED", "error": "ERROR"}[outcome]
+        self._screen.line(f"{word} {key} - {reason}", colour=COLOURS[outcome])
+
+    def advance(self, cases: int) -> None:
+        """So many more have ended."""
+        self._done += cases
         self._count(self._done)
 
     def wipe(self) -> None:
@@ -66,4 +76,4 @@ class CaseProgress:
 
     def _in_flight(self) -> str:
         cost = f", ${self._tally.cost_usd:.2f}" if self._tally.cost_usd else ""
-        return f" · {self._tally.judged} judged, {self._tally.in_flight} in flight{cost}"
+        return f" · {self._tally.judged} judged, {self._tally.in_flight} in flight{cost}{self._workers()}"

@@ -17,7 +17,7 @@ LITTLE, TOO_LITTLE = 2**30, 64 * 2**20
 """Free bytes below which a doubt, or a problem, is said."""
 EXTRAS = {
     "ontology": ("rdflib", "pyshacl"), "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
-    "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",),
+    "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "ray": ("ray",),
 }  # fmt: skip
 """Optional parts of the installation, by the modules that each needs."""
 

@@ -1,0 +1,180 @@
+"""The handing out of portions: who is idle gets the next one, and what a lost worker has left goes to another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.model import EvalCase
+from pytest_rageval.scale.assignment import WorkerShare
+from pytest_rageval.scale.block import Block
+from pytest_rageval.scale.portions import Portion, Portions, written_cases
+from pytest_rageval.text import counted
+
+MOST_FUTILE = 24
+"""Workers lost one after the other without a case that ended in between: then it is not the cases."""
+MOST_FALSE_STARTS = 3
+"""Times that a worker may be lost before it has begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A worker is there, or cannot be: then for these reasons."""
+
+    worker: int
+    problems: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """A block of the portion that this worker has."""
+
+    worker: int
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The worker has sent all blocks of its portion."""
+
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The worker, or its machine, is gone."""
+
+    worker: int
+    reason: str
+
+
+Event = Begun | Came | Ended | Lost
+
+
+class Crew(Protocol):
+    """Workers by number, wherever they are."""
+
+    def start(self, share: WorkerShare) -> None:
+        """Get a worker with this share, in the place of the one of its number if there was one; `Begun` will tell."""
+
+    def give(self, worker: int, portion: str) -> None:
+        """Hand a portion to an idle worker."""
+
+    def events(self) -> Collection[Event]:
+        """What has happened; after a moment nothing, where nothing has."""
+
+
+class LostCrewError(Exception):
+    """Workers die and nothing gets done."""
+
+
+class Dispatch:
+    """One run's cases on their way to workers and back. `notes`: for people, once all is over."""
+
+    def __init__(
+        self, crew: Crew, portions: Portions, shares: Sequence[WorkerShare], give_up: Callable[[EvalCase, str], None]
+    ) -> None:
+        """`give_up`: takes a case whose workers died each time, and why."""
+        self._crew, self._portions, self._give_up = crew, portions, give_up
+        self._shares = {share.number: share for share in shares}
+        self._busy: dict[int, Portion] = {}
+        self._idle: list[int] = []
+        self._refused: dict[int, Sequence[str]] = {}
+        self._false_starts: Counter[int] = Counter()
+        self._futile = 0
+        self._in_flight: dict[int, int] = {}
+        self.notes: list[str] = []
+        self.lost = 0
+
+    @property
+    def working(self) -> int:
+        """Workers that have a portion."""
+        return len(self._busy)
+
+    @property
+    def in_flight(self) -> int:
+        """Cases that are being asked or judged, as far as is known."""
+        return sum(self._in_flight.values())
+
+    def blocks(self) -> Iterator[Block | None]:
+        """Each block as it comes; None now and then while none does.
+
+        SettingsError where no worker can take part; LostCrewError where they die and nothing gets done.
+        """
+        for share in self._shares.values():
+            self._crew.start(share)
+        while self._portions or self._busy:
+            while self._idle and self._portions:
+                worker = self._idle.pop()
+                self._busy[worker] = portion = self._portions.take()
+                self._crew.give(worker, written_cases(portion.cases))
+            events = self._crew.events()
+            for event in events:
+                if isinstance(event, Came):
+                    yield self._came(event)
+                else:
+                    self._heed(event)
+            if not events:
+                yield None
+
+    def _came(self, event: Came) -> Block:
+        block, portion = event.block, self._busy[event.worker]
+        portion.recorded += block.cases
+        assert portion.recorded <= len(portion.cases), "a worker sent more cases than it was given"
+        self._futile = 0 if block.cases else self._futile
+        self._in_flight[event.worker] = block.in_flight
+        share = self._shares[event.worker]
+        if share.max_cost is not None:
+            self._shares[event.worker] = share._replace(max_cost=max(0.0, share.max_cost - block.cost_usd))
+        return block
+
+    def _heed(self, event: Begun | Ended | Lost) -> None:
+        if isinstance(event, Lost):
+            self._replace(event.worker, event.reason)
+        elif isinstance(event, Ended) and self._busy[event.worker].unrecorded:
+            self._replace(event.worker, "its journal could not be written, or read")
+        elif isinstance(event, Begun) and event.problems:
+            self._refuse(event.worker, event.problems)
+        else:
+            self._false_starts.pop(event.worker, None)
+            self._busy.pop(event.worker, None)
+            self._in_flight.pop(event.worker, None)
+            self._idle.append(event.worker)
+
+    def _refuse(self, worker: int, problems: Sequence[str]) -> None:
+        """Go on without a worker that cannot take part, as long as there are others."""
+        self._refused[worker] = problems
+        self.notes += [note for problem in problems if (note := f"a worker was left out: {problem}") not in self.notes]
+        if len(self._refused) == len(self._shares):
+            distinct = dict.fromkeys(problem for problems in self._refused.values() for problem in problems)
+            raise SettingsError(*(f"no worker can take part: {problem}" for problem in distinct))
+
+    def _replace(self, worker: int, reason: str) -> None:
+        """Get another worker, and let what this one has left wait for whoever is idle."""
+        portion = self._busy.pop(worker, None)
+        self._in_flight.pop(worker, None)
+        if portion is None:
+            self._false_starts[worker] += 1
+            if self._false_starts[worker] == MOST_FALSE_STARTS:
+                self._refuse(worker, [f"it was lost before it began: {reason}"])
+                return
+        self.lost += 1
+        self._futile += 1
+        if self._futile > MOST_FUTILE:
+            raise LostCrewError(f"{self._futile} workers were lost one after the other, the last one: {reason}")
+        left = list(portion.unrecorded) if portion is not None else []
+        if portion is not None and left:
+            deadly = self._portions.put_back(portion)
+            if deadly is not None:
+                self._give_up(deadly, f"each worker that asked it was lost, the last one: {reason}")
+        self.notes.append(_loss(reason, [case.key for case in left]))
+        self._crew.start(self._shares[worker])
+
+
+def _loss(reason: str, keys: Sequence[str]) -> str:
+    left = f"; {counted(len(keys), 'case')} went to another: {listed(keys, 2)}" if keys else ""
+    return f"a worker was lost ({reason}){left}"

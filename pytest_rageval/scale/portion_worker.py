@@ -1,0 +1,180 @@
+"""A worker of a run on several machines: evaluates portions of cases as `rageval run` does, and sends their records."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pytest_rageval.dead_end import FIRST_CALLS, Call, calls_of
+from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.model import EvalCase
+from pytest_rageval.prefetch import Prefetcher, Tally
+from pytest_rageval.prepare import OpenRun, Prepared, config_without_cases, join_run, make_target, prepare
+from pytest_rageval.runs.comparable import other_configuration
+from pytest_rageval.runs.disk.folder import RunFolder
+from pytest_rageval.runs.disk.journal import OBSERVATIONS, RESULTS, RunJournal
+from pytest_rageval.scale.assignment import Assignment, release
+from pytest_rageval.scale.block import Block, Failure, Tail
+from pytest_rageval.scale.portions import read_cases
+from pytest_rageval.streaming import CaseStream, judge_at_hand
+from pytest_rageval.targets.target import Target
+
+EVERY_S = 0.25
+"""Seconds after which records are sent, however few: so much is lost with a worker, and asked again."""
+JOURNAL = "portion"
+
+
+class PortionWorker:
+    """One worker, for as long as the run lasts: target, judge and the pace of its requests are made once.
+
+    Everything that goes in and out is text, or numbers.
+    """
+
+    def __init__(self) -> None:
+        self._opened = ExitStack()
+        self._first_calls = FIRST_CALLS
+
+    def begin(self, written: str) -> list[str]:
+        """Make target and judge for an assignment, written as JSON; what keeps this worker from it, a line each."""
+        try:
+            self._begin(Assignment.from_json(written))
+        except RagevalError as error:
+            return list(error.problems)
+        return []
+
+    def _begin(self, assigned: Assignment) -> None:
+        project = assigned.project
+        if not project.root.is_dir():
+            raise SettingsError(f"there is no folder {project.root}; the project must be there too, at the same path")
+        self._prepared = prepare(project, workers=assigned.share.of, is_worker=True)
+        _check_release(self._prepared, assigned)
+        self._target = make_target(project)
+        # Without a folder: each portion has a journal of its own.
+        self._run = join_run(self._prepared, None, JOURNAL, "")
+        self._opened.callback(self._run.close)
+        self._at_hand = self._opened.enter_context(
+            judge_at_hand(self._prepared, self._run, self._target, self._prepared.judge)
+        )
+
+    def blocks(self, written_portion: str, config_hash: str) -> Iterator[Block]:
+        """Evaluate the cases; their records in the cases' order, as they come.
+
+        Raises what a stream raises that cannot go on: then what is left is for another worker.
+        """
+        settings = self._prepared.settings
+        with TemporaryDirectory(prefix="rageval-portion-") as folder:
+            journal = RunJournal(RunFolder(Path(folder)), settings, JOURNAL, None)
+            prefetcher = Prefetcher(self._prepared.plan, journal, self._run.prefetcher.loop)
+            run = OpenRun(config_hash, None, journal, None, prefetcher)
+            try:
+                asking = _Asking(self._prepared, run, read_cases(written_portion), self._target, self._at_hand.judge)
+                asking.start()
+                yield from self._sent(asking, Path(folder))
+            finally:
+                journal.close()
+
+    def _sent(self, asking: _Asking, folder: Path) -> Iterator[Block]:
+        results = Tail(_journal_file(folder, RESULTS), self._prepared.settings.repeat)
+        observations = Tail(_journal_file(folder, OBSERVATIONS))
+        sent = Tally()
+        while True:
+            # The last look is one after the thread has ended: nothing is written any more.
+            is_over = not asking.is_alive(EVERY_S)
+            while (block := self._block(asking, results, observations, sent)) is not None:
+                yield block
+            if is_over:
+                break
+        if asking.error is not None:
+            raise asking.error
+
+    def _block(self, asking: _Asking, results: Tail, observations: Tail, sent: Tally) -> Block | None:
+        """What there is to be sent. None where nothing is; the tally alone is nothing."""
+        failures, calls = asking.take_failures(), asking.take_calls(self._first_calls)
+        self._first_calls -= len(calls)
+        lines, cases = results.take()
+        observed, _ = observations.take()
+        if not (lines or observed or failures):
+            return None
+        tally = asking.tally
+        asked, judged, cost = tally.asked - sent.asked, tally.judged - sent.judged, tally.cost_usd - sent.cost_usd
+        sent.asked, sent.judged, sent.cost_usd = sent.asked + asked, sent.judged + judged, sent.cost_usd + cost
+        return Block(cases, lines, observed, failures, calls, asked, judged, tally.in_flight, cost)
+
+    def end(self) -> list[str]:
+        """Close what was made; what target, judge and cache have to say."""
+        notes = self._at_hand.notes
+        self._opened.close()
+        return notes
+
+
+@dataclass
+class _Asking:
+    """A portion being evaluated on a thread of its own: its journal fills meanwhile."""
+
+    prepared: Prepared
+    run: OpenRun
+    cases: Sequence[EvalCase]
+    target: Target
+    judge: Judge | None
+    error: BaseException | None = None
+    _failures: list[Failure] = field(default_factory=list)
+    _calls: list[Call] = field(default_factory=list)
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._ask, name="rageval-portion", daemon=True)
+        self._thread.start()
+
+    def is_alive(self, seconds: float) -> bool:
+        """Does it go on, after so many seconds? Said at once where it does not."""
+        self._thread.join(seconds)
+        return self._thread.is_alive()
+
+    @property
+    def tally(self) -> Tally:
+        return self.run.prefetcher.tally
+
+    def take_failures(self) -> tuple[Failure, ...]:
+        taken = tuple(self._failures)
+        del self._failures[: len(taken)]
+        return taken
+
+    def take_calls(self, most: int) -> tuple[Call, ...]:
+        taken = tuple(self._calls[:most])
+        self._calls.clear()
+        return taken
+
+    def _ask(self) -> None:
+        stream = CaseStream(self.prepared, self.run, self.cases)
+        try:
+            for evaluated in stream.all_evaluations(self.target, self.judge):
+                result = evaluated.overall
+                self._calls += calls_of([evaluated])
+                if result.outcome in ("failed", "error"):
+                    reason = (result.reason or "").splitlines() or [""]
+                    self._failures.append(Failure(result.key, result.outcome, reason[0]))
+        # Whatever ends the stream, SystemExit of a target too, is raised on the thread that waits for it.
+        except BaseException as error:  # noqa: BLE001
+            self.error = error
+
+
+def _check_release(prepared: Prepared, assigned: Assignment) -> None:
+    """SettingsError where the run would not be the same here."""
+    here, there = release(prepared), assigned.release
+    if here.rageval != there.rageval:
+        raise SettingsError(f"pytest-rageval is {here.rageval} there and {there.rageval} here; install the same one")
+    if here.baseline != there.baseline:
+        raise SettingsError(f"{prepared.project.baseline_file} is another one there than here; copy it there")
+    other = other_configuration(assigned.configuration, json.loads(json.dumps(config_without_cases(prepared))))
+    if other is not None:
+        raise SettingsError(f"the project is configured otherwise there: {other}; copy it there anew")
+
+
+def _journal_file(folder: Path, name: str) -> Path:
+    stem, _, ending = name.partition(".")
+    return folder / f"{stem}-{JOURNAL}.{ending}"

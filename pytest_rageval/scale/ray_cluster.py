@@ -1,0 +1,177 @@
+"""Workers on a Ray cluster: an actor each, whose records come as a stream of objects."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import re
+import signal
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.importing import described_exception
+from pytest_rageval.prepare import Prepared
+from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
+from pytest_rageval.scale.dispatch import Begun, Came, Ended, Event, Lost
+from pytest_rageval.scale.portion_worker import PortionWorker
+from pytest_rageval.scale.ray_address import check_address
+
+BEFORE_IMPORT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""Ray reports nothing to its makers, and leaves the variables alone that choose a GPU."""
+STORE_BYTES = 256 << 20
+"""Objects of a cluster that we start: blocks, of which few wait at a time."""
+JOB = "rageval run --engine ray"
+WAIT_S = 0.5
+GOODBYE_S = 10.0
+"""In which workers close target, judge and cache, once all cases are done."""
+
+
+class RayCluster:
+    """A connection to a cluster, or one of this machine alone, which ends with it."""
+
+    def __init__(self, address: str | None = None) -> None:
+        """`address`: HOST:PORT of its head; `auto`, one that runs here; `local` or None, one that is started.
+
+        SettingsError where Ray is not installed, or there is no such cluster.
+        """
+        address = address or os.environ.get("RAY_ADDRESS") or "local"
+        check_address(address)
+        self._ray = _imported_ray()
+        own = {"include_dashboard": False, "object_store_memory": STORE_BYTES} if address == "local" else {}
+        terminate = signal.getsignal(signal.SIGTERM)
+        try:
+            self._ray.init(address=address, log_to_driver=False, configure_logging=False, **own)
+        # Ray has no common class for what can be wrong here: other versions, no cluster, a token that is missing.
+        except Exception as error:  # noqa: BLE001 because of the line above
+            raise SettingsError(f"--engine ray: {address}: {_first_line(error)}") from None
+        finally:
+            # Ray takes it over, and would leave without the run's files being finished.
+            signal.signal(signal.SIGTERM, terminate)
+
+    @property
+    def cpus(self) -> int:
+        """Of all its machines."""
+        return int(self._ray.cluster_resources().get("CPU", 0))
+
+    def crew(self, prepared: Prepared, config_hash: str) -> RayCrew:
+        """Workers for one run."""
+        return RayCrew(self._ray, prepared, config_hash)
+
+    def close(self) -> None:
+        """Leave the cluster; safe to call twice."""
+        self._ray.shutdown()
+
+
+class RayCrew:
+    """Workers of one run; each takes one CPU of the cluster."""
+
+    def __init__(self, ray: Any, prepared: Prepared, config_hash: str) -> None:
+        self._ray, self._prepared, self._config_hash = ray, prepared, config_hash
+        self._class = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(RayWorker)
+        self._actors: dict[int, Any] = {}
+        self._waits: dict[Any, int] = {}
+        """What is waited for, an answer or a stream of blocks, with the number of the worker that gives it."""
+
+    def start(self, share: WorkerShare) -> None:
+        self._end(share.number)
+        self._actors[share.number] = actor = self._class.remote()
+        # Not as it is made: what an actor is made with stays with the head of the cluster, and it may hold credentials.
+        self._waits[actor.begin.remote(assignment(self._prepared, share).to_json())] = share.number
+
+    def give(self, worker: int, portion: str) -> None:
+        stream = self._actors[worker].blocks.options(num_returns="streaming").remote(portion, self._config_hash)
+        self._waits[stream] = worker
+
+    def events(self) -> Collection[Event]:
+        ready, _ = self._ray.wait(list(self._waits), num_returns=1, timeout=WAIT_S)
+        return [self._event(awaited) for awaited in ready]
+
+    def _event(self, awaited: Any) -> Event:
+        worker = self._waits.pop(awaited)
+        is_stream = not isinstance(awaited, self._ray.ObjectRef)
+        try:
+            value = self._ray.get(next(awaited) if is_stream else awaited)
+        except StopIteration:
+            return Ended(worker)
+        except self._ray.exceptions.RayTaskError as error:
+            # Raised over there by our code or the user's.
+            return Lost(worker, _first_line(getattr(error, "cause", None) or error))
+        except self._ray.exceptions.RayError as error:
+            return Lost(worker, _reason(error))
+        if not is_stream:
+            return Begun(worker, value)
+        self._waits[awaited] = worker  # behind the others: each has its turn
+        return Came(worker, value)
+
+    def _end(self, worker: int) -> None:
+        actor = self._actors.pop(worker, None)
+        self._waits = {awaited: number for awaited, number in self._waits.items() if number != worker}
+        if actor is not None:
+            self._ray.kill(actor, no_restart=True)
+
+    def notes(self) -> list[str]:
+        """What targets, judges and caches have to say, once all cases are done; they are closed."""
+        answers = [actor.end.remote() for number, actor in self._actors.items() if number not in self._pending]
+        ready, _ = self._ray.wait(answers, num_returns=len(answers), timeout=GOODBYE_S) if answers else ([], [])
+        notes: dict[str, None] = {}
+        for answer in ready:
+            try:
+                notes |= dict.fromkeys(self._ray.get(answer))
+            except self._ray.exceptions.RayError:
+                continue  # it died with nothing to do any more: all of its records are here
+        return list(notes)
+
+    @property
+    def _pending(self) -> Collection[int]:
+        """Workers that have not begun, or are at work."""
+        return set(self._waits.values())
+
+    def close(self) -> None:
+        """End all workers, whatever they do."""
+        for worker in list(self._actors):
+            self._end(worker)
+
+
+class RayWorker(PortionWorker):
+    """A worker in a process of Ray's: where the command was called, as far as that folder is there."""
+
+    def begin(self, written: str) -> list[str]:
+        assigned = Assignment.from_json(written)
+        folder = next((place for place in (assigned.folder, assigned.root) if Path(place).is_dir()), None)
+        if folder is not None:
+            os.chdir(folder)
+        return super().begin(written)
+
+
+def _imported_ray() -> Any:
+    for name, value in BEFORE_IMPORT.items():
+        os.environ.setdefault(name, value)
+    try:
+        ray = importlib.import_module("ray")
+        worker: Any = importlib.import_module("ray._private.worker")
+        job: Any = importlib.import_module("ray._private.utils")
+    except ImportError:
+        raise SettingsError("--engine ray: Ray is not installed; pip install 'pytest-rageval[ray]'") from None
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    # What Ray tells of lost processes it prints to standard output whatever it is told; we say it in our words.
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda *_, **__: None
+    # It tells the cluster, and whoever looks at its jobs, the whole command line: a target's URL may hold a password.
+    if hasattr(job, "get_entrypoint_name"):
+        job.get_entrypoint_name = lambda: JOB
+    return ray
+
+
+def _reason(error: Exception) -> str:
+    """Why a worker is gone, in a few words of Ray's."""
+    text = str(error)
+    cause = re.search(r"(?:Worker exit detail: |The actor is dead because (?:its|the) )([^\n]*?)(?:\. |\n|$)", text)
+    return cause[1].rstrip(".") if cause else _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else described_exception(error)

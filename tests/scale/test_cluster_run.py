@@ -1,0 +1,150 @@
+"""A run on workers as the process that writes it sees it: blocks kept, first calls that all fail, answers at hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+from one_process_cluster import CrewOfOneProcess, OneProcessCluster
+from project import Project, a_case
+from run_files import stable_bytes
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.config.project import Project as Configured
+from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.model import EvalCase
+from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
+from pytest_rageval.runs.disk.record_order import put_in_order
+from pytest_rageval.scale.assignment import WorkerShare
+from pytest_rageval.scale.block import Block
+from pytest_rageval.scale.cluster_run import ClusterRun, crew_size
+from pytest_rageval.scale.dispatch import Begun, Came, Ended, Event
+
+
+@pytest.fixture
+def recorded(project: Project) -> Project:
+    """30 cases, the last of them without an answer."""
+    project.cases([a_case(f"q{n}") for n in range(30)])
+    answers = [{"id": f"q{n}", "answer": "Water boils at 100 degrees at sea level."} for n in range(29)]
+    project.write("answers.jsonl", "".join(json.dumps(answer) + "\n" for answer in answers))
+    project.configure('target = "answers:answers.jsonl"\nconcurrency = 2')
+    return project
+
+
+def opened(project: Project, **options: object) -> tuple[Prepared, tuple[EvalCase, ...], OpenRun]:
+    prepared = prepare(Configured(project.path, load_settings(project.path, options)))
+    file = load_file(project.path / "evalcases/a.jsonl", project.path)
+    return prepared, tuple(file.cases), open_run(prepared, file.cases, [file.path])
+
+
+def lines(folder: Path, name: str) -> list[tuple[str, int]]:
+    records = map(json.loads, (folder / name).read_text().splitlines())
+    return [(record["case_key"].rpartition("::")[2], record["trial"]) for record in records]
+
+
+@pytest.mark.parametrize("loses", [None, 0, 1])
+def test_every_trial_is_recorded_once_and_in_order_whatever_is_lost(recorded: Project, loses: int | None):
+    prepared, cases, run = opened(recorded, repeat=2)
+    assert run.writer is not None
+    crew = CrewOfOneProcess(prepared, run.config_hash, loses)
+    cluster_run = ClusterRun(prepared, run, cases, crew, 2)
+    assert sum(block.cases for block in cluster_run.blocks() if block is not None) == 30
+    folder = run.writer.folder.path
+    assert put_in_order(folder) == []
+    expected = [(f"q{n}", trial) for n in range(30) for trial in range(2)]
+    assert lines(folder, "results.jsonl") == expected
+    assert lines(folder, "observations.jsonl") == expected
+    assert cluster_run.dispatch.lost == (0 if loses is None else 1)
+    assert cluster_run.dead_end is None
+    crew.close()
+    run.close()
+
+
+class FailingCrew:
+    """Each case fails alike."""
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+
+    def start(self, share: WorkerShare) -> None:
+        self._events.append(Begun(share.number))
+
+    def give(self, worker: int, portion: str) -> None:
+        calls = (("http_4xx 401", "HTTP 401: who are you?"),) * (portion.count("\n") + 1)
+        self._events += [Came(worker, Block(len(calls), "", "", calls=calls)), Ended(worker)]
+
+    def events(self) -> Collection[Event]:
+        events, self._events = self._events, []
+        return events
+
+
+def test_where_the_first_calls_of_all_workers_fail_alike_the_others_are_not_made(recorded: Project):
+    prepared, cases, run = opened(recorded)
+    cluster_run = ClusterRun(prepared, run, cases, FailingCrew(), 2)
+    assert sum(block.cases for block in cluster_run.blocks() if block is not None) < 30
+    assert cluster_run.dead_end is not None
+    assert "the first 16 calls all failed alike" in cluster_run.dead_end
+    run.close()
+
+
+@pytest.mark.parametrize(
+    ("cases", "most", "concurrency", "expected"), [(100, 64, 16, 16), (100, 4, 16, 4), (3, 8, 16, 3), (100, 8, 1, 1)]
+)
+def test_each_worker_has_a_case_and_a_call_in_flight(
+    recorded: Project, cases: int, most: int, concurrency: int, expected: int
+):
+    prepared = prepare(Configured(recorded.path, load_settings(recorded.path, {"concurrency": str(concurrency)})))
+    assert crew_size(prepared, cases, most) == expected
+
+
+# ── the command ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+CLUSTER = "pytest_rageval.cli.run.run.RayCluster"
+
+
+def test_the_command_on_workers_ends_as_in_one_process(recorded: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CLUSTER, OneProcessCluster)
+    one = recorded.rageval("run", "--run-id", "one", "--allow-partial", "--json")
+    cluster = recorded.rageval("run", "--run-id", "cluster", "--engine", "ray", "--allow-partial", "--json")
+    assert one.ret == cluster.ret
+    runs = recorded.path / "reports" / "runs"
+    assert stable_bytes(runs / "cluster") == stable_bytes(runs / "one")
+    assert "30 cases on 2 workers" in cluster.outlines
+    by_command, by_cluster = (json.loads(result.outlines[-1]) for result in (one, cluster))
+    assert by_cluster.keys() == by_command.keys()
+    assert by_cluster["outcomes"] == by_command["outcomes"]
+
+
+def test_a_resumed_run_asks_workers_only_for_what_has_no_answer_yet(recorded: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CLUSTER, OneProcessCluster)
+    recorded.rageval("run", "--run-id", "one", "--allow-partial")
+    recorded.rageval("run", "--run-id", "cut", "--allow-partial")
+    cut = recorded.path / "reports/runs/cut"
+    (cut / "metrics.json").unlink()
+    for name, kept in (("results.jsonl", 5), ("observations.jsonl", 8)):
+        (cut / name).write_text("".join((cut / name).read_text().splitlines(keepends=True)[:kept]))
+    resumed = recorded.rageval("run", "--resume", "cut", "--engine", "ray", "--allow-partial")
+    assert "22 cases on 2 workers" in resumed.outlines, "five have a result, three more an answer"
+    assert stable_bytes(cut) == stable_bytes(recorded.path / "reports/runs/one")
+
+
+def test_ctrl_c_while_the_cluster_is_left_takes_nothing_from_the_run(
+    recorded: Project, monkeypatch: pytest.MonkeyPatch
+):
+    class Hurried(OneProcessCluster):
+        def close(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(CLUSTER, Hurried)
+    result = recorded.rageval("run", "--engine", "ray", "--allow-partial")
+    assert result.ret == 0
+    assert "interrupted" not in result.stderr.str()
+    assert [line for line in result.outlines if line.startswith("report: ")]
+
+
+def test_a_dry_run_needs_no_cluster(recorded: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CLUSTER, None)
+    assert recorded.rageval("run", "--engine", "ray", "--allow-partial", "--dry-run").ret == 0

@@ -1,0 +1,214 @@
+"""Portions handed out to workers that are lost, refuse, or die of a case: in one process, without a cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+import pytest
+from project import Project, a_case
+
+from pytest_rageval.config.project import Project as Configured
+from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.model import EvalCase, Source
+from pytest_rageval.prepare import Prepared, prepare
+from pytest_rageval.scale import dispatch
+from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment, shares
+from pytest_rageval.scale.block import Block
+from pytest_rageval.scale.dispatch import Begun, Came, Dispatch, Ended, Event, Lost, LostCrewError
+from pytest_rageval.scale.portion_worker import PortionWorker
+from pytest_rageval.scale.portions import Portions, read_cases
+
+CASES = [EvalCase(f"q{n}", f"question {n}", source=Source("evalcases/a.jsonl", n + 1)) for n in range(12)]
+SHARES = [WorkerShare(number, 2, 4, None) for number in range(2)]
+
+
+class MadeUpCrew:
+    """Workers that tell the ids of their cases, one in a block, until `dies` says that they are gone."""
+
+    def __init__(self, dies: Callable[[str], bool] = lambda _: False, refuses: Collection[int] = ()) -> None:
+        self._dies, self._refuses = dies, refuses
+        self._events: list[Event] = []
+        self._streams: dict[int, Iterator[str]] = {}
+        self.started: list[WorkerShare] = []
+
+    def start(self, share: WorkerShare) -> None:
+        self.started.append(share)
+        self._streams.pop(share.number, None)
+        self._events.append(Begun(share.number, ["no such model"] if share.number in self._refuses else []))
+
+    def give(self, worker: int, portion: str) -> None:
+        self._streams[worker] = iter([case.id for case in read_cases(portion)])
+
+    def events(self) -> Collection[Event]:
+        events, self._events = self._events, []
+        return events or [self._next(worker) for worker in list(self._streams)]
+
+    def _next(self, worker: int) -> Event:
+        id = next(self._streams[worker], None)
+        if id is None:
+            del self._streams[worker]
+            return Ended(worker)
+        if self._dies(id):
+            del self._streams[worker]
+            return Lost(worker, "killed")
+        return Came(worker, Block(1, f"{id}\n", "", cost_usd=0.25))
+
+
+def dispatched(
+    crew: MadeUpCrew, size: int = 5, parts: list[WorkerShare] = SHARES
+) -> tuple[list[str], list[str], list[str]]:
+    """The ids that came, those that were given up, and the notes."""
+    given_up: list[str] = []
+    handing_out = Dispatch(crew, Portions(CASES, size), parts, lambda case, _: given_up.append(case.id))
+    came = [block.results.strip() for block in handing_out.blocks() if block is not None]
+    return came, given_up, handing_out.notes
+
+
+def test_all_cases_come_once():
+    came, given_up, notes = dispatched(MadeUpCrew())
+    assert sorted(came) == sorted(case.id for case in CASES)
+    assert not given_up
+    assert not notes
+
+
+def test_a_lost_worker_costs_a_retry_of_what_had_not_come():
+    deaths = iter(["q3", "q8"])
+    next_death = [next(deaths)]
+
+    def dies(id: str) -> bool:
+        if id != next_death[0]:
+            return False
+        next_death[0] = next(deaths, "")
+        return True
+
+    came, given_up, notes = dispatched(MadeUpCrew(dies))
+    assert sorted(came) == sorted(case.id for case in CASES), "none is lost, and none came twice"
+    assert not given_up
+    assert notes == [
+        "a worker was lost (killed); 2 cases went to another: evalcases/a.jsonl::q3, evalcases/a.jsonl::q4",
+        "a worker was lost (killed); 2 cases went to another: evalcases/a.jsonl::q8, evalcases/a.jsonl::q9",
+    ]
+
+
+def test_a_case_that_kills_each_worker_is_given_up_and_the_others_come():
+    came, given_up, _ = dispatched(MadeUpCrew(lambda id: id == "q6"))
+    assert given_up == ["q6"]
+    assert sorted([*came, "q6"]) == sorted(case.id for case in CASES)
+
+
+def test_where_every_worker_dies_it_ends(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(dispatch, "MOST_FUTILE", 6)
+    crew = MadeUpCrew(lambda _: True)
+    with pytest.raises(LostCrewError, match="7 workers were lost one after the other, the last one: killed"):
+        dispatched(crew)
+    assert len(crew.started) == len(SHARES) + 6
+
+
+def test_a_worker_that_refuses_is_left_out_and_said():
+    came, _, notes = dispatched(MadeUpCrew(refuses=[1]))
+    assert len(came) == len(CASES)
+    assert notes == ["a worker was left out: no such model"]
+
+
+def test_where_all_refuse_the_reason_is_said_once():
+    with pytest.raises(SettingsError) as raised:
+        dispatched(MadeUpCrew(refuses=[0, 1]))
+    assert raised.value.problems == ("no worker can take part: no such model",)
+
+
+def test_a_worker_in_the_place_of_a_lost_one_may_spend_what_that_had_left():
+    crew = MadeUpCrew(lambda id: id == "q6")
+    dispatched(crew, size=12, parts=[WorkerShare(0, 1, 4, 2.0)])
+    assert [share.max_cost for share in crew.started][:3] == [2.0, 0.5, 0.5], "six blocks of 0.25 had come"
+
+
+# ── shares ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def recorded(project: Project) -> Project:
+    """Cases with their answers in a file."""
+    project.cases([a_case(f"q{n}") for n in range(6)])
+    answers = [{"id": f"q{n}", "answer": "Water boils at 100 degrees at sea level."} for n in range(6)]
+    project.write("answers.jsonl", "".join(json.dumps(answer) + "\n" for answer in answers))
+    tables = '[tool.rageval.gates]\nrun = ["mrr >= 0"]\n[tool.rageval.abstention]\nphrases = ["no idea"]'
+    project.configure('target = "answers:answers.jsonl"\nconcurrency = 7\nparams = {a = [1, "x"]}', tables)
+    return project
+
+
+def prepared_in(project: Project, **options: object) -> Prepared:
+    options = {"skipped": "L4", **options}
+    return prepare(Configured(project.path, load_settings(project.path, options)))
+
+
+def test_shares_are_the_limits_of_the_run_together(recorded: Project):
+    settings = prepared_in(recorded).settings.model_copy(update={"max_cost": 3.0})
+    parts = shares(settings, 3)
+    assert [share.concurrency for share in parts] == [3, 2, 2]
+    assert [share.max_cost for share in parts] == [1.0, 1.0, 1.0]
+
+
+def test_settings_come_over_as_they_were_but_for_the_share(recorded: Project):
+    prepared = prepared_in(recorded)
+    written = assignment(prepared, WorkerShare(1, 3, 2, 0.5)).to_json()
+    project = Assignment.from_json(written).project
+    assert project.root == recorded.path
+    assert project.settings == prepared.settings.model_copy(update={"concurrency": 2, "max_cost": 1.5})
+
+
+# ── a worker ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def an_assignment(recorded: Project, **options: object) -> str:
+    return assignment(prepared_in(recorded, **options), SHARES[0]).to_json()
+
+
+def test_a_worker_sends_the_records_of_its_cases_in_their_order(recorded: Project):
+    worker = PortionWorker()
+    assert worker.begin(an_assignment(recorded, repeat=2)) == []
+    blocks = list(worker.blocks("\n".join(json.dumps({"id": f"q{n}", "question": "?", "source": ["a.jsonl", n]})
+                                          for n in (4, 2)), "abc"))  # fmt: skip
+    worker.end()
+    records = [json.loads(line) for block in blocks for line in block.results.splitlines()]
+    assert [(record["test_case_id"], record["trial"]) for record in records] == [
+        ("q4", 0), ("q4", 1), ("q2", 0), ("q2", 1)
+    ]  # fmt: skip
+    assert sum(block.cases for block in blocks) == 2
+    assert sum(block.asked for block in blocks) == sum(block.observations.count("\n") for block in blocks) == 4
+    assert {record["config"] for record in records} == {"abc"}
+    assert not (recorded.path / "reports").exists(), "it writes nothing there but into the judge cache"
+
+
+def accept_baseline(root: Path) -> None:
+    (root / "reports").mkdir()
+    (root / "reports/baseline.json").write_text("{}")
+
+
+DIFFERENT: list[tuple[str, Callable[[Path], object], str]] = [
+    ("another baseline", accept_baseline, "reports/baseline.json"),
+    ("the project is gone", lambda root: root.rename(root.with_name("elsewhere")), "there is no folder"),
+    ("no answers", lambda root: (root / "answers.jsonl").unlink(), "answers.jsonl"),
+]
+
+
+@pytest.mark.parametrize(("what", "change", "message"), DIFFERENT, ids=[what for what, _, _ in DIFFERENT])
+def test_a_worker_says_why_it_cannot_take_part(
+    recorded: Project, what: str, change: Callable[[Path], object], message: str
+):
+    written = an_assignment(recorded)
+    change(recorded.path)
+    problems = PortionWorker().begin(written)
+    assert len(problems) == 1
+    assert message in problems[0]
+
+
+def test_a_worker_of_another_configuration_names_what_differs(recorded: Project):
+    assigned = json.loads(an_assignment(recorded))
+    assigned["configuration"] |= {"config_hash": "other", "ontology": "abc"}
+    problems = PortionWorker().begin(json.dumps(assigned))
+    assert problems[0].startswith("the project is configured otherwise there: ontology")
+    assigned["release"][0] = "0.0.1"
+    assert "pytest-rageval is" in PortionWorker().begin(json.dumps(assigned))[0]
