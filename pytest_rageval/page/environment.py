@@ -30,7 +30,7 @@ LINE_WIDTH = 110
 
 
 class CompiledTemplates(BytecodeCache):
-    """Templates compiled once, kept where Python keeps compiled modules: compiling them is a third of a short run.
+    """Templates compiled once, kept where Python keeps compiled modules: compiling them takes 100 ms.
 
     As with modules: none is kept where Python is told to write none, or where it may not write.
     """
