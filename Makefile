@@ -43,7 +43,7 @@ lint: $(VENV)/.ready  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md: 15 minutes
+bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md
 	$(BIN)/python benchmarks/run.py --write
 
 shots: $(VENV)/.ready  ## the pictures of the report in docs/images, from the demo
