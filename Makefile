@@ -43,8 +43,8 @@ lint: $(VENV)/.ready  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.ready  ## time and memory, measured here
-	$(BIN)/python benchmarks/run.py
+bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md
+	$(BIN)/python benchmarks/run.py --write
 
 shots: $(VENV)/.ready  ## the pictures of the report in docs/images, from the demo
 	$(BIN)/python docs/shots.py

@@ -1,4 +1,4 @@
-"""What does a case cost beside waiting? CPU of the whole process tree with calls of 0 ms, and memory.
+"""The cost of a case beside waiting: CPU of the whole process tree with calls of 0 ms, and memory.
 
 A case is one question and one judgement over HTTP, all default metrics, its two records, and its entry in the judge
 cache. The cost of a case is that of all cases less that of a run with one case: start-up is counted on its own.
@@ -12,12 +12,14 @@ from pathlib import Path
 
 from harness import (
     ONLY_ASKED_FOR,
+    OURS,
     PLUGIN,
     PYTEST,
     Figure,
     Row,
     Scale,
     Usage,
+    beside_peers,
     cpu,
     empty_folder,
     in_turns,
@@ -27,56 +29,73 @@ from harness import (
 from loopback import Loopback, loopback
 from projects import PEERS, asking_project, by_hand_project
 
-CASES = 1000
+CASES = 200
 MANY = 5000
+"""For memory, with the full run."""
 IN_FLIGHT = 16
-ROUNDS = 3
-Side = tuple[list[str], Path, int]
-"""Command, folder, cases."""
+ALONE = ", one case"
+ROUNDS = 5
+Side = tuple[list[str], Path, int, dict[str, str]]
+"""Command, folder, cases, environment."""
 
 
 def rows(scale: Scale) -> Iterator[Row]:
     """Cost a case beside those of peers, start-up, memory."""
-    cases, many = scale.cases(CASES), scale.cases(MANY)
+    peers = [peer.name for peer in scale.peers]
     with loopback() as server, empty_folder() as folder:
 
         def run(_: str, side: Side) -> Usage:
-            command, where, count = side
+            command, where, count, environment = side
             server.begin()
-            used = measure(command, where, environment=ONLY_ASKED_FOR)
+            used = measure(command, where, environment=environment)
             server.seen(count)
             return used
 
-        sides = _sides(folder, server, cases, scale)
-        first = _sides(folder, server, 1, scale)
-        found = in_turns(scale.rounds(ROUNDS), sides | {f"{name}, 1": side for name, side in first.items()}, run)
-        large = in_turns(scale.rounds(ROUNDS), {"ours": _ours(folder, server, many)}, run)["ours"]
-    each = {name: cpu(found[name]).less(cpu(found[f"{name}, 1"]), each=cases - 1) for name in sides}
-    for name in list(sides)[1:]:
-        yield Row("CPU a case, 0 ms calls, beyond the first", "ms", _ms(each["ours"]), name, _ms(each[name]), 1.5)
-    ours, one = found["ours"], found["ours, 1"]
-    yield Row(f"CPU a case, start-up included, {cases:,} cases", "ms", cpu(ours, each=cases, unit=1e3))
-    yield Row("CPU of a run with one case", "s", cpu(one), "by hand", cpu(found["by hand, 1"]))
-    yield Row(f"memory at {cases:,} cases", "MiB", peak(ours), "by hand", peak(found["by hand"]), 60)
-    yield Row(f"memory at {many:,} cases", "MiB", peak(large), goal=110)
+        sides = _sides(folder, server, CASES, scale)
+        # Each beside its run of one case, so that a busy minute does not part what is subtracted.
+        alone = {name + ALONE: side for name, side in _sides(folder, server, 1, scale).items()}
+        in_turn = {each: (sides | alone)[each] for name in sides for each in (name, name + ALONE)}
+        may_fail = {each for name in peers for each in (name, name + ALONE)}
+        usages, failures = beside_peers(scale.rounds(ROUNDS), in_turn, run, may_fail)
+        reasons = {name.removesuffix(ALONE): reason for name, reason in failures.items()}
+        yield from _rows(usages, reasons | dict(scale.missing))
+        if scale.is_full:
+            large = in_turns(1, {OURS: _ours(folder, server, MANY)}, run)[OURS]
+            yield Row(f"memory at {MANY:,} cases", "MiB", peak(large), goal=110)
 
 
-def _ms(seconds: Figure) -> Figure:
-    return Figure(seconds.least * 1e3, seconds.median * 1e3)
+def _rows(usages: dict[str, list[Usage]], reasons: dict[str, str]) -> Iterator[Row]:
+    names = [name for name in usages if not name.endswith(ALONE) and name + ALONE in usages]
+    each = {name: _less(cpu(usages[name], unit=1e3), cpu(usages[name + ALONE], unit=1e3)) for name in names}
+    others = [name for name in names if name != OURS]
+    for name in others:
+        ratio_goal = 1.0 if name == "by hand" else None
+        yield Row(f"CPU a case, 0 ms calls, beyond the first of {CASES}", "ms", each[OURS], name, each[name],
+                  ratio_goal=ratio_goal)  # fmt: skip
+    for name in others:
+        yield Row("CPU of a run with one case", "s", cpu(usages[OURS + ALONE]), name, cpu(usages[name + ALONE]))
+    for name in others:
+        yield Row(f"memory at {CASES:,} cases", "MiB", peak(usages[OURS]), name, peak(usages[name]))
+    for name, reason in reasons.items():
+        yield Row(f"CPU a case, 0 ms calls, beyond the first of {CASES}", "ms", each[OURS], name, reason)
+
+
+def _less(all_cases: Figure, first: Figure) -> Figure:
+    more = all_cases.less(first, each=CASES - 1)
+    return Figure(more.least, more.median, all_cases.rounds)
 
 
 def _sides(folder: Path, server: Loopback, cases: int, scale: Scale) -> dict[str, Side]:
     by_hand = folder / f"by_hand_{cases}"
     by_hand_project(by_hand, cases, server.url)
-    told = [server.url, str(cases), str(IN_FLIGHT)]
+    script = [sys.executable, str(PEERS / "shared_client.py"), server.url, str(cases), str(IN_FLIGHT)]
     sides = {
-        "ours": _ours(folder, server, cases),
-        "by hand": ([*PYTEST, "-q"], by_hand, cases),
-        "asyncio + httpx": ([sys.executable, str(PEERS / "shared_client.py"), *told], folder, cases),
+        OURS: _ours(folder, server, cases),
+        "by hand": ([*PYTEST, "-q"], by_hand, cases, ONLY_ASKED_FOR),
+        "asyncio + httpx": (script, folder, cases, ONLY_ASKED_FOR),
     }
-    if scale.peers_python:
-        command = [scale.peers_python, str(PEERS / "with_pydantic_evals.py"), *told]
-        sides["pydantic-evals"] = (command, folder, cases)
+    for peer in scale.peers:
+        sides[peer.name] = (peer.command(server.url, cases, IN_FLIGHT), folder, cases, peer.environment(folder))
     return sides
 
 
@@ -84,4 +103,4 @@ def _ours(folder: Path, server: Loopback, cases: int) -> Side:
     ours = folder / f"ours_{cases}"
     asking_project(ours, cases, server.url, IN_FLIGHT)
     command = [*PYTEST, *PLUGIN, "-q", f"--rageval-concurrency={IN_FLIGHT}", "--rageval-judge-cache=refresh"]
-    return command, ours, cases
+    return command, ours, cases, ONLY_ASKED_FOR

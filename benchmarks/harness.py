@@ -16,16 +16,23 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from environments import Peer
 
 T = TypeVar("T")
 HERE = Path(__file__).parent
 PYTEST = (sys.executable, "-m", "pytest")
 PLUGIN = ("-p", "pytest_rageval.plugin.hooks")
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
+    "PYTHONHASHSEED": "0"
+}
+"""Where it is set, each process compiles what was compiled already."""
 ONLY_ASKED_FOR = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """Plugins that happen to be installed stay out, on every side of a comparison."""
 
@@ -50,12 +57,14 @@ class Figure:
 
     least: float
     median: float
+    rounds: int = 0
+    """Of how many rounds; 0 where it was made of several figures."""
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Figure:
         """The figure of as many rounds as there are values, at least one."""
         found = list(values)
-        return cls(min(found), statistics.median(found))
+        return cls(min(found), statistics.median(found), len(found))
 
     def less(self, smaller: Figure, *, each: int = 1) -> Figure:
         """What this costs more than the smaller, for each of so many: least less least, median less median."""
@@ -64,29 +73,43 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table; `goal` is the most that `ours` should be, in the same unit."""
+    """What was measured of us, and of one other; rows of the same `what` and `ours` are one line of the table.
+
+    peer        the other's figure, or why there is none
+    goal        the most that `ours` should be, in the same unit
+    ratio_goal  the most that `ours` should be of the peer's
+    loads       how many processes wanted the machine's cores, before and after
+    """
 
     what: str
     unit: str
     ours: Figure
     peer_name: str = ""
-    peer: Figure | None = None
+    peer: Figure | str | None = None
     goal: float | None = None
+    ratio_goal: float | None = None
+    loads: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much to measure: the usual amount, or a tenth of it for a quick look."""
+    """How much to measure: the usual amount, a tenth of it for a quick look, or also what takes long.
+
+    peers    other tools: those that are there, and why others are not
+    """
 
     is_quick: bool = False
-    peers_python: str | None = None
-    """The interpreter of an environment with larger peers; None leaves them out."""
+    is_full: bool = False
+    most_rounds: int | None = None
+    peers: Sequence[Peer] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
 
     def cases(self, usual: int) -> int:
         return max(1, usual // 10) if self.is_quick else usual
 
     def rounds(self, usual: int) -> int:
-        return max(1, usual // 3) if self.is_quick else usual
+        rounds = max(1, usual // 3) if self.is_quick else usual
+        return min(rounds, self.most_rounds or rounds)
 
 
 def measure(
@@ -102,7 +125,7 @@ def measure(
         started = time.perf_counter()
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONHASHSEED": "0", **(environment or {})}, start_new_session=True,
+            env={**_ENVIRONMENT, **(environment or {})}, start_new_session=True,
         )  # fmt: skip
         stop = threading.Timer(timeout_s, os.killpg, (process.pid, signal.SIGKILL))
         stop.start()
@@ -137,6 +160,31 @@ def in_turns(rounds: int, sides: Mapping[str, T], run: Callable[[str, T], Usage]
         for name, side in sides.items():
             found[name].append(run(name, side))
     return found
+
+
+OURS = "ours"
+SLOW_S, SLOW_ROUNDS = 6.0, 2
+"""Whatever else takes longer is measured in two rounds: five of each would take the hour."""
+
+
+def beside_peers(
+    rounds: int, sides: Mapping[str, T], run: Callable[[str, T], Usage], peers: Collection[str]
+) -> tuple[dict[str, list[Usage]], dict[str, str]]:
+    """The sides in turns, as `in_turns` runs them; a peer that fails is left out from then on, and why comes back."""
+    found: dict[str, list[Usage]] = {name: [] for name in sides}
+    failures: dict[str, str] = {}
+    for number in range(rounds):
+        for name, side in sides.items():
+            is_done = number >= SLOW_ROUNDS and name != OURS and found[name] and found[name][0].wall_s > SLOW_S
+            if is_done or name in failures:
+                continue
+            try:
+                found[name].append(run(name, side))
+            except RuntimeError as error:
+                if name not in peers:
+                    raise
+                failures[name] = f"fails: {str(error).splitlines()[-1].strip()[:160]}"
+    return {name: usages for name, usages in found.items() if name not in failures}, failures
 
 
 def cpu(usages: Iterable[Usage], *, each: int = 1, unit: float = 1.0) -> Figure:

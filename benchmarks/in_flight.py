@@ -1,4 +1,4 @@
-"""Are calls that wait overlapped as well as they can be? Time from first request to last reply ÷ the ideal."""
+"""Calls that wait, overlapped: the time from the first request to the last reply, divided by the ideal."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness import ONLY_ASKED_FOR, PLUGIN, PYTEST, Figure, Row, Scale, Usage, empty_folder, in_turns, measure
+from environments import SERIAL
+from harness import ONLY_ASKED_FOR, OURS, PLUGIN, PYTEST, Figure, Row, Scale, Usage, beside_peers, empty_folder, measure
 from loopback import Loopback, loopback
 from projects import PEERS, asking_project
 
 CASES = 200
 LATENCY_MS = 200
 """Of asking, and again of judging."""
-ROUNDS = 3
-GOALS = {20: 1.10, 200: 1.5}
+ROUNDS = 5
+GOALS = {20: 1.08, 200: 1.6}
 """In flight → the most that the span should be of the ideal."""
+SERIAL_REASON = "makes one call after the other"
+Side = tuple[list[str], dict[str, str]]
+"""Command, environment."""
 
 
 def rows(scale: Scale) -> Iterator[Row]:
@@ -29,28 +33,30 @@ def _rows(server: Loopback, in_flight: int, goal: float, scale: Scale) -> Iterat
     spans: dict[str, list[float]] = {}
     with empty_folder() as folder:
 
-        def run(name: str, command: list[str]) -> Usage:
+        def run(name: str, side: Side) -> Usage:
+            command, environment = side
             server.begin(ask_ms=LATENCY_MS, judge_ms=LATENCY_MS)
-            used = measure(command, folder, environment=ONLY_ASKED_FOR)
+            used = measure(command, folder, environment=environment)
             spans.setdefault(name, []).append(server.seen(CASES).span_s)
             return used
 
-        in_turns(scale.rounds(ROUNDS), _commands(folder, server.url, in_flight, scale), run)
+        peers = [peer.name for peer in scale.peers]
+        _, failures = beside_peers(scale.rounds(ROUNDS), _sides(folder, server.url, in_flight, scale), run, peers)
     ideal_s = CASES / in_flight * 2 * LATENCY_MS / 1000
-    found = {name: Figure.of(span / ideal_s for span in one) for name, one in spans.items()}
-    ours = found.pop("ours")
+    figures = {name: Figure.of(span / ideal_s for span in each) for name, each in spans.items() if name not in failures}
+    ours = figures.pop(OURS)
+    serial = dict.fromkeys(SERIAL.intersection(peers), SERIAL_REASON)
     what = f"{CASES} cases × ({LATENCY_MS} ms ask + {LATENCY_MS} ms judge), {in_flight} in flight: span ÷ ideal"
-    for name, peer in found.items():
+    for name, peer in (figures | failures | serial | dict(scale.missing)).items():
         yield Row(what, "", ours, name, peer, goal)
 
 
-def _commands(folder: Path, url: str, in_flight: int, scale: Scale) -> dict[str, list[str]]:
+def _sides(folder: Path, url: str, in_flight: int, scale: Scale) -> dict[str, Side]:
     asking_project(folder, CASES, url, in_flight)
-    told = [url, str(CASES), str(in_flight)]
-    commands = {
-        "ours": [*PYTEST, *PLUGIN, "-q", f"--rageval-concurrency={in_flight}", "--rageval-judge-cache=refresh"],
-        "asyncio + httpx": [sys.executable, str(PEERS / "shared_client.py"), *told],
-    }
-    if scale.peers_python:
-        commands["pydantic-evals"] = [scale.peers_python, str(PEERS / "with_pydantic_evals.py"), *told]
-    return commands
+    ours = [*PYTEST, *PLUGIN, "-q", f"--rageval-concurrency={in_flight}", "--rageval-judge-cache=refresh"]
+    script = [sys.executable, str(PEERS / "shared_client.py"), url, str(CASES), str(in_flight)]
+    sides = {OURS: (ours, ONLY_ASKED_FOR), "asyncio + httpx": (script, ONLY_ASKED_FOR)}
+    for peer in scale.peers:
+        if peer.name not in SERIAL:
+            sides[peer.name] = (peer.command(url, CASES, in_flight), peer.environment(folder))
+    return sides

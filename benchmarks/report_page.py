@@ -173,7 +173,7 @@ def built(folder: Path) -> tuple[float, Path]:
     """Seconds of CPU that the report of `now` took, and where it is."""
     from pytest_rageval.compare.side import open_side
     from pytest_rageval.config.settings import Settings
-    from pytest_rageval.page.report_file import write_report
+    from pytest_rageval.page.report_writer import write_report
     from pytest_rageval.runs.disk.reader import StoredRun
 
     other = open_side(folder, folder / "baseline.json", "before")

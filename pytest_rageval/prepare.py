@@ -22,7 +22,6 @@ from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, Setting
 from pytest_rageval.gates.gate import unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.canaries.check_record import check_of_run, kept_check
 from pytest_rageval.judges.judge import Judge, described_judge
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.llm.budget import Budget
@@ -40,7 +39,6 @@ from pytest_rageval.runs.disk.run_ref import find_run
 from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.targets import check_target, target_from_spec
 from pytest_rageval.targets.connection import Connection
-from pytest_rageval.targets.mapped.mapped_target import checked_mapping
 from pytest_rageval.targets.target import Target
 
 NO_TARGET = (
@@ -86,6 +84,8 @@ def prepare(
         problems.attempt(check_run_id, project.reports, settings.run_id)
     problems.attempt(settings.resolved_headers)
     if settings.mapping is not None:
+        from pytest_rageval.targets.mapped.mapped_target import checked_mapping  # here, because it loads httpx
+
         problems.attempt(checked_mapping, settings.mapping)
     baseline = problems.attempt(project_baseline, project)
     # The judge last: making one may ask its server which model it has.
@@ -248,6 +248,11 @@ def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
 
 def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] | None:
     """What the last check of this judge says about the rubrics of the plan; None where it was never checked."""
+    from pytest_rageval.judges.canaries.check_record import (
+        check_of_run,
+        kept_check,
+    )  # here, because few judges are models
+
     return check_of_run(kept_check(project.judge_checks_file, judge), judge, plan.wordings)
 
 

@@ -49,6 +49,8 @@ LIGHT = (
     "config/files",
     "config/options",
     "cases/discovery",
+    "io/__init__",
+    "io/collector",
     "plugin/__init__",
     "plugin/door",
     "plugin/fixtures",

@@ -19,7 +19,7 @@ OneOrMore = Annotated[tuple[str, ...], _ONE_OR_MORE, _IN_JSON_SCHEMA]
 class Frozen(BaseModel):
     """A value of the configuration: unknown keys and values of another type are problems."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Gates(Frozen):

@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from aiolimiter import AsyncLimiter
-
 BURST_SECONDS = 5.0
 """So many seconds' worth of tokens may be taken at once; requests are spaced evenly."""
 KEPT_SECONDS = 15.0
@@ -60,6 +58,8 @@ class Pace:
     """Limits in force; belongs to one event loop. Who comes first is served first."""
 
     def __init__(self, limits: Limits) -> None:
+        from aiolimiter import AsyncLimiter  # here, because most runs ask no model
+
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
         self._free = asyncio.Semaphore(limits.concurrency)
         # Spaced, not in bursts: a bucket of a minute's worth lets twice as many through in its first minute.

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import marshal
+import os
 import re
+import sys
 from base64 import b64encode
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from importlib.util import cache_from_source
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+import jinja2
+from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from pytest_rageval.numbers import score_text, short
@@ -21,12 +29,48 @@ FOLDED_LINES = 12
 LINE_WIDTH = 110
 
 
+class CompiledTemplates(BytecodeCache):
+    """Templates compiled once, kept where Python keeps compiled modules: compiling them takes 100 ms.
+
+    As with modules: none is kept where Python is told to write none, or where it may not write.
+    """
+
+    def get_cache_key(self, name: str, filename: str | None = None) -> str:  # noqa: ARG002 Jinja passes it
+        return name
+
+    def get_source_checksum(self, source: str) -> str:
+        # Another Jinja may compile the same source to code that it alone can run.
+        return sha256(f"{jinja2.__version__}\n{source}".encode()).hexdigest()
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError, EOFError, ValueError, TypeError):  # nothing there, or no longer what was written
+            checksum, _, code = _compiled_file(bucket).read_bytes().partition(b"\n")
+            if checksum == bucket.checksum.encode():
+                bucket.code = marshal.loads(code)  # noqa: S302 because it is as much ours as the module beside it
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if sys.dont_write_bytecode:
+            return
+        path = _compiled_file(bucket)
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_bytes(f"{bucket.checksum}\n".encode() + marshal.dumps(bucket.code))
+            unfinished.replace(path)  # who reads it meanwhile sees one whole file or the other
+
+
+def _compiled_file(bucket: Bucket) -> Path:
+    """`templates/__pycache__/page.cpython-311.template` for `page.html`."""
+    source = Path(__file__).parent / "templates" / bucket.key
+    return Path(cache_from_source(str(source))).with_suffix(".template")
+
+
 @cache
 def environment() -> Environment:
     """Autoescape is on for every template."""
     pages = Environment(
         loader=PackageLoader("pytest_rageval.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, auto_reload=False,
+        lstrip_blocks=True, auto_reload=False, bytecode_cache=CompiledTemplates(),
     )  # fmt: skip
     pages.filters |= {
         "key": case_address,

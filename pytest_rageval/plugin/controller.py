@@ -14,7 +14,7 @@ import pytest
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
-from pytest_rageval.page.report_file import EndReport, end_report
+from pytest_rageval.page.report_file import EndReport
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.display.github_report import report_to_github
 from pytest_rageval.plugin.display.html_table import HtmlTable
@@ -304,6 +304,9 @@ class Controller:
             report_gates(session, list(gate_tests(self._finished, self._active.prepared.plan)))
         prepared = self._active.prepared
         if prepared.settings.report:
+            # Here, because the page and its templates are a fifth of a short run.
+            from pytest_rageval.page.report_writer import end_report
+
             folder, baseline = self._finished.folder, prepared.project.baseline_file
             self._report = end_report(folder, prepared.settings, baseline, exit_status=int(exitstatus))
 

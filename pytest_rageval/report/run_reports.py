@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pytest_rageval.compare.previous_run import Cases, compare_with_previous
 from pytest_rageval.export.report_json import write_report_json
 from pytest_rageval.io.atomic import write_text
-from pytest_rageval.page.report_file import EndReport, end_report
+from pytest_rageval.page.report_file import EndReport
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.summary_markdown import summary_markdown
 from pytest_rageval.runs.disk.reader import StoredRun
@@ -30,7 +30,11 @@ class RunReports(NamedTuple):
 def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *, exit_status: int) -> RunReports:
     """Write all reports of a run that just ended outside pytest; OSError where the summary cannot be written, after all
     else that can."""
-    page = end_report(folder, plan.settings, baseline, exit_status=exit_status) if plan.settings.report else None
+    page = None
+    if plan.settings.report:
+        from pytest_rageval.page.report_writer import end_report  # here, because templates are a fifth of a short run
+
+        page = end_report(folder, plan.settings, baseline, exit_status=exit_status)
     return RunReports(write_reports(folder, plan, cases), page)
 
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.workbench.calibrate import Calibration
+
+if TYPE_CHECKING:
+    from pytest_rageval.workbench.calibrate import Calibration
 
 CALIBRATIONS = Path("cache") / "calibrations.json"
 """Below the reports."""

@@ -11,6 +11,7 @@ import pytest
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges.rubrics import check_rubrics, load_rubric, rubric_names, rubric_of
+from pytest_rageval.judges.rubrics.rubric_file import read_rubric
 from pytest_rageval.judges.rubrics.rubric_lookup import _FOLDER
 from pytest_rageval.llm.fencing import MARKER
 from pytest_rageval.metrics import load_registry
@@ -49,6 +50,11 @@ def problems(folder: Path) -> list[str]:
 
 def test_the_shipped_rubrics_are_found():
     assert rubric_names() == SHIPPED
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_rubric_is_read_unchecked_as_it_would_be_checked(name: str):
+    assert load_rubric(name) == read_rubric(name, shipped_text(name).encode(), name)
 
 
 def test_every_rubric_that_a_metric_reads_is_shipped():

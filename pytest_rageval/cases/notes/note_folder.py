@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
-
-from markdown_it import MarkdownIt
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_rageval.cases.discovery import PRUNED
 from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.matching import path_form
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 WITH_SECTIONS = frozenset({".md", ".markdown", ".txt"})
 """Files whose sections are known; of others there is nothing but that they are there."""
@@ -19,9 +21,6 @@ LIKE_PATH = 0.85
 """How alike a path must be to be suggested for one that is gone: most paths of a folder are somewhat alike."""
 MOST_NOTE_BYTES = 4 * 2**20
 """Longer files are no notes, and their sections are not looked at."""
-
-_MARKDOWN = MarkdownIt("commonmark").enable("table")
-_MARKDOWN.core.ruler.enableOnly(["normalize", "block"])  # what stands inside a line is not looked at
 
 
 class NoteSection(NamedTuple):
@@ -113,9 +112,18 @@ def _front_matter(lines: list[str]) -> int:
     return 0
 
 
+@cache
+def _markdown() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # here, because most runs read no notes, and it is 60 modules
+
+    markdown = MarkdownIt("commonmark").enable("table")
+    markdown.core.ruler.enableOnly(["normalize", "block"])  # what stands inside a line is not looked at
+    return markdown
+
+
 def _headings(text: str) -> Iterator[tuple[str, int, int]]:
     """The path of each heading, with the 0-based lines that it begins and ends at."""
-    tokens = _MARKDOWN.parse(text)
+    tokens = _markdown().parse(text)
     trail: list[tuple[int, str]] = []
     for position, token in enumerate(tokens):
         if token.type == "heading_open" and not token.level and token.map:

@@ -91,7 +91,7 @@ def rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: 
 def _page(sides: Sequence[Side], comparison: Paired, settings: Settings) -> str:
     """The report of B, compared with A: the same page as `rageval report B --compare A` writes."""
     from pytest_rageval.page.page_run import page_of
-    from pytest_rageval.page.report_file import sized_html
+    from pytest_rageval.page.report_writer import sized_html
 
     return sized_html(page_of(sides[1], sides[0], comparison.content, settings, is_chosen=True))
 

@@ -10,8 +10,9 @@ import click
 from pytest_rageval.compare.side import open_side
 from pytest_rageval.config.project import find_project
 from pytest_rageval.numbers import file_size
-from pytest_rageval.page.report_file import MEGABYTE, write_report
+from pytest_rageval.page.report_file import MEGABYTE
 from pytest_rageval.page.report_page import BUDGET
+from pytest_rageval.page.report_writer import write_report
 from pytest_rageval.runs.disk.reader import open_stored_run
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean, suggestion
-from pytest_rageval.judges.rubrics.rubric_file import read_rubric
+from pytest_rageval.judges.rubrics.rubric_file import read_rubric, shipped_rubric
 from pytest_rageval.judges.rubrics.text_rubric import SUFFIXES, read_text_rubric
 from pytest_rageval.model import JudgeRequest, Rubric
 
@@ -72,8 +72,7 @@ def rubric_of(request: JudgeRequest) -> Rubric:
 
 @cache
 def _shipped(name: str) -> Rubric:
-    path = _FOLDER / f"{name}.toml"
-    return read_rubric(name, path.read_bytes(), path.name)
+    return shipped_rubric(name, (_FOLDER / f"{name}.toml").read_bytes())
 
 
 def _files(folder: Path) -> list[Path]:

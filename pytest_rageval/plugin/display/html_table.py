@@ -10,17 +10,19 @@ import os
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.page.report_file import REPORT
-from pytest_rageval.page.table_parts import CaseTable, TablePart
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import printable
+
+if TYPE_CHECKING:
+    from pytest_rageval.page.page_run import PageRun
+    from pytest_rageval.page.table_parts import CaseTable, TablePart
 
 ID_HEAD, ID_CELL = 'data-column-type="testId"', '<td class="col-testId">'
 NOTHING_LOGGED = "No log output captured."
@@ -60,6 +62,8 @@ class HtmlTable:
         tests = self._tests
         if not tests:
             return [], None
+        from pytest_rageval.page.table_parts import CaseTable  # here, because few sessions have that table
+
         try:
             page = _page(StoredRun(folder), settings, baseline, exit_status)
             table = CaseTable(page)
@@ -118,6 +122,8 @@ class HtmlTable:
 
 
 def _page(run: StoredRun, settings: Settings, baseline: Path, exit_status: int) -> PageRun:
+    from pytest_rageval.page.page_run import compared_side, read_page, side_of
+
     before = compared_side(run, run.path.parent.parent, baseline)
     return read_page(side_of(run), before, settings, exit_status=exit_status)
 

@@ -252,7 +252,7 @@ def run_level_names(metrics: Mapping[str, Any]) -> list[str]:
 class _Lenient(BaseModel):
     """As much of a file as readers rely on; whatever else it holds is let be."""
 
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class _Metric(_Lenient):

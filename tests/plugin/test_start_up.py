@@ -1,0 +1,141 @@
+"""What starting costs, counted in modules: a time would say more of the machine than of us."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+
+import pytest
+from project import Project, a_case
+
+pytestmark = pytest.mark.child_process
+
+COUNTED = """
+import atexit, runpy, sys
+atexit.register(lambda: print("\\nMODULES", *sys.modules))
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+HOOKS = ("-p", "pytest_rageval.plugin.hooks")
+OF_A_GUEST = {
+    "pytest_rageval",
+    "pytest_rageval.cases",
+    "pytest_rageval.cases.discovery",
+    "pytest_rageval.config",
+    "pytest_rageval.config.files",
+    "pytest_rageval.config.options",
+    "pytest_rageval.errors",
+    "pytest_rageval.io",
+    "pytest_rageval.io.collector",
+    "pytest_rageval.plugin",
+    "pytest_rageval.plugin.door",
+    "pytest_rageval.plugin.fixtures",
+    "pytest_rageval.plugin.hooks",
+    "pytest_rageval.plugin.hookspecs",
+    "pytest_rageval.plugin.plain_imports",
+    "pytest_rageval.plugin.session",
+}
+"""All that a suite without cases loads of us."""
+MOST_OF_A_RUN = 265
+"""Modules of ours in a run of one case with its page. Each costs a third of a millisecond, with a class in it one."""
+NEVER = ("aiolimiter", "click", "fastapi", "httpcore", "httpx", "jmespath", "markdown_it", "rich.console", "stamina")
+NOT_FOR_HELP = ("asyncio", "httpx", "jinja2", "pydantic", "pytest", "rich", "sqlite3", "stamina")
+OURS = re.compile(r"pytest_rageval(\.|$)")
+
+
+def imported(project: Project, *command: str) -> set[str]:
+    """The modules that a module run by Python has loaded at its end."""
+    project.write("counted.py", COUNTED)
+    # Other plugins of this environment import what they like, so only ours is loaded.
+    shown = project.process(
+        sys.executable, "counted.py", *command, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS=""
+    )
+    (line,) = (line for line in shown.outlines if line.startswith("MODULES"))
+    return {*line.split()[1:]}
+
+
+def ours(modules: Iterable[str]) -> set[str]:
+    return {module for module in modules if OURS.match(module)}
+
+
+@pytest.fixture
+def guest(project: Project) -> Project:
+    for name in ("pyproject.toml", "bot.py"):
+        (project.path / name).unlink()
+    project.write("test_theirs.py", "def test_theirs():\n    pass\n")
+    return project
+
+
+def test_a_suite_without_cases_loads_16_small_modules_and_of_others_the_standard_library(guest: Project):
+    with_us = imported(guest, "pytest", *HOOKS)
+    assert ours(with_us) == OF_A_GUEST
+    foreign = {module.partition(".")[0] for module in with_us - imported(guest, "pytest") - OF_A_GUEST}
+    assert foreign <= sys.stdlib_module_names
+
+
+def test_the_version_of_pytest_costs_no_more_than_that(guest: Project):
+    assert ours(imported(guest, "pytest", *HOOKS, "--version")) <= OF_A_GUEST
+
+
+@pytest.mark.parametrize("target", ["bot:answer", "answers:answers.jsonl"])
+def test_a_run_of_one_case_loads_no_client_and_nothing_that_only_other_runs_need(project: Project, target: str):
+    project.cases([a_case("boil")])
+    project.write("answers.jsonl", '{"id": "boil", "answer": "Water boils at 100 degrees."}\n')
+    project.configure(f'target = "{target}"')
+    modules = imported(project, "pytest", *HOOKS)
+    assert project.records().keys() == {"boil"}
+    assert not modules & {*NEVER}
+    assert len(ours(modules)) <= MOST_OF_A_RUN
+    of_other_faces = re.compile(
+        r"pytest_rageval\.(cli|demo|scripting|web|workbench\.(?!calibration_record|answer_draft))"
+    )
+    assert not [module for module in modules if of_other_faces.match(module)]
+
+
+def test_a_run_without_a_page_loads_no_templates(project: Project):
+    project.cases([a_case("boil")])
+    project.configure('target = "bot:answer"\nreport = false')
+    modules = imported(project, "pytest", *HOOKS)
+    assert "jinja2" not in modules
+    assert {module for module in modules if module.startswith("pytest_rageval.page.")} == {
+        "pytest_rageval.page.report_file"
+    }
+
+
+def test_the_help_of_the_command_loads_none_of_its_verbs(project: Project):
+    modules = imported(project, "pytest_rageval", "--help")
+    assert not modules & {*NOT_FOR_HELP}
+    assert len(ours(modules)) <= 12
+
+
+def test_our_modules_are_loaded_as_python_compiled_them_though_pytest_would_rewrite_those_of_plugins(project: Project):
+    project.write(
+        "conftest.py",
+        "import sys, pytest\npytest.register_assert_rewrite('pytest_rageval')\n"
+        "def pytest_unconfigure(config):\n"
+        "    ours = [module for name, module in sys.modules.items() if name.startswith('pytest_rageval.plugin.')]\n"
+        "    print('LOADERS', *{type(module.__loader__).__name__ for module in ours})\n",
+    )
+    project.cases([a_case("boil")])
+    result = project.process(
+        sys.executable, "-m", "pytest", *HOOKS, "-s", "-W", "ignore::pytest.PytestAssertRewriteWarning",
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="",
+    )  # fmt: skip
+    result.stdout.fnmatch_lines(["LOADERS SourceFileLoader"])
+
+
+def test_a_second_session_of_the_same_process_freezes_nothing_more_and_says_nothing_of_rewriting(project: Project):
+    """What was loaded is left out of the collector's looks; what sessions leave behind is garbage like any other."""
+    project.cases([a_case("boil")])
+    project.write(
+        "twice.py",
+        "import gc, pytest\n"
+        "for _ in range(2):\n"
+        f"    assert pytest.main([*{HOOKS!r}]) == 0\n"
+        "    print('FROZEN', gc.get_freeze_count())\n",
+    )
+    result = project.process(sys.executable, "twice.py", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="")
+    assert "rewritten" not in result.stdout.str()
+    first, second = (int(line.split()[1]) for line in result.outlines if line.startswith("FROZEN"))
+    assert first >= second > 10_000
