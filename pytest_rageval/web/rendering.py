@@ -87,7 +87,9 @@ def web_environment() -> Environment:
     """The environment of reports, with the templates of this app in front, and links that lead to its pages."""
     reports = environment()
     assert reports.loader is not None
-    pages = reports.overlay(loader=ChoiceLoader([PackageLoader("pytest_rageval.web"), reports.loader]))
+    loader = ChoiceLoader([PackageLoader("pytest_rageval.web"), reports.loader])
+    # Other filters make other code of the same template, so that none compiled for reports can be taken.
+    pages = reports.overlay(loader=loader, bytecode_cache=None)
     pages.filters = reports.filters | {
         "field_value": field_value, "counted": counted, "printable": printable, "key": _case_link, "cases": _list_link,
         "made_from": _made_from, "version_name": _version_name, "job_title": _job_title,
