@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.http.address import Address, address_of, checked_headers
+from pytest_rageval.http.call_limit import current_permit
 from pytest_rageval.http.carrier import Carrier, CarrierFailure, Incoming, Outgoing, headers_of, values_of
 from pytest_rageval.http.connecting import proxy_of
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.http.limits import EXCERPT_BYTES, bounded_body, header_excess
 from pytest_rageval.http.over_httpx import HttpxCarrier
-from pytest_rageval.http.retries import REPEATABLE_STATUS, RETRIED_STATUS, longest_wait, try_again
+from pytest_rageval.http.retries import OVERLOADED_STATUS, REPEATABLE_STATUS, RETRIED_STATUS, longest_wait, try_again
 from pytest_rageval.http.transport import transport_name
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
 from pytest_rageval.text import excerpt
@@ -145,6 +146,11 @@ class SlottedClient:
     async def _attempt(self, call: _Call, before: Callable[[], Awaitable[None]] | None = None) -> HttpReply:
         if before is not None:
             await before()
+        permit = current_permit()
+        if permit is not None:
+            call.deadline += await permit.again()
+            if self._app is None:
+                permit.sent()
         seconds = min(self.timeout, call.seconds_left())
         call.attempts += 1
         try:
@@ -238,6 +244,8 @@ class _Call:
 
 def _refusal(call: _Call, incoming: Incoming, beginning: bytes, status: int, *, is_retryable: bool) -> HttpFailure:
     """A reply that means a status of 400 or more as a failure, with when to try again."""
+    if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
+        permit.refused()
     asked = values_of(b"retry-after", incoming.fields)
     body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
     message = f"{call.name}: status {incoming.status}"

@@ -30,7 +30,7 @@ CANNOT_CHANGE_RESULTS = frozenset(
      "allow_regressions", "ignore_invariants", "alike_cases", "retries",
      "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "tolerated", "cases",
      "allow_partial", "resume", "shard", "skipped", "max_cost", "judge_concurrency", "judge_requests_per_minute",
-     "judge_tokens_per_minute", "judge_options", "judge_name", "origin"}
+     "judge_tokens_per_minute", "judge_options", "judge_name", "origin", "adaptive_concurrency"}
 )  # fmt: skip
 
 

@@ -16,7 +16,8 @@ SSH = sends_raw(b"SSH-2.0\r\n\r\n")
 def test_a_run_has_the_same_results_by_either_transport(project: Project, monkeypatch: pytest.MonkeyPatch):
     project.cases([a_case(f"q{number}") for number in range(5)])
     behaviours = (gives(ANSWER), status(503), gives(ANSWER), SSH, gives(ANSWER), status(403, b"no"))
-    errors, transports = [], []
+    errors: list[dict[str, str]] = []
+    transports = []
     for name in ("httpx", "aiohttp"):
         monkeypatch.setenv("RAGEVAL_HTTP", name)
         with FaultServer(*behaviours) as server:
