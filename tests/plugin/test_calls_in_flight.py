@@ -83,6 +83,15 @@ def test_a_system_that_refuses_calls_is_asked_less_at_once_and_the_run_says_so(p
     )
 
 
+def test_the_verb_says_so_too(project: Project):
+    project.cases([a_case(f"q{number}") for number in range(30)])
+    with FaultServer(Crowd(fit=3)) as server:
+        project.configure(f'target = "{server.url}"\nconcurrency = 12')
+        result = project.rageval("run")
+    assert result.ret == 0
+    assert "the system refused" in result.stdout.str() + result.stderr.str()
+
+
 def test_one_setting_asks_as_much_at_once_as_allowed_whatever_the_system_says(project: Project):
     project.cases([a_case(f"q{number}") for number in range(40)])
     crowd = Crowd(fit=2)
