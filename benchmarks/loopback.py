@@ -18,13 +18,15 @@ SERVER = Path(__file__).with_name("server.py")
 class Seen:
     """What the server saw since `begin`: requests, the most of them at once, seconds from first request to last reply.
 
-    cpu_s  CPU seconds of the server itself
+    slept_s  what the server waited before its replies, in all
+    cpu_s    CPU seconds of the server itself
     """
 
     asked: int
     judged: int
     most_in_flight: int
     span_s: float
+    slept_s: float
     cpu_s: float
 
 
@@ -35,9 +37,9 @@ class Loopback:
         self._port = port
         self.url = f"http://127.0.0.1:{port}"
 
-    def begin(self, *, ask_ms: float = 0, judge_ms: float = 0) -> None:
-        """Forget what was, reply after these times from now on."""
-        self._request("POST", f"/begin?ask_ms={ask_ms}&judge_ms={judge_ms}")
+    def begin(self, *, ask_ms: float = 0, judge_ms: float = 0, sigma: float = 0) -> None:
+        """Forget what was, reply after these times from now on; with `sigma` log-normal ones of these medians."""
+        self._request("POST", f"/begin?ask_ms={ask_ms}&judge_ms={judge_ms}&sigma={sigma}")
 
     def seen(self, cases: int) -> Seen:
         """The figures since `begin`; RuntimeError unless each of the cases was asked and judged once."""
@@ -45,7 +47,9 @@ class Loopback:
         if (told["asked"], told["judged"]) != (cases, cases):
             raise RuntimeError(f"{cases} cases were {told['asked']} times asked and {told['judged']} times judged")
         span = told["last"] - told["first"]
-        return Seen(int(told["asked"]), int(told["judged"]), int(told["most_in_flight"]), span, told["cpu_s"])
+        return Seen(
+            int(told["asked"]), int(told["judged"]), int(told["most_in_flight"]), span, told["slept_s"], told["cpu_s"]
+        )
 
     def _request(self, method: str, path: str) -> dict[str, float]:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)

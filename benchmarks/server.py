@@ -2,16 +2,18 @@
 
 Run as a process of its own: prints its port, serves until its standard input ends. Every question gets the same answer,
 every judgement the same score, so that nothing is computed here. `POST /begin?ask_ms=…&judge_ms=…` starts a
-measurement, `GET /figures` tells what happened since.
+measurement, `GET /figures` tells what happened since. With `sigma` times are log-normal, of that median.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
+import random
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from urllib.parse import parse_qs, urlsplit
 
 ANSWER = {
@@ -53,6 +55,9 @@ class Figures:
 
     ask_s: float = 0.0
     judge_s: float = 0.0
+    sigma: float = 0.0
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+    slept_s: float = 0.0
     asked: int = 0
     judged: int = 0
     in_flight: int = 0
@@ -110,7 +115,8 @@ class Server:
             self._figures = _begun(target)
             connection.reply(_DONE)
         else:
-            told = asdict(figures) | {"cpu_s": time.process_time() - figures.cpu_s}
+            del (told := asdict(figures))["chance"]
+            told |= {"cpu_s": time.process_time() - figures.cpu_s}
             connection.reply(_reply(told))
 
     def _reply_in(self, seconds: float, content: bytes, connection: Connection, now: float) -> None:
@@ -119,6 +125,9 @@ class Server:
             figures.first = now
         figures.in_flight += 1
         figures.most_in_flight = max(figures.most_in_flight, figures.in_flight)
+        if figures.sigma:
+            seconds *= math.exp(figures.chance.gauss(0, figures.sigma))
+        figures.slept_s += seconds
         if seconds:
             self._loop.call_later(seconds, self._send, content, connection, figures)
         else:
@@ -133,7 +142,8 @@ class Server:
 def _begun(target: bytes) -> Figures:
     wanted = parse_qs(urlsplit(target.decode()).query)
     ask_s, judge_s = (float(wanted.get(name, ["0"])[0]) / 1000 for name in ("ask_ms", "judge_ms"))
-    return Figures(ask_s=ask_s, judge_s=judge_s, cpu_s=time.process_time())
+    sigma = float(wanted.get("sigma", ["0"])[0])
+    return Figures(ask_s=ask_s, judge_s=judge_s, sigma=sigma, cpu_s=time.process_time())
 
 
 def _content_length(received: bytearray, end: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pytest_rageval.errors import JudgeError, TargetError
 from pytest_rageval.gates.verdict import GatedTrial, gate_verdict
+from pytest_rageval.http.call_limit import CallSlots, Permit
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judging import judge_answer
@@ -85,16 +86,26 @@ def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def observe_case(
-    case: EvalCase, target: Target, judge: Judge | None, plan: Plan, *, submitted: float | None = None, trial: int = 0
+    case: EvalCase,
+    target: Target,
+    judge: Judge | None,
+    plan: Plan,
+    *,
+    submitted: float | None = None,
+    trial: int = 0,
+    slots: CallSlots | None = None,
 ) -> Observed:
-    """Ask and judge one case. Failures of the system, the judge or the network are values, not exceptions."""
-    queued = Timings(queue_ms=_ms(submitted) if submitted is not None else None)
+    """Ask and judge one case. Failures of the system, the judge or the network are values, not exceptions.
+
+    submitted  when it was queued, on the clock of time.perf_counter
+    slots      what calls wait for, shared with other cases; None: for nothing
+    """
     is_called = getattr(target, "is_called", True)
     question = ask_request(case, plan, trial)
-    asked = await _asked(target, question, plan, queued)
+    asked = await _asked(target, question, plan, slots, submitted)
     if isinstance(asked, Unobserved):
         return asked
-    judged = await _judged(judge, case, asked, plan, trial)
+    judged = await _judged(judge, case, asked, plan, trial, slots)
     if isinstance(judged, Unobserved):
         return judged
     judgements, timings = judged
@@ -119,24 +130,41 @@ class _Asked(NamedTuple):
     timings: Timings
 
 
-async def _asked(target: Target, question: AskRequest, plan: Plan, queued: Timings) -> _Asked | Unobserved:
+async def _asked(
+    target: Target, question: AskRequest, plan: Plan, slots: CallSlots | None, submitted: float | None
+) -> _Asked | Unobserved:
     """Ask within the longest time that a call may take. What was asked for nothing has no time of its own."""
-    started = time.perf_counter()
-    limit = _time_limit(target, plan)
+    async with _slot(target, slots.asking() if slots is not None else None) as permit:
+        queued = Timings(queue_ms=_ms(submitted) if submitted is not None else None)
+        started = time.perf_counter()
+        limit = _time_limit(target, plan)
+        if permit is not None and isinstance(limit, asyncio.Timeout):
+            permit.timeout = limit
 
-    def timings() -> Timings:
-        return replace(queued, ask_ms=_ms(started)) if getattr(target, "is_called", True) else queued
+        def timings() -> Timings:
+            return replace(queued, ask_ms=_ms(started)) if getattr(target, "is_called", True) else queued
 
-    try:
-        async with limit:
-            answer = plan.mask.value(await target.ask(question))
-    except TimeoutError:
-        if not (isinstance(limit, asyncio.Timeout) and limit.expired()):
-            raise
-        return Unobserved(Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}"), timings())
-    except TargetError as error:
-        return Unobserved(_problem(error.kind, error, plan.mask), timings())
-    return _Asked(_without_blank_text(answer) if plan.settings.retrieval_only else answer, timings())
+        try:
+            async with limit:
+                answer = await target.ask(question)
+        except TimeoutError:
+            if not (isinstance(limit, asyncio.Timeout) and limit.expired()):
+                raise
+            return Unobserved(Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}"), timings())
+        except TargetError as error:
+            return Unobserved(_problem(error.kind, error, plan.mask), timings())
+        taken = timings()
+    if permit is not None:
+        await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
+    answer = plan.mask.value(answer)
+    return _Asked(_without_blank_text(answer) if plan.settings.retrieval_only else answer, taken)
+
+
+def _slot(
+    called: Target | Judge, slot: AbstractAsyncContextManager[Permit] | None
+) -> AbstractAsyncContextManager[Permit | None]:
+    """What a call waits for; nothing for what never waits itself, which may be called where no loop runs."""
+    return nullcontext() if slot is None or getattr(called, "answers_at_once", False) else slot
 
 
 def _time_limit(target: Target, plan: Plan) -> AbstractAsyncContextManager[object]:
@@ -147,29 +175,33 @@ def _time_limit(target: Target, plan: Plan) -> AbstractAsyncContextManager[objec
 
 
 async def _judged(
-    judge: Judge | None, case: EvalCase, asked: _Asked, plan: Plan, trial: int
+    judge: Judge | None, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
 ) -> tuple[dict[str, Judgement], Timings] | Unobserved:
     """Judge by all rubrics of the plan; nothing where there is no judge, or nothing to judge by."""
     answer, timings = asked
     if judge is None or not plan.rubrics:
         return {}, timings
-    started = time.perf_counter()
-    try:
-        judgements = await judge_answer(
-            judge,
-            case,
-            answer,
-            plan.rubrics,
-            plan.settings.k,
-            wordings=plan.wordings,
-            repeats=plan.settings.judge_repeats,
-            phrases=plan.settings.abstention.phrases,
-            trial=trial,
-        )
-    except JudgeError as error:
-        problem = _problem(f"judge_{error.kind}", error, plan.mask)
-        return Unobserved(problem, replace(timings, judge_ms=_ms(started)), answer)
-    return judgements, replace(timings, judge_ms=_ms(started))
+    async with _slot(judge, slots.judging() if slots is not None else None) as permit:
+        started = time.perf_counter()
+        try:
+            judgements = await judge_answer(
+                judge,
+                case,
+                answer,
+                plan.rubrics,
+                plan.settings.k,
+                wordings=plan.wordings,
+                repeats=plan.settings.judge_repeats,
+                phrases=plan.settings.abstention.phrases,
+                trial=trial,
+            )
+        except JudgeError as error:
+            problem = _problem(f"judge_{error.kind}", error, plan.mask)
+            return Unobserved(problem, replace(timings, judge_ms=_ms(started)), answer)
+        timings = replace(timings, judge_ms=_ms(started))
+    if permit is not None:
+        await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
+    return judgements, timings
 
 
 def _without_blank_text(answer: Answer) -> Answer:

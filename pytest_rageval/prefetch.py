@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -20,12 +21,17 @@ from pytest_rageval.engine import (
     observe_case,
     raised,
 )
+from pytest_rageval.http.call_limit import CallSlots
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Observation, Problem, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.targets.target import Target
 
 T = TypeVar("T")
+
+SWITCH_S = 0.0005
+"""Seconds for which a thread that computes may keep the interpreter from another. Ten times as long, as is usual, each
+reply waits for the thread that scores, and so does each request, since sending lets go of the interpreter."""
 
 
 class Journal(Protocol):
@@ -46,12 +52,16 @@ def _is_cancelled() -> bool:
 
 @dataclass(slots=True)
 class Tally:
-    """How far asking and judging are: cases in flight, and of those that ended how many were asked, how many judged."""
+    """How far asking and judging are: of the cases that ended how many were asked and judged, and calls in flight."""
 
+    slots: CallSlots
     asked: int = 0
     judged: int = 0
-    in_flight: int = 0
     cost_usd: float = 0.0
+
+    @property
+    def in_flight(self) -> int:
+        return self.slots.in_flight
 
     def add(self, observed: Observed) -> None:
         self.asked += 1
@@ -80,6 +90,8 @@ class BackgroundLoop:
         self._unanswered_since: float | None = None
         self.on_wait: Callable[[], None] | None = None
         """Called now and then on the thread that waits."""
+        self._usual_switch_s = sys.getswitchinterval()
+        sys.setswitchinterval(min(SWITCH_S, self._usual_switch_s))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rageval", daemon=True)
         self._thread.start()
@@ -146,6 +158,8 @@ class BackgroundLoop:
         self._thread.join(timeout=1)
         if not self._thread.is_alive():
             self._loop.close()
+        if sys.getswitchinterval() < self._usual_switch_s:
+            sys.setswitchinterval(self._usual_switch_s)
 
     async def _finish(self) -> None:
         for task in self._tasks:
@@ -158,15 +172,17 @@ class BackgroundLoop:
 class Prefetcher:
     """Evaluates cases on a background loop while tests report one by one.
 
-    At most `concurrency` cases are in flight; a `Batch` keeps up to `window` more started or waiting.
+    At most `concurrency` calls are in flight; a `Batch` keeps up to `window` more started or waiting.
     """
 
     def __init__(self, plan: Plan, journal: Journal, loop: BackgroundLoop) -> None:
         self.plan = plan
         self.loop = loop
-        self.tally = Tally()
+        self.slots = CallSlots(plan.settings.concurrency, is_adaptive=plan.settings.adaptive_concurrency)
+        self.tally = Tally(self.slots)
         self._journal = journal
-        self._slots = asyncio.Semaphore(plan.settings.concurrency)
+        # A quarter more cases than calls: while one computes between its calls, another's call is in flight.
+        self._cases = asyncio.Semaphore(plan.settings.concurrency + plan.settings.concurrency // 4)
 
     def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
         """Evaluate trials now, in turn with everything that was queued before; without the loop where nothing waits."""
@@ -213,11 +229,16 @@ class Prefetcher:
         if recorded is not None:
             future.set_result(recorded)
             return
-        async with self._slots:
-            self.tally.in_flight += 1
+        async with self._cases:
             try:
                 observed = await observe_case(
-                    trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number
+                    trial.case,
+                    target,
+                    judge,
+                    self.plan,
+                    submitted=submitted,
+                    trial=trial.number,
+                    slots=self.slots,
                 )
             # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
             except BaseException as error:
@@ -229,8 +250,6 @@ class Prefetcher:
                     future.set_exception(error)
                     return
                 observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
-            finally:
-                self.tally.in_flight -= 1
             self.tally.add(observed)
             try:
                 observed = self._journal.keep(trial, observed)

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import json as json_
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
-import httpx
-
-from pytest_rageval.http.address import Address, LoggedURL, address_of, checked_headers
-from pytest_rageval.http.connecting import proxy_of, tls_context
-from pytest_rageval.http.failures import CONNECT_TIMEOUT, HttpFailure, kind_of, reason_of
-from pytest_rageval.http.limits import EXCERPT_BYTES, beginning_of, bounded_body, header_excess
-from pytest_rageval.http.retries import REPEATABLE_STATUS, RETRIED_STATUS, longest_wait, try_again
+from pytest_rageval.http.address import Address, address_of, checked_headers
+from pytest_rageval.http.call_limit import current_permit
+from pytest_rageval.http.carrier import Carrier, CarrierFailure, Incoming, Outgoing, headers_of, values_of
+from pytest_rageval.http.connecting import proxy_of
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.http.limits import EXCERPT_BYTES, bounded_body, header_excess
+from pytest_rageval.http.over_httpx import HttpxCarrier
+from pytest_rageval.http.retries import OVERLOADED_STATUS, REPEATABLE_STATUS, RETRIED_STATUS, longest_wait, try_again
+from pytest_rageval.http.transport import transport_name
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
 from pytest_rageval.text import excerpt
-
-KEPT_IDLE = 4.0
-"""Seconds for which a connection is kept for the next request; many servers close after 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +75,9 @@ class SlottedClient:
         self._retried_kinds = frozenset({"connect", "timeout", "reset"} if is_repeatable else {"connect"})
         self._status_in = status_in or (lambda status, _: status)
         self._headers = checked_headers(headers or {})
-        self._transport = None if app is None else httpx.ASGITransport(app=app)
+        self._app = app
         self._free = asyncio.Semaphore(slots)
-        self._idle: dict[str | None, list[httpx.AsyncClient]] = {}
+        self._carriers: dict[str | None, Carrier] = {}
         """By the proxy that they use."""
         self._proxies: dict[str, str | None] = {}
 
@@ -103,11 +100,10 @@ class SlottedClient:
         if json is not None:
             sent["content-type"] = "application/json"
             body = json_.dumps(json, allow_nan=False).encode()
-        async with self._slot(proxy) as (client, is_reused):
-            request = client.build_request(method, address.url, content=body, headers=sent)
-            request.url = LoggedURL(request.url)
+        async with self._free:
+            carrier = self._carrier(proxy)  # its library may have to be loaded, which is no time of the request
             deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
-            call = _Call(client, request, name, mask, deadline, is_reused=is_reused)
+            call = _Call(carrier, Outgoing(method, address.url, sent, body), name, mask, deadline)
             try:
                 return await self._attempt(call)
             except HttpFailure as failure:
@@ -124,59 +120,47 @@ class SlottedClient:
 
     async def aclose(self) -> None:
         """Close the connections that are idle; call it when no request is under way."""
-        for clients in self._idle.values():
-            while clients:
-                await clients.pop().aclose()
+        for carrier in self._carriers.values():
+            await carrier.aclose()
 
     def _proxy(self, address: Address) -> str | None:
-        if self._transport is not None:
+        if self._app is not None:
             return None
         host = f"{address.url.scheme}://{address.url.netloc.decode('ascii', 'replace')}"
         if host not in self._proxies:
             self._proxies[host] = proxy_of(str(address.url))
         return self._proxies[host]
 
-    @asynccontextmanager
-    async def _slot(self, proxy: str | None) -> AsyncIterator[tuple[httpx.AsyncClient, bool]]:
-        """A client for this proxy, and whether it was used before."""
-        async with self._free:
-            # The last used comes first, so that few connections are kept warm when little is in flight.
-            idle = self._idle.setdefault(proxy, [])
-            is_reused = bool(idle)
-            client = idle.pop() if is_reused else self._new_client(proxy)
-            try:
-                yield client, is_reused
-            finally:
-                idle.append(client)
+    def _carrier(self, proxy: str | None) -> Carrier:
+        if proxy not in self._carriers:
+            self._carriers[proxy] = self._new_carrier(proxy)
+        return self._carriers[proxy]
 
-    def _new_client(self, proxy: str | None) -> httpx.AsyncClient:
-        # One client a slot: a shared pool scans all of its connections at each request (1,426 µs of CPU a request at 64
-        # in flight, 507 µs this way). Cookies are refused: cases would hear of each other through them.
-        return httpx.AsyncClient(
-            verify=tls_context(),
-            transport=self._transport,
-            headers={"accept": "application/json", "accept-encoding": "gzip", "user-agent": "pytest-rageval"},
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            follow_redirects=False,
-            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEPT_IDLE),
-            proxy=proxy,
-            trust_env=False,  # which proxy is used is decided here, once, and named in messages
-            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT),
-        )
+    def _new_carrier(self, proxy: str | None) -> Carrier:
+        if self._app is not None or proxy is not None or transport_name() == "httpx":
+            return HttpxCarrier(app=self._app, proxy=proxy)
+        from pytest_rageval.http.over_aiohttp import AiohttpCarrier  # installed, and only then
+
+        return AiohttpCarrier()
 
     async def _attempt(self, call: _Call, before: Callable[[], Awaitable[None]] | None = None) -> HttpReply:
         if before is not None:
             await before()
+        permit = current_permit()
+        if permit is not None:
+            call.deadline += await permit.again()
+            if self._app is None:
+                permit.sent()
         seconds = min(self.timeout, call.seconds_left())
         call.attempts += 1
         try:
-            # httpx counts time by single reads, so a body that drips would never end.
+            # As a whole: counted by single reads, a body that drips would never end.
             async with asyncio.timeout(seconds):
-                response = await self._sent(call)
+                incoming = await _sent(call)
                 try:
-                    return await self._reply(call, response)
+                    return await self._reply(call, incoming)
                 finally:
-                    await response.aclose()
+                    await incoming.aclose()
         except TimeoutError:
             total = f"timeout × (retries + 1) = {self.timeout * (self.retries + 1):.6g} s"
             # Making the request took some of the time of the first attempt: a moment, not what is to be named.
@@ -188,48 +172,28 @@ class SlottedClient:
             )
             message = f"{call.name}: no complete reply within {limit}"
             raise HttpFailure("timeout", message, is_retryable="timeout" in self._retried_kinds) from None
-        except httpx.TransportError as error:
-            kind = kind_of(error)
-            message = call.mask.text(f"{call.name}: {reason_of(error)}")
-            raise HttpFailure(kind, message, is_retryable=kind in self._retried_kinds) from None
+        except CarrierFailure as failure:
+            message = call.mask.text(f"{call.name}: {failure}")
+            raise HttpFailure(failure.kind, message, is_retryable=failure.kind in self._retried_kinds) from None
 
-    async def _sent(self, call: _Call) -> httpx.Response:
-        """The beginning of the reply. Where a kept connection turns out to be closed, another one is taken, once.
-
-        A server that closes an idle connection may do so while the request is on its way: nothing was wrong with it.
-        """
-        if not call.is_reused:
-            return await call.client.send(call.request, stream=True)
-        call.is_reused = False
-        trace = _Trace()
-        call.request.extensions["trace"] = trace
-        try:
-            return await call.client.send(call.request, stream=True)
-        except (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError) as error:
-            is_closed = not isinstance(error, httpx.RemoteProtocolError) or "without sending" in str(error)
-            if trace.has_connected or not is_closed:
-                raise
-        finally:
-            del call.request.extensions["trace"]
-        call.attempts += 1
-        return await call.client.send(call.request, stream=True)
-
-    async def _reply(self, call: _Call, response: httpx.Response) -> HttpReply:
-        status = response.status_code
-        if (excess := header_excess(response.headers)) is not None:
-            raise HttpFailure("too_large", f"{call.name}: {excess}", status=status)
+    async def _reply(self, call: _Call, incoming: Incoming) -> HttpReply:
+        status = incoming.status
+        if (excess := header_excess(incoming.fields)) is not None:
+            raise HttpFailure("too_large", f"{call.name}: {excess}")
+        headers = headers_of(incoming.fields)
         if 300 <= status < 400:
-            to = excerpt(call.mask.text(public_url(response.headers.get("location", ""))))
+            to = excerpt(call.mask.text(public_url(headers.get("location", ""))))
             message = (
                 f"{call.name}: status {status}, redirect to {to or 'nowhere'}; not followed, give that URL instead"
             )
             raise HttpFailure("invalid_response", message, status=status)
+        encoding = headers.get("content-encoding", "")
         if not 200 <= status < 300:
-            beginning = await beginning_of(response)
+            beginning = await _beginning(incoming, encoding)
             meant = self._status_in(status, beginning)
-            raise _refusal(call, response, beginning, meant, is_retryable=meant in self._retried_status)
+            raise _refusal(call, incoming, beginning, meant, is_retryable=meant in self._retried_status)
         try:
-            body, is_whole = await bounded_body(response, self.max_bytes)
+            body, is_whole = await bounded_body(incoming.pieces(), encoding, self.max_bytes)
         except ValueError as error:
             raise HttpFailure("invalid_response", f"{call.name}: {error}", status=status) from None
         if not is_whole:
@@ -237,45 +201,55 @@ class SlottedClient:
             raise HttpFailure("too_large", message, status=status)
         meant = self._status_in(status, body)
         if meant != status:
-            raise _refusal(call, response, body, meant, is_retryable=meant in self._retried_status)
-        return HttpReply(status, dict(response.headers), call.mask.bytes(body), call.attempts)
+            raise _refusal(call, incoming, body, meant, is_retryable=meant in self._retried_status)
+        return HttpReply(status, headers, call.mask.bytes(body), call.attempts)
 
 
-class _Trace:
-    """Hears of a request's steps whether a connection was made for it."""
+async def _sent(call: _Call) -> Incoming:
+    """The beginning of the reply. Where a kept connection turns out to be closed, a new one is taken, once.
 
-    def __init__(self) -> None:
-        self.has_connected = False
+    A server that closes an idle connection may do so while the request is on its way: nothing was wrong with it.
+    """
+    try:
+        return await call.carrier.send(call.request)
+    except CarrierFailure as failure:
+        if not failure.was_stale:
+            raise
+    call.attempts += 1
+    return await call.carrier.send(call.request, is_again=True)
 
-    async def __call__(self, event: str, _: Mapping[str, Any]) -> None:
-        self.has_connected |= event.startswith("connection.connect")
+
+async def _beginning(incoming: Incoming, encoding: str) -> bytes:
+    """As much of a refusal's body as a message may quote; nothing where it cannot be read."""
+    try:
+        return (await bounded_body(incoming.pieces(), encoding, EXCERPT_BYTES))[0]
+    except (ValueError, CarrierFailure):
+        return b""
 
 
 @dataclass(slots=True)
 class _Call:
     """One request under way: how it is named in messages, what is masked in them, and when its time is over."""
 
-    client: httpx.AsyncClient
-    request: httpx.Request
+    carrier: Carrier
+    request: Outgoing
     name: str
     mask: Mask
     deadline: float
-    is_reused: bool
-    """Whether its connection may have been kept from an earlier request."""
     attempts: int = 0
 
     def seconds_left(self) -> float:
         return self.deadline - asyncio.get_running_loop().time()
 
 
-def _refusal(
-    call: _Call, response: httpx.Response, beginning: bytes, status: int, *, is_retryable: bool
-) -> HttpFailure:
+def _refusal(call: _Call, incoming: Incoming, beginning: bytes, status: int, *, is_retryable: bool) -> HttpFailure:
     """A reply that means a status of 400 or more as a failure, with when to try again."""
-    asked = response.headers.get_list("retry-after")
+    if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
+        permit.refused()
+    asked = values_of(b"retry-after", incoming.fields)
     body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
-    message = f"{call.name}: status {response.status_code}"
-    if response.status_code < 300:
+    message = f"{call.name}: status {incoming.status}"
+    if incoming.status < 300:
         message += f" with an error of status {status}"
     if shown := excerpt(body):
         message += f": {shown}"

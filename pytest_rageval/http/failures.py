@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import ssl
-
-import httpx
 
 from pytest_rageval.text import excerpt
 
@@ -40,28 +39,23 @@ class HttpFailure(Exception):
         self.body = body
 
 
-_LARGE_HEADERS = "Receive buffer too long"
-"""What the parser says where headers are larger than it keeps, 100 kB."""
+NO_CONNECTION = f"no connection within {CONNECT_TIMEOUT:g} s"
+NO_REPLY = "the server closed the connection without a reply"
+BROKEN_OFF = "the server closed the connection before the reply was complete"
 
 
-def kind_of(error: httpx.TransportError) -> str:
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-        return "connect"
-    if isinstance(error, httpx.TimeoutException):
-        return "timeout"
-    if isinstance(error, httpx.RemoteProtocolError) and _LARGE_HEADERS in str(error):
-        return "too_large"
-    if isinstance(error, httpx.RemoteProtocolError) and not re.search("disconnected|closed", str(error)):
-        return "invalid_response"
-    return "reset"
+BAD_HTTP = "the reply is no valid HTTP after its first line"
 
 
-def reason_of(error: httpx.TransportError) -> str:
-    """What happened, in the words of the operating system where it has some."""
-    if _LARGE_HEADERS in str(error):
-        return "the headers of the reply are too large"
-    if isinstance(error, httpx.ConnectTimeout):
-        return f"no connection within {CONNECT_TIMEOUT:g} s"
+def not_http(problem: str) -> str:
+    """What came in place of a status line, from the words of a parser that quotes it as bytes."""
+    quoted = re.search(r"""b('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", problem)
+    line = ast.literal_eval(quoted[0]).decode("latin-1") if quoted else ""
+    return f"the reply is not HTTP: {excerpt(line)}" if line.strip() else "the reply is not HTTP"
+
+
+def os_words_in(error: BaseException) -> str | None:
+    """The operating system's words in an error or what it came from; None where it said nothing."""
     deepest: BaseException | None = error
     while deepest is not None:
         while isinstance(deepest, BaseExceptionGroup):
@@ -69,7 +63,7 @@ def reason_of(error: httpx.TransportError) -> str:
         if isinstance(deepest, OSError) and deepest.strerror:
             return os_words(deepest)
         deepest = deepest.__cause__ or deepest.__context__
-    return excerpt(str(error)) or type(error).__name__
+    return None
 
 
 def os_words(error: OSError) -> str:

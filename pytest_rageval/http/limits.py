@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import zlib
-
-import httpx
+from collections.abc import AsyncIterator, Sequence
 
 from pytest_rageval.text import excerpt
 
@@ -14,28 +13,29 @@ EXCERPT_BYTES = 4096
 """Of a refusal's body."""
 
 
-def header_excess(headers: httpx.Headers) -> str | None:
+MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or {MOST_HEADER_BYTES:,} bytes of them"
+
+
+def header_excess(fields: Sequence[tuple[bytes, bytes]]) -> str | None:
     """Why these are too many headers to be read, or None. Nothing is looked up in them before this is known."""
-    fields = headers.raw
-    if len(fields) > MOST_HEADER_FIELDS:
-        return f"the reply has {len(fields):,} header fields, more than {MOST_HEADER_FIELDS}"
-    size = sum(len(name) + len(value) + 4 for name, value in fields)
-    if size > MOST_HEADER_BYTES:
-        return f"the headers of the reply are {size:,} bytes, more than {MOST_HEADER_BYTES:,}"
-    return None
+    is_much = (
+        len(fields) > MOST_HEADER_FIELDS
+        or sum(len(name) + len(value) + 4 for name, value in fields) > MOST_HEADER_BYTES
+    )
+    return MANY_HEADERS if is_much else None
 
 
-async def bounded_body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
+async def bounded_body(pieces: AsyncIterator[bytes], encoding: str, limit: int) -> tuple[bytes, bool]:
     """The body, and whether it is whole; reading ends where it passes the limit. ValueError for a bad encoding.
 
     httpx would inflate each network chunk at once, a thousandfold and once more for each further encoding named.
     """
-    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    encoding = encoding.strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
         raise ValueError(f"content-encoding {excerpt(encoding)!r} was not asked for; only gzip is accepted")
     inflate = _Gunzip() if encoding.endswith("gzip") else None
     body = bytearray()
-    async for raw in response.aiter_raw():
+    async for raw in pieces:
         body += inflate.some(raw, limit + 1 - len(body)) if inflate else raw
         if len(body) > limit:
             return bytes(body[:limit]), False
@@ -68,11 +68,3 @@ class _Gunzip:
                 raise ValueError(f"the body is not the gzip it claims to be: {error}") from None
             raw = self._stream.unused_data
         return bytes(out)
-
-
-async def beginning_of(response: httpx.Response) -> bytes:
-    """As much of a refusal's body as a message may quote; nothing where it cannot be read."""
-    try:
-        return (await bounded_body(response, EXCERPT_BYTES))[0]
-    except (ValueError, httpx.TransportError):
-        return b""

@@ -21,6 +21,8 @@ T = TypeVar("T")
 RETRIED_STATUS = frozenset({429, 502, 503, 504})
 REPEATABLE_STATUS = RETRIED_STATUS | {408, 409, 425, 500, 529}
 """Where a request may be worked on twice at no harm; 529 is Anthropic's word for overloaded."""
+OVERLOADED_STATUS = frozenset({429, 503, 529})
+"""A server's words for more at once than it bears."""
 _LONGEST_BACKOFF = 5.0
 
 

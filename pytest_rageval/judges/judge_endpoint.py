@@ -18,6 +18,7 @@ def judge_endpoint(settings: Settings, *, share: float = 1.0, budget: Budget | N
         concurrency=settings.judge_concurrency,
         requests_per_minute=settings.judge_requests_per_minute,
         tokens_per_minute=settings.judge_tokens_per_minute,
+        is_adaptive=settings.adaptive_concurrency,
         share=share,
         budget=budget,
         is_replay=settings.judge_cache == "replay",

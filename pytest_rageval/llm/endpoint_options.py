@@ -19,6 +19,7 @@ class EndpointOptions:
     retries     further attempts after 429, 5xx, time-outs and broken connections
     concurrency, requests_per_minute, tokens_per_minute
                 limits of this provider for the whole run; None: no limit
+    is_adaptive fewer requests at the same time while the server refuses some, or slows down under them
     share       this process's part of the limits: 1 / number of workers
     budget      what asking may cost, shared by all that are given it; None: no limit
     is_replay   nothing will be asked, so that no key is needed
@@ -37,6 +38,7 @@ class EndpointOptions:
     concurrency: int = 8
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
+    is_adaptive: bool = True
     share: float = 1.0
     budget: Budget | None = None
     is_replay: bool = False

@@ -41,7 +41,9 @@ class Provider:
         if self._budget is not None and not options.is_replay:
             self._budget.check_price(tariff)
         self._host = urlsplit(url).netloc.rpartition("@")[2].lower()
-        limits = Limits(options.concurrency, options.requests_per_minute, options.tokens_per_minute)
+        limits = Limits(
+            options.concurrency, options.requests_per_minute, options.tokens_per_minute, options.is_adaptive
+        )
         self._limits = limits.shared(options.share)
         self._endpoint = Endpoint(
             url,

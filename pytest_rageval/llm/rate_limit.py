@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
+from pytest_rageval.http.call_limit import CallLimit
+
 BURST_SECONDS = 5.0
 """So many seconds' worth of tokens may be taken at once; requests are spaced evenly."""
 KEPT_SECONDS = 15.0
@@ -14,11 +16,15 @@ KEPT_SECONDS = 15.0
 
 
 class Limits(NamedTuple):
-    """At most so many requests at the same time, and requests and tokens a minute (None: no limit)."""
+    """At most so many requests at the same time, and requests and tokens a minute (None: no limit).
+
+    `is_adaptive`: fewer at the same time while the server refuses requests, or slows down under them.
+    """
 
     concurrency: int = 8
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
+    is_adaptive: bool = True
 
     def shared(self, share: float) -> Limits:
         """The part of one of several processes, e.g. 0.25 with four workers; at least one request at a time."""
@@ -26,6 +32,7 @@ class Limits(NamedTuple):
             max(1, int(self.concurrency * share)),
             None if self.requests_per_minute is None else self.requests_per_minute * share,
             None if self.tokens_per_minute is None else self.tokens_per_minute * share,
+            self.is_adaptive,
         )
 
 
@@ -61,7 +68,7 @@ class Pace:
         from aiolimiter import AsyncLimiter  # here, because most runs ask no model
 
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
-        self._free = asyncio.Semaphore(limits.concurrency)
+        self._free = CallLimit(limits.concurrency, is_adaptive=limits.is_adaptive)
         # Spaced, not in bursts: a bucket of a minute's worth lets twice as many through in its first minute.
         self._requests = AsyncLimiter(1, 60 / requests) if requests else None
         self._tokens = AsyncLimiter(tokens * BURST_SECONDS / 60, BURST_SECONDS) if tokens else None
@@ -72,7 +79,7 @@ class Pace:
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
         """Wait for permission to send one request of about so many tokens."""
-        async with self._free:
+        async with self._free.permit():
             await self.take(tokens)
             yield RequestSlot(self, tokens)
 

@@ -265,6 +265,8 @@ class ActiveSession:
         yield target
         self._finish(target.aclose())
         self.session.notes += getattr(target, "notes", ())
+        if self.run is not None and (note := self.run.prefetcher.slots.note) is not None:
+            self.session.notes.append(note)
 
     def judge(self) -> Iterator[Judge | None]:
         judge = self.prepared.judge

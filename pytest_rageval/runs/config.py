@@ -15,6 +15,7 @@ from typing import Any
 from pytest_rageval.cases import content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import conditions_text
+from pytest_rageval.http.transport import transport_name
 from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.metrics.index_coverage import reported_versions
@@ -22,14 +23,14 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.stored_plan import described_metrics, meanings
 
-LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "pydantic")
+LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "aiohttp", "pydantic")
 CANNOT_CHANGE_RESULTS = frozenset(
     {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
      "store_full_text", "redact", "save_traces", "report", "report_json", "known_failures",
      "allow_regressions", "ignore_invariants", "alike_cases", "retries",
      "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "tolerated", "cases",
      "allow_partial", "resume", "shard", "skipped", "max_cost", "judge_concurrency", "judge_requests_per_minute",
-     "judge_tokens_per_minute", "judge_options", "judge_name", "origin"}
+     "judge_tokens_per_minute", "judge_options", "judge_name", "origin", "adaptive_concurrency"}
 )  # fmt: skip
 
 
@@ -65,6 +66,7 @@ def run_config(
         "shard": settings.shard,
         "observed": {},
         "hardware": hardware(),
+        "transport": transport_name(),
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
     }
     if settings.origin is not None:

@@ -79,8 +79,11 @@ def _follows(name: str, differing: set[str], before: Mapping[str, Json], after: 
         return not differing.isdisjoint(_INDEX)
     if name.startswith("judge.") or name == _SERVED:
         return name not in _JUDGE and not differing.isdisjoint(_JUDGE)
-    # A metric that came or went is told by `metrics`; libraries are not kept with a baseline.
-    return name.startswith(("own_metrics.", "rubrics.", "libraries.")) and None in (before.get(name), after.get(name))
+    # A metric that came or went is told by `metrics`; libraries and transport are not kept with a baseline.
+    return name.startswith(("own_metrics.", "rubrics.", "libraries.", "transport")) and None in (
+        before.get(name),
+        after.get(name),
+    )
 
 
 def with_reported(settings: Mapping[str, Json], before: Mapping[str, Json]) -> Mapping[str, Json]:

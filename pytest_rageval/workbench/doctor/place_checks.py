@@ -18,6 +18,7 @@ LITTLE, TOO_LITTLE = 2**30, 64 * 2**20
 EXTRAS = {
     "ontology": ("rdflib", "pyshacl"), "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
     "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "ray": ("ray",),
+    "fast": ("aiohttp",),
 }  # fmt: skip
 """Optional parts of the installation, by the modules that each needs."""
 

@@ -1,0 +1,113 @@
+"""How many calls a run has in flight: no more than it may, and fewer where the system refuses them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+import pytest
+from fault_server import Connection, FaultServer
+from project import Project, a_case
+
+JUDGED = """
+import httpx
+import pytest
+
+from pytest_rageval import Judgement
+
+
+class Judge:
+    model, heuristic, rubrics = "own", False, frozenset({"groundedness"})
+
+    async def judge(self, request):
+        async with httpx.AsyncClient(verify=False) as client:
+            await client.post("URL/judge", timeout=60)
+        return Judgement(request.rubric, {request.rubric: 5}, scale=(0, 5), model="own", prompt_version="1")
+
+    async def aclose(self):
+        pass
+
+
+@pytest.fixture(scope="session")
+def rag_judge():
+    return Judge()
+"""
+CHUNK = {"rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling", "text": "Water boils at 100 degrees."}
+ANSWER = json.dumps(
+    {"answer": "Water boils at 100 degrees at sea level.", "debug": {"retrieved_chunks": [CHUNK]}}
+).encode()
+
+
+class Crowd:
+    """Answers after a moment, and refuses what is beyond `fit` at the same time."""
+
+    def __init__(self, fit: int = 1000) -> None:
+        self._fit = fit
+        self._in_flight = 0
+        self.most_in_flight = 0
+        self.refused = 0
+
+    async def __call__(self, connection: Connection) -> None:
+        if self._in_flight >= self._fit:
+            self.refused += 1
+            await connection.reply(429, b"busy", retry_after="0")
+            return
+        self._in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        await asyncio.sleep(0.02)
+        self._in_flight -= 1
+        await connection.reply(200, ANSWER)
+
+
+def test_asking_and_judging_together_have_no_more_calls_in_flight_than_the_run_may(project: Project):
+    project.cases([a_case(f"q{number}") for number in range(30)])
+    crowd = Crowd()
+    with FaultServer(crowd) as server:
+        project.write("conftest.py", JUDGED.replace("URL", server.url))
+        result = project.run(f"--rageval-target={server.url}", "--rageval-concurrency=8", "--rageval-judge-cache=off")
+    result.assert_outcomes(passed=30)
+    assert len(server.requests) == 60
+    assert crowd.most_in_flight == 8
+
+
+def test_a_system_that_refuses_calls_is_asked_less_at_once_and_the_run_says_so(project: Project):
+    project.cases([a_case(f"q{number}") for number in range(60)])
+    crowd = Crowd(fit=3)
+    with FaultServer(crowd) as server:
+        result = project.run(f"--rageval-target={server.url}", "--rageval-concurrency=12")
+    result.assert_outcomes(passed=60)
+    assert crowd.refused < 30
+    result.stdout.re_match_lines(
+        [r".*the system refused \d+ calls \(429 or 503\): down to [123] of 12 questions were in"]
+    )
+
+
+def test_the_verb_says_so_too(project: Project):
+    project.cases([a_case(f"q{number}") for number in range(30)])
+    with FaultServer(Crowd(fit=3)) as server:
+        project.configure(f'target = "{server.url}"\nconcurrency = 12')
+        result = project.rageval("run")
+    assert result.ret == 0
+    assert "the system refused" in result.stdout.str() + result.stderr.str()
+
+
+def test_one_setting_asks_as_much_at_once_as_allowed_whatever_the_system_says(project: Project):
+    project.cases([a_case(f"q{number}") for number in range(40)])
+    crowd = Crowd(fit=2)
+    with FaultServer(crowd) as server:
+        project.configure(f'target = "{server.url}"\nconcurrency = 20\nadaptive_concurrency = false\nretries = 0')
+        result = project.run()
+    result.stdout.no_fnmatch_line("*the system refused*")
+    assert crowd.refused >= 10
+
+
+def test_threads_wait_less_for_each_other_while_a_run_asks_and_as_long_as_before_when_it_ends(project: Project):
+    before = sys.getswitchinterval()
+    project.cases([a_case("q1")])
+    seen = project.path / "seen"
+    telling = f"pathlib.Path({str(seen)!r}).write_text(str(sys.getswitchinterval()))"
+    project.write("bot.py", f"import pathlib, sys\ndef answer(question):\n    {telling}\n")
+    project.run("--rageval-target=bot:answer")
+    assert float(seen.read_text()) == pytest.approx(0.0005)
+    assert sys.getswitchinterval() == before
