@@ -50,18 +50,25 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+class Calls(Protocol):
+    """Whoever makes calls and counts them."""
+
+    @property
+    def in_flight(self) -> int: ...
+
+
 @dataclass(slots=True)
 class Tally:
     """How far asking and judging are: of the cases that ended how many were asked and judged, and calls in flight."""
 
-    slots: CallSlots
+    calls: Calls | None = None
     asked: int = 0
     judged: int = 0
     cost_usd: float = 0.0
 
     @property
     def in_flight(self) -> int:
-        return self.slots.in_flight
+        return self.calls.in_flight if self.calls is not None else 0
 
     def add(self, observed: Observed) -> None:
         self.asked += 1

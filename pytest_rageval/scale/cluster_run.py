@@ -49,12 +49,12 @@ class ClusterRun:
     def __init__(self, prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], crew: Crew, workers: int) -> None:
         assert run.writer is not None
         self._writer: Keeper = run.writer
-        self.tally = Tally()
         self.dead_end: str | None = None
         self._first_calls = FirstCalls()
         parts = shares(prepared.settings, workers)
         size = portion_size(len(cases), workers, max(share.concurrency for share in parts))
         self.dispatch = Dispatch(crew, Portions(cases, size), parts, self._writer.crashed)
+        self.tally = Tally(self.dispatch)
 
     def blocks(self) -> Iterator[Block | None]:
         """Each block once its records are on disk, in the order of their arrival; None now and then, while none comes.
@@ -79,5 +79,4 @@ class ClusterRun:
         tally = self.tally
         tally.asked, tally.judged = tally.asked + block.asked, tally.judged + block.judged
         tally.cost_usd += block.cost_usd
-        tally.in_flight = self.dispatch.in_flight
         self.dead_end = self._first_calls.add(block.calls)
