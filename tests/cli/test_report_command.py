@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from project import SOME, Project, a_case, a_missed_case
 
-from pytest_rageval.page import report_file
+from pytest_rageval.page import report_writer
 
 
 def page_of(folder: Path) -> str:
@@ -121,7 +121,7 @@ def test_a_report_that_cannot_be_written_is_a_line_and_no_more(project: Project,
     def broken(*args: object, **named: object) -> str:
         raise ValueError("a fault of ours")
 
-    monkeypatch.setattr(report_file, "report_html", broken)
+    monkeypatch.setattr(report_writer, "report_html", broken)
     project.cases(SOME)
     result = project.run()
     assert result.ret == 0

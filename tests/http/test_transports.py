@@ -234,7 +234,7 @@ def test_a_connection_that_takes_too_long_is_told_in_the_same_words(
 def test_a_certificate_that_nobody_vouches_for_is_told_in_the_same_words(each_transport: EachTransport, tmp_path: Path):
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout {key} -out {certificate}"
-    subprocess.run(made.split(), check=True, capture_output=True)
+    subprocess.run(made.split(), check=True, capture_output=True, timeout=60)
 
     async def refused() -> str:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -134,8 +134,9 @@ def without_escaping(source: str) -> str:
 def weakened(monkeypatch: pytest.MonkeyPatch, **changed: str) -> None:
     """Replace templates; `changed`: their texts by name without ending."""
     pages = environment.environment()
-    source = {name: pages.loader.get_source(pages, name)[0] for name in pages.list_templates()}
-    broken = pages.overlay(loader=DictLoader(source | {f"{name}.html": text for name, text in changed.items()}))
+    source = {name: pages.loader.get_source(pages, name)[0] for name in pages.list_templates(["html"])}
+    replaced = DictLoader(source | {f"{name}.html": text for name, text in changed.items()})
+    broken = pages.overlay(loader=replaced, bytecode_cache=None)
     broken.cache = {}
     monkeypatch.setattr(environment, "environment", lambda: broken)
     monkeypatch.setattr(table_parts, "environment", lambda: broken)
