@@ -290,7 +290,6 @@ class Controller:
         # xdist has waited for its workers, unless a second signal left its session before.
         are_workers_gone = not self._active.interrupts.is_repeated or kill_workers(self._config)
         writer.take_over()
-        writer.reconcile()
         if len(writer.rows) > self._aggregated:
             self._write()
         if are_workers_gone:
@@ -329,7 +328,6 @@ class Controller:
     def _has_results(self, exitstatus: int) -> bool:
         """Is there anything to finish? A run in which no case was reached leaves no folder."""
         self._writer.take_over()
-        self._writer.reconcile()
         is_lost = bool(self._expected) and exitstatus == pytest.ExitCode.OK
         if self._writer.rows or is_lost:
             return True

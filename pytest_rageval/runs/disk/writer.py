@@ -98,6 +98,7 @@ class Keeper:
 
     def take_over(self, case_key: str | None = None) -> None:
         """Keep results that workers have written and could not send, of one case or of all."""
+        self.reconcile()  # first: what was interrupted between writing and noting would be taken once more
         for path in journals(self.folder.path, RESULTS):
             notes: list[str] = []
             for place, record in whole_records([path], notes, check_result, is_growing=True):
