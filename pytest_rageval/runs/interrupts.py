@@ -7,6 +7,7 @@ they are; it then leaves the session at once, and so does every later one: no fi
 from __future__ import annotations
 
 import _thread
+import atexit
 import math
 import signal
 import threading
@@ -46,9 +47,15 @@ class Interrupts:
                 self._replaced[number] = signal.signal(number, self._handle)
 
     def restore(self) -> None:
-        """Give the signals back."""
+        """Give the signals back.
+
+        Python takes its own handlers away while it ends, so that one more Ctrl-C would kill a program that has ended in
+        order, and its exit status would be another. After a signal that was heeded none counts there.
+        """
         for number, handler in self._replaced.items():
             signal.signal(number, handler)
+            if self._interrupted_at > -math.inf:
+                atexit.register(signal.signal, number, signal.SIG_IGN)
         self._replaced.clear()
 
     def begin_finishing(self) -> None:
