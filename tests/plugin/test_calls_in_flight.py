@@ -68,7 +68,7 @@ def test_asking_and_judging_together_have_no_more_calls_in_flight_than_the_run_m
         result = project.run(f"--rageval-target={server.url}", "--rageval-concurrency=8", "--rageval-judge-cache=off")
     result.assert_outcomes(passed=30)
     assert len(server.requests) == 60
-    assert crowd.most_in_flight == 8
+    assert 1 < crowd.most_in_flight <= 8  # how many of them meet is the machine's affair
 
 
 def test_a_system_that_refuses_calls_is_asked_less_at_once_and_the_run_says_so(project: Project):
