@@ -215,7 +215,7 @@ def test_nobody_judges_with_none(project: StoredProject):
 @pytest.mark.child_process
 def test_ctrl_c_leaves_the_run_and_keeps_what_was_judged(project: StoredProject):
     before = project.files()
-    with JudgeServer({"score": 4, "reasoning": "so"}, delay=0.5) as server:
+    with JudgeServer({"score": 4, "reasoning": "so"}, delay=3) as server:
         environment = os.environ | {"OPENAI_API_KEY": "none"}
         command = [sys.executable, "-m", "pytest_rageval.cli.main", "judge", RUN, *by(server)]
         with running(command, cwd=project.path, env=environment, stderr=subprocess.PIPE, text=True) as process:
