@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_rageval.metrics.query import labels, set_f1
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Edge, NotApplicable, Observation
-from pytest_rageval.text import as_label
+from pytest_rageval.words import as_label
 
 UNLABELLED = NotApplicable("no graph entities are expected")
 NO_RESULTS = NotApplicable("the system reports no graph results", is_unobserved=True)

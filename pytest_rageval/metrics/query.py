@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import NotApplicable, Observation, Trace
-from pytest_rageval.text import as_label
+from pytest_rageval.words import as_label
 
 NO_TRACE = NotApplicable("the system reports no trace of this", is_unobserved=True)
 _UNTRACED = Trace()

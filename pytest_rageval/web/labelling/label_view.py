@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_rageval.text import counted, fold
+from pytest_rageval.text import counted
+from pytest_rageval.words import fold
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.pools import Candidate
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_rageval.cases.marks import Kind, Marks, Place, gold_of
 from pytest_rageval.matching import headings, in_rank_order, match, path_form
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase
-from pytest_rageval.text import fold
+from pytest_rageval.words import fold
 
 
 class Retrieval(NamedTuple):

@@ -9,7 +9,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from pytest_rageval.cli.cases.labelling.cells import clean, fitted, fitted_end, laid_out
-from pytest_rageval.text import counted, fold, printable
+from pytest_rageval.text import counted, printable
+from pytest_rageval.words import fold
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.pools import Candidate, PoolView
 
