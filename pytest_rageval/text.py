@@ -1,8 +1,13 @@
-"""Text as people are shown it: counted nouns, printable characters, beginnings."""
+"""Text as people type it and are shown it: names between commas, counted nouns, printable characters, beginnings."""
 
 from __future__ import annotations
 
 import re
+
+
+def names_of(written: str | None) -> tuple[str, ...]:
+    """Names that commas separate."""
+    return tuple(name.strip() for name in (written or "").split(",") if name.strip())
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
