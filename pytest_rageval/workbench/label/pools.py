@@ -49,6 +49,15 @@ class Candidate:
     def is_retrieved(self) -> bool:
         return bool(self.ranks)
 
+    def origin(self, *, is_gold: bool, hides_ranks: bool) -> str | None:
+        """Who gave the chunk, as a note beside it; None where there is nothing to add."""
+        if self.ranks and not hides_ranks:
+            ranks = (f"{r.system} #{r.rank}{'' if r.score is None else f' {r.score:.3g}'}" for r in self.ranks)
+            return " · ".join(ranks) + (" · search" if self.is_searched else "")
+        if self.is_searched and not self.ranks:
+            return "the tested system did not retrieve this" if is_gold else "S = only the word search found it"
+        return "– = named by the case, given by nobody" if self.is_listed else None
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:
