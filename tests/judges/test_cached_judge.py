@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -11,10 +13,30 @@ from counting_judge import Counting, Remembering, a_judgement, a_request, ask
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.cache.cache_key import cache_key
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.time_bound import TimeBoundJudge
 from pytest_rageval.model import Judgement, JudgeRequest
+
+
+@pytest.fixture
+def cache(tmp_path) -> Iterator[SqliteCache]:
+    """The one cache of this test."""
+    with closing(SqliteCache(tmp_path / "cache.sqlite")) as cache:
+        yield cache
+
+
+@pytest.fixture
+def cache_notes(cache) -> Callable[[], list[str]]:
+    return lambda: list(cache.notes)
+
+
+@pytest.fixture
+def a_cached(cache) -> Callable[..., CachedJudge]:
+    """Stand a judge before the one cache of this test."""
+    return lambda judge, mode="use": CachedJudge(judge, cache, mode)
+
 
 # ── the server ────────────────────────────────────────────────────────────────────────────────────────────────
 
