@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from own_judges import with_own_judges
 from project import SOME, Project, a_case
 from rich.cells import cell_len
 
@@ -44,11 +45,7 @@ HOSTILE = "</title><script>alert(1)</script>\x1b[31m\u202e{{ 7 * 7 }}<img src=x 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "my_judges.py").write_text(JUDGES, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "my_judges", raising=False)
-    return tmp_path
+    return with_own_judges(tmp_path, JUDGES, monkeypatch)
 
 
 def calibrate(*arguments: str, columns: int = 100) -> Result:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from own_judges import with_own_judges
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import SettingsError
@@ -37,11 +37,7 @@ class Obedient(Sound):
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "my_judges.py").write_text(SOUND, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "my_judges", raising=False)
-    return tmp_path
+    return with_own_judges(tmp_path, SOUND, monkeypatch)
 
 
 def judge_check(*arguments: str) -> Result:
