@@ -9,6 +9,7 @@ from pytest_rageval.cases import asked_hash
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.model import CaseResult, Outcome
+from pytest_rageval.runs.decision_hash import asked_part
 from pytest_rageval.runs.row import CaseScores
 from pytest_rageval.text import printable
 
@@ -58,8 +59,7 @@ def _before(result: CaseResult, settings: Settings, baseline: Baseline | None) -
     before = baseline.cases.get(result.key) if baseline is not None else None
     if before is None or not settings.alike_cases:
         return before
-    asked = (before.decision_hash or "").partition("-")[0] if before is not None else ""
-    return before if asked in ("", asked_hash(result.case)[: len(asked)]) else None
+    return before if asked_hash(result.case).startswith(asked_part(before.decision_hash)) else None
 
 
 def ending(result: CaseResult, settings: Settings, baseline: Baseline | None) -> Ending:

@@ -25,11 +25,10 @@ from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.comparable import (
-    AlikeParts,
     Comparable,
     Mismatch,
-    alike_parts,
     comparable_of,
+    compared_parts,
     mismatches,
     relabelled,
     relabelled_note,
@@ -70,8 +69,8 @@ def pair(
     """
     facts = _comparable(before), _comparable(after)
     labels = relabelled(*facts)
-    parts_alike = alike_parts(*facts) if current.alike_cases else AlikeParts(*facts, ())
-    broken = tuple(mismatches(parts_alike.before, parts_alike.after))
+    alike_before, alike_after, left_out = compared_parts(*facts, alike_cases=current.alike_cases)
+    broken = tuple(mismatches(alike_before, alike_after))
     is_compared = not broken or ignore_invariants
     changes = config_changes(before.config, after.config) if before.config and after.config else []
     parts = versions(before, after, is_other_dataset=_is_other_dataset(*facts, broken))
@@ -90,7 +89,7 @@ def pair(
         "notes": [side.note for side in (before, after) if side.note] + [relabelled_note(labels)] * bool(labels),
     }
     if is_compared:
-        moved, failed = _moved(before, after, current, parts_alike.changed, is_detailed=is_detailed)
+        moved, failed = _moved(before, after, current, left_out, is_detailed=is_detailed)
         content |= moved
         content["notes"] += _part_note(content)
     content["failed_gates"] = list(failed)

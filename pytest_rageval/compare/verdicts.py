@@ -12,7 +12,7 @@ from pytest_rageval.compare.cut_offs import at_shared_cut_off, cut_off_label, pa
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, shared_cases, values_at
-from pytest_rageval.runs.comparable import Mismatch, alike_parts, comparable_of, mismatches, relabelled
+from pytest_rageval.runs.comparable import Mismatch, comparable_of, compared_parts, mismatches, relabelled
 from pytest_rageval.runs.row import IS_BAD, Row, cases_of
 from pytest_rageval.stats.sign_flip import LEVEL
 
@@ -59,11 +59,11 @@ def compare_with_baseline(
     since are left out.
     """
     cases = CaseColumns.of({row.key: row for row in cases_of(rows)})
-    before = comparable_of(baseline.metrics, baseline.config, baseline.columns)
-    after = comparable_of(metrics, config, cases)
-    changed: Collection[str] = ()
-    if plan.settings.alike_cases:
-        before, after, changed = alike_parts(before, after)
+    before, after, changed = compared_parts(
+        comparable_of(baseline.metrics, baseline.config, baseline.columns),
+        comparable_of(metrics, config, cases),
+        alike_cases=plan.settings.alike_cases,
+    )
     comparison = compare_cases(metrics, cases, baseline, plan, mismatches(before, after), changed)
     return replace(comparison, content={**comparison.content, "relabelled": relabelled(before, after)})
 

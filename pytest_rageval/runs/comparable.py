@@ -11,6 +11,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.config import dataset_hash_of, hashed_part
 from pytest_rageval.runs.config_diff import change_text, config_changes
+from pytest_rageval.runs.decision_hash import asked_part, gated_part
 from pytest_rageval.text import counted
 
 ASKED = ("question", "history", "contexts", "vaults", "folders")
@@ -75,28 +76,29 @@ def comparable_of(
     )
 
 
-class AlikeParts(NamedTuple):
-    """Two sides without the cases that are on both and changed in between; `changed` are the keys of those."""
+class ComparedParts(NamedTuple):
+    """Two sides as they are compared; `changed` are keys of cases on both that are left out."""
 
     before: Comparable
     after: Comparable
     changed: tuple[str, ...]
 
 
-def alike_parts(before: Comparable, after: Comparable) -> AlikeParts:
-    """What of the two may be compared case by case although other cases changed.
+def compared_parts(before: Comparable, after: Comparable, *, alike_cases: bool) -> ComparedParts:
+    """What of the two is compared: with `alike_cases` not the cases that changed in between, else everything.
 
     A case is alike where the same is asked, right and gated. Nothing is left out where no case is: then the two are
     as incomparable as they were.
     """
     was, now = before.cases, after.cases
-    if was is None or now is None:
-        return AlikeParts(before, after, ())
+    if was is None or now is None or not alike_cases:
+        return ComparedParts(before, after, ())
     differing = _differing(was, now)
     changed = tuple([case.key for case in differing if case.asks_otherwise or case.is_gated_otherwise])
     if len(changed) == len(shared_cases(was, now).keys):
-        return AlikeParts(before, after, ())
-    return AlikeParts(before._replace(cases=was.without(changed)), after._replace(cases=now.without(changed)), changed)
+        return ComparedParts(before, after, ())
+    left = before._replace(cases=was.without(changed)), after._replace(cases=now.without(changed))
+    return ComparedParts(*left, changed)
 
 
 def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
@@ -117,7 +119,7 @@ def _dataset(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
     changed = [case.key for case in differing if case.asks_otherwise]
     regated = [case.key for case in differing if case.is_gated_otherwise and not case.asks_otherwise]
     if regated:
-        before_gates, after_gates = (_gates(side[regated[0]].decision_hash)[:8] for side in (was, now))
+        before_gates, after_gates = (gated_part(side[regated[0]].decision_hash)[:8] for side in (was, now))
         places = f"{len(regated)} case{'' if len(regated) == 1 else 's'}, {listed(regated)}"
         yield Mismatch("what is gated", f"gates {before_gates}", f"gates {after_gates}", f"in {places}")
     has_none_in_common = bool(was) and bool(now) and not shared_cases(was, now).keys
@@ -147,12 +149,12 @@ class _Differing(NamedTuple):
         (content, decision), (new_content, new_decision) = self.before, self.after
         if decision is None or new_decision is None:
             return content != new_content
-        return decision.partition("-")[0] != new_decision.partition("-")[0]
+        return asked_part(decision) != asked_part(new_decision)
 
     @property
     def is_gated_otherwise(self) -> bool:
         was, now = self.before[1], self.after[1]
-        return None not in (was, now) and _gates(was) != _gates(now)
+        return None not in (was, now) and gated_part(was) != gated_part(now)
 
 
 def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_Differing]:
@@ -163,10 +165,6 @@ def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_Differing]:
         for side, places in ((before, was_at), (after, now_at))
     )
     return (_Differing(*case) for case in zip(keys, was, now, strict=True) if case[1] != case[2])
-
-
-def _gates(decision: str | None) -> str:
-    return (decision or "").partition("-")[2]
 
 
 def relabelled(before: Comparable, after: Comparable) -> list[str]:

@@ -16,3 +16,13 @@ def decision_hash(case: EvalCase, plan: Plan) -> str:
     """
     kind = gold_kind(case.gold, plan.settings.gold_by)
     return f"{asked_hash(case)[:40]}-{plan.gates_in_effect.hash(case, kind)[:16]}"
+
+
+def asked_part(decision: str | None) -> str:
+    """The hash of what is asked and what is right, as far as it is kept; '' where it is not known."""
+    return (decision or "").partition("-")[0]
+
+
+def gated_part(decision: str | None) -> str:
+    """The hash of the gates in effect; '' where it is not known."""
+    return (decision or "").partition("-")[2]
