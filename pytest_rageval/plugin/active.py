@@ -32,6 +32,7 @@ from pytest_rageval.plugin.batches import PARTS, Batches
 from pytest_rageval.plugin.case_files.case_hook import with_case_hook
 from pytest_rageval.plugin.case_files.marked_tests import marked_cases
 from pytest_rageval.plugin.case_verdict import assert_gates
+from pytest_rageval.plugin.current_test import KeptCurrentTest
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.report_masking import mask_report
 from pytest_rageval.plugin.evaluator import Evaluator
@@ -63,6 +64,7 @@ class ActiveSession:
         self.interrupts = Interrupts(
             self._leave, KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted
         )
+        self._current_test = KeptCurrentTest()
         self._files: dict[Path, CaseFile] = {}
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None
@@ -203,6 +205,7 @@ class ActiveSession:
         pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
 
     def _start(self, run: OpenRun) -> OpenRun:
+        self._current_test.keep()
         self._batches = Batches(run.prefetcher, self.trials)
         if not self.session.is_worker:
             self._progress_line = ProgressLine(self.config, partial(tally_text, run.prefetcher.tally))
@@ -244,6 +247,7 @@ class ActiveSession:
             try:
                 self.stop_asking()
             finally:
+                self._current_test.release()
                 self.run.close()
 
     # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
