@@ -99,7 +99,8 @@ class _Connector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
         # The system's own look-up of names, as httpx does it, also where a package for another one is installed.
         super().__init__(limit=0, resolver=aiohttp.ThreadedResolver(), **options)
-        self._factory = partial[ResponseHandler](_Protocol, loop=self._loop)
+        protocol: type[ResponseHandler] = _Protocol
+        self._factory = partial(protocol, loop=self._loop)
 
     def __del__(self, _warnings: Any = None) -> None:
         """Without aiohttp's complaint; see `AiohttpCarrier`."""
