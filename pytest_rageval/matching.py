@@ -28,7 +28,7 @@ from pytest_rageval.model import (
     Reference,
     Timings,
 )
-from pytest_rageval.text import fold
+from pytest_rageval.words import fold
 
 GoldBy = Literal["anchors", "ids"]
 _NO_TIMINGS = Timings()

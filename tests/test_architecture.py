@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
-    ("errors", "text", "numbers", "model"),
+    ("errors", "text", "words", "numbers", "model"),
     ("io",),
     ("config",),
     ("http",),

@@ -96,10 +96,11 @@ def _gold_to_mapping(gold: Gold) -> dict[str, Json]:
 
 
 def _written_anchors(anchors: tuple[Anchor, ...]) -> list[Json]:
-    return [_written_anchor(anchor) for anchor in anchors]
+    return [written_anchor(anchor) for anchor in anchors]
 
 
-def _written_anchor(anchor: Anchor) -> dict[str, Json]:
+def written_anchor(anchor: Anchor) -> dict[str, Json]:
+    """An anchor as plain data, without what it leaves open."""
     mapping: dict[str, Json] = {"rel_path": anchor.rel_path, "heading_path": anchor.heading_path}
     if anchor.snippets:
         mapping["snippets"] = list(anchor.snippets)

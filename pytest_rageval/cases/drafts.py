@@ -13,7 +13,7 @@ from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Report
 from pytest_rageval.model import EvalCase, Json
-from pytest_rageval.text import fold
+from pytest_rageval.words import fold
 
 ENDING = ".drafts.jsonl"
 

@@ -44,8 +44,3 @@ def run_argument(command: F) -> F:
     command = click.option("--baseline", metavar="PATH", help="Baseline (default: REPORTS/baseline.json).")(command)
     command = click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")(command)
     return click.argument("run")(command)
-
-
-def names_of(written: str | None) -> tuple[str, ...]:
-    """Names that commas separate."""
-    return tuple(name.strip() for name in (written or "").split(",") if name.strip())

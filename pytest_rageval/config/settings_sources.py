@@ -26,6 +26,7 @@ from pytest_rageval.config.tables import Versions
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.flaws import flaws_of
 from pytest_rageval.io.messages import found
+from pytest_rageval.text import names_of
 
 
 def load_settings(
@@ -123,7 +124,7 @@ def _from_option(option: Option, value: Any, values: dict[str, Any], problems: l
         table = values.get("versions", {})
         return (dict(table) if isinstance(table, Mapping) else {}) | dict(_stated_versions(value, problems))
     if option.name in ("metrics", "skip"):
-        return tuple(name.strip() for name in value.split(",") if name.strip())
+        return names_of(value)
     if option.kind == "many":
         return tuple(value)
     if option.kind in ("whole", "number") and isinstance(value, str):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_rageval.demo.notes import Note
 from pytest_rageval.demo.outline import SAME_PARAGRAPH, Piece, sections
-from pytest_rageval.text import index_terms
+from pytest_rageval.words import index_terms
 
 CHUNKER = "headings-1"
 """Version of the rules below: it changes when the same note would give other chunks."""

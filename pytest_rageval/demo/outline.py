@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from pytest_rageval.demo.notes import Note
-from pytest_rageval.text import sentences
+from pytest_rageval.words import sentences
 
 PARAGRAPH, LINE, SAME_PARAGRAPH = "\n\n", "\n", " "
 

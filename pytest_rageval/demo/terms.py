@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pytest_rageval.text import content_tokens, index_terms
+from pytest_rageval.words import content_tokens, index_terms
 
 # What a question says about being a question. Notes say these words as well, and then about something else.
 _ASKING = re.compile(

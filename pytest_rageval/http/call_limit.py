@@ -197,7 +197,7 @@ class CallLimit:
         self._waiting.appendleft(leave) if is_first else self._waiting.append(leave)
         try:
             await leave
-        except BaseException:
+        except asyncio.CancelledError:
             if leave.done() and not leave.cancelled():  # permitted in the same moment: somebody else may go
                 self._coming -= 1
                 self.wake()

@@ -44,7 +44,7 @@ class HttpxCarrier:
         client = self._idle.pop() if is_kept else self._new_client()
         try:
             return _Reply(await _sent(client, request, is_kept=is_kept), client, self._idle)
-        except BaseException as error:
+        except BaseException as error:  # also of one that is cancelled the client is for the next request
             if isinstance(error, CarrierFailure) and error.was_stale:
                 await client.aclose()
             else:

@@ -89,7 +89,7 @@ def _replace_named(path: Path, write: Callable[[IO[bytes]], object], mode: int) 
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: nothing half-written stays
         Path(temporary).unlink(missing_ok=True)
         raise
 

@@ -21,7 +21,7 @@ def take_lock(path: Path, *, is_shared: bool = False) -> int:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         _flock(descriptor, is_shared=is_shared)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: nobody else knows the descriptor
         os.close(descriptor)
         raise
     return descriptor

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Iterable, Sequence
-from typing import TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from pytest_rageval.model import Judgement
+
+if TYPE_CHECKING:  # loaded, it would bring the HTTP client into runs whose judge asks nobody
+    from pytest_rageval.llm.chat_model import Exchange
 
 Number = TypeVar("Number", int, float)
 
@@ -74,6 +77,25 @@ def taken(parts: Sequence[Judgement]) -> Taken:
         heuristic=any(part.heuristic for part in parts),
         flags=tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),
     )
+
+
+class Spent(TypedDict):
+    """Tokens, cost and time as the fields of a judgement."""
+
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    latency_ms: float
+
+
+def spent(exchanges: Sequence[Exchange]) -> Spent:
+    """What the conversation of one judgement took."""
+    return {
+        "tokens_in": total(exchange.reply.tokens_in for exchange in exchanges),
+        "tokens_out": total(exchange.reply.tokens_out for exchange in exchanges),
+        "cost_usd": total(exchange.cost_usd for exchange in exchanges),
+        "latency_ms": round(math.fsum(exchange.latency_ms for exchange in exchanges), 3),
+    }
 
 
 def total(parts: Iterable[Number | None]) -> Number | None:

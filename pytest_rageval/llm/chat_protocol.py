@@ -86,17 +86,15 @@ def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
     return None
 
 
-def sent_messages(question: Question, manner: Manner) -> list[Message]:
+def sent_messages(question: Question, manner: Manner) -> list[dict[str, str]]:
     """The conversation; where the server knows no system role, what it was to hear so begins the next message."""
-    if manner.has_system_role:
-        return list(question.messages)
-    messages: list[Message] = []
+    messages: list[dict[str, str]] = []
     instructions = ""
-    for message in question.messages:
-        if message.role == "system":
-            instructions += f"{message.text}\n"
+    for role, text in question.messages:
+        if role == "system" and not manner.has_system_role:
+            instructions += f"{text}\n"
         else:
-            messages.append(Message(message.role, instructions + message.text))
+            messages.append({"role": role, "content": instructions + text})
             instructions = ""
     return messages
 

@@ -125,11 +125,13 @@ def server_name(value: Json) -> str | None:
     return printable(value)[:200] if isinstance(value, str) and value.strip() else None
 
 
-def thoughts_and_text(content: str) -> tuple[str, str]:
+def thoughts_and_text(content: str | None) -> tuple[str, str | None]:
     """What a model thought, and what it says: thoughts end at the last `</think>`, whether or not they were opened.
 
     Servers that put the opening tag into the prompt send the closing one alone. Cut off within, nothing is said.
     """
+    if content is None:
+        return "", None
     thoughts, is_closed, text = content.rpartition("</think>")
     if is_closed:
         return thoughts.strip().removeprefix("<think>").strip(), text

@@ -6,10 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from pytest_rageval import text
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import NotApplicable, Observation
+from pytest_rageval.words import (
+    content_tokens,
+    has_hangul,
+    korquad_characters,
+    normalise,
+    sentences,
+    squad_normalise,
+    tokens,
+)
 
 Normalizer = Literal["default", "squad"]
 Hangul = Literal["word", "char"]
@@ -95,10 +103,8 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
 def stated_facts(answer: str, facts: Sequence[str]) -> list[bool]:
     """Of each fact, whether the answer quotes it or has all of its content words in one sentence."""
     words = _as_phrase(answer)
-    contents = [frozenset(text.content_tokens(sentence)) for sentence in text.sentences(answer)]
-    return [
-        _as_phrase(fact) in words or any(map(frozenset(text.content_tokens(fact)).issubset, contents)) for fact in facts
-    ]
+    contents = [frozenset(content_tokens(sentence)) for sentence in sentences(answer)]
+    return [_as_phrase(fact) in words or any(map(frozenset(content_tokens(fact)).issubset, contents)) for fact in facts]
 
 
 def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:
@@ -112,22 +118,22 @@ def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:
         return [gold for gold in golds if gold.strip()]
     if not golds and obs.case.answerable:
         return ()
-    return [gold for gold in golds if text.squad_normalise(gold)] or ("",)
+    return [gold for gold in golds if squad_normalise(gold)] or ("",)
 
 
 def equals_any(answer: str, golds: Sequence[str], normalizer: Normalizer = "default") -> float:
     """1 if the normalised answer is one of the normalised golds, else 0."""
-    normalise = text.squad_normalise if normalizer == "squad" else text.normalise
-    normal = normalise(answer)
-    return float(any(normalise(gold) == normal for gold in golds))
+    comparable = squad_normalise if normalizer == "squad" else normalise
+    normal = comparable(answer)
+    return float(any(comparable(gold) == normal for gold in golds))
 
 
 def best_f1(answer: str, golds: Sequence[str], normalizer: Normalizer = "default", hangul: Hangul = "word") -> float:
     """The highest bag-of-tokens F1 over the golds, in [0, 1]; two texts without tokens agree, but not in KorQuAD."""
     cut = _cut(normalizer, hangul)
     answer_tokens = cut(answer)
-    if cut is not text.tokens or answer.isascii():
-        without_tokens = float(cut is not text.korquad_characters)
+    if cut is not tokens or answer.isascii():
+        without_tokens = float(cut is not korquad_characters)
         return max(_f1(answer_tokens, cut(gold), without_tokens) for gold in golds)
     return max(_f1(*_parted(answer_tokens, cut(gold))) for gold in golds)
 
@@ -135,11 +141,11 @@ def best_f1(answer: str, golds: Sequence[str], normalizer: Normalizer = "default
 def _cut(normalizer: Normalizer, hangul: Hangul) -> Callable[[str], list[str]]:
     if normalizer == "squad":
         return _squad_tokens
-    return text.korquad_characters if hangul == "char" else text.tokens
+    return korquad_characters if hangul == "char" else tokens
 
 
 def _squad_tokens(answer: str) -> list[str]:
-    return text.squad_normalise(answer).split()
+    return squad_normalise(answer).split()
 
 
 def _f1(answer: Sequence[str], gold: Sequence[str], without_tokens: float = 1.0) -> float:
@@ -166,7 +172,7 @@ def _parted(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list
 
 
 def _parts(word: str, other_words: frozenset[str]) -> list[str]:
-    if word in other_words or not 2 < len(word) <= _LONGEST_COMPOUND or not text.has_hangul(word):
+    if word in other_words or not 2 < len(word) <= _LONGEST_COMPOUND or not has_hangul(word):
         return [word]
     for cut in range(len(word) - 1, 1, -1):
         if word[:cut] in other_words:
@@ -183,4 +189,4 @@ _LONGEST_COMPOUND = 40
 
 def _as_phrase(words: str) -> str:
     """Tokens between spaces, so that a phrase is found at the borders of words only."""
-    return f" {' '.join(text.tokens(words))} "
+    return f" {' '.join(tokens(words))} "

@@ -130,8 +130,7 @@ def _add(registry: Registry, metrics: Iterable[Metric], place: str) -> Iterator[
 def _loaded(point: EntryPoint, problems: list[str]) -> list[Metric]:
     try:
         loaded = point.load()
-    # Another package's module may raise anything; the user needs to know which package it was.
-    except Exception as error:  # noqa: BLE001 because of the line above
+    except Exception as error:  # noqa: BLE001  another package's module may raise anything; its name is what helps
         problems.append(
             f"entry point {point.name} = {point.value}: {type(error).__name__}: {error}; uninstall or mend it"
         )

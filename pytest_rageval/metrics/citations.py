@@ -10,7 +10,7 @@ from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, UNANSWERABLE
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.metrics.retrieval import UNLABELLED
 from pytest_rageval.model import Anchor, NotApplicable, Observation, Score
-from pytest_rageval.text import fold
+from pytest_rageval.words import fold
 
 NO_REFERENCES = NotApplicable("the system reports no references", is_unobserved=True)
 NO_RULE = NotApplicable("no rule for conflicts is labelled")

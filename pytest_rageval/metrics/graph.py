@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_rageval.metrics.query import labels
+from pytest_rageval.metrics.query import labels, set_f1
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Edge, NotApplicable, Observation
-from pytest_rageval.text import as_label
+from pytest_rageval.words import as_label
 
 UNLABELLED = NotApplicable("no graph entities are expected")
 NO_RESULTS = NotApplicable("the system reports no graph results", is_unobserved=True)
@@ -78,9 +78,7 @@ def kg_edge_f1(obs: Observation) -> float | NotApplicable:
         return NO_RESULTS
     edges = {_label(edge) for edge in obs.answer.trace.kg_edges}
     expected = {_label(edge) for edge in obs.gold.kg_edges}
-    if not edges and not expected:
-        return 1.0
-    return 2 * len(edges & expected) / (len(edges) + len(expected))
+    return set_f1(edges, expected)
 
 
 def _label_sets(obs: Observation, k: int) -> tuple[set[str], set[str]] | NotApplicable:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 
 from pytest_rageval.metrics.registry import metric
-from pytest_rageval.model import NotApplicable, Observation
-from pytest_rageval.text import as_label
+from pytest_rageval.model import NotApplicable, Observation, Trace
+from pytest_rageval.words import as_label
 
 NO_TRACE = NotApplicable("the system reports no trace of this", is_unobserved=True)
+_UNTRACED = Trace()
 
 
 @metric(
@@ -29,11 +30,8 @@ def entity_link_f1(obs: Observation) -> float | NotApplicable:
     >>> score("entity_link_f1", traced("entities", "Laneige kr 2024", gold="laneige kr serum share"))
     0.5714285714285714
     """
-    if obs.gold.kg_entities is None:
-        return NotApplicable("no entities are labelled")
-    if obs.answer.trace is None or obs.answer.trace.entities is None:
-        return NO_TRACE
-    return set_f1((entity.id for entity in obs.answer.trace.entities), obs.gold.kg_entities)
+    linked = (obs.answer.trace or _UNTRACED).entities
+    return _label_f1(None if linked is None else [entity.id for entity in linked], obs.gold.kg_entities, "entities")
 
 
 @metric(
@@ -54,11 +52,7 @@ def concept_map_f1(obs: Observation) -> float | NotApplicable:
     >>> score("concept_map_f1", traced("concepts", "brand market", gold="brand"))
     0.6666666666666666
     """
-    if obs.gold.concepts is None:
-        return NotApplicable("no concepts are labelled")
-    if obs.answer.trace is None or obs.answer.trace.concepts is None:
-        return NO_TRACE
-    return set_f1(obs.answer.trace.concepts, obs.gold.concepts)
+    return _label_f1((obs.answer.trace or _UNTRACED).concepts, obs.gold.concepts, "concepts")
 
 
 @metric(layer="L1", better="higher", needs=("trace", "gold.constraints"))
@@ -74,11 +68,7 @@ def constraint_extraction_f1(obs: Observation) -> float | NotApplicable:
     >>> score("constraint_extraction_f1", traced("constraints", "", gold=""))
     1.0
     """
-    if obs.gold.constraints is None:
-        return NotApplicable("no constraints are labelled")
-    if obs.answer.trace is None or obs.answer.trace.constraints is None:
-        return NO_TRACE
-    return set_f1(obs.answer.trace.constraints, obs.gold.constraints)
+    return _label_f1((obs.answer.trace or _UNTRACED).constraints, obs.gold.constraints, "constraints")
 
 
 def labels(names: Iterable[str]) -> set[str]:
@@ -86,9 +76,15 @@ def labels(names: Iterable[str]) -> set[str]:
     return {label for label in map(as_label, names) if label}
 
 
-def set_f1(reported: Iterable[str], expected: Iterable[str]) -> float:
-    """2·|both| / (|reported| + |expected|) over labels, in [0, 1]; 1 where both are empty."""
-    ours, gold = labels(reported), labels(expected)
-    if not ours and not gold:
+def set_f1(reported: Set[object], expected: Set[object]) -> float:
+    """2·|both| / (|reported| + |expected|), in [0, 1]; 1 where both are empty."""
+    if not reported and not expected:
         return 1.0
-    return 2 * len(ours & gold) / (len(ours) + len(gold))
+    return 2 * len(reported & expected) / (len(reported) + len(expected))
+
+
+def _label_f1(reported: Sequence[str] | None, expected: Sequence[str] | None, things: str) -> float | NotApplicable:
+    """Set F1 of labels; not applicable where nobody labelled such things, or the trace does not report them."""
+    if expected is None:
+        return NotApplicable(f"no {things} are labelled")
+    return NO_TRACE if reported is None else set_f1(labels(reported), labels(expected))

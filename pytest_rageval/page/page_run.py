@@ -19,10 +19,9 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.page.falls import Fall, falls_by_metric
 from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
 from pytest_rageval.page.trend import recent_runs
-from pytest_rageval.runs.case_columns import CaseColumns, Column
+from pytest_rageval.runs.case_columns import Column
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
-from pytest_rageval.runs.disk.score_table import Scores
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.workbench.calibration_record import KeptCalibration, kept_calibrations
@@ -92,17 +91,9 @@ class PageRun:
         return renamed_metrics(self.before, self.side) if self.before else {}
 
     @cached_property
-    def score_table(self) -> Scores:
-        """Scores by metric, in one order of cases: what looks at all of them reads columns, which takes a tenth of the
-        time that as many small mappings take."""
-        if self.side.scores is not None:
-            return self.side.scores
-        rows = {case.key: case.row for case in self.cases}
-        return Scores(CaseColumns.of(rows), {key: row.groups["category"][0] for key, row in rows.items()})
-
-    @cached_property
     def score_columns(self) -> Mapping[str, Column]:
-        """By metric the score of each case, in the order of the cases."""
+        """By metric the score of each case, in the order of the cases: what looks at all of them reads columns, which
+        takes a tenth of the time that as many small mappings take."""
         by_case = [case.row.scores for case in self.cases]
         return {name: [scores.get(name) for scores in by_case] for name in sorted(set().union(*by_case))}
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_rageval.compare import comparison_words as words
+from pytest_rageval.compare.case_filter import group_of
 from pytest_rageval.compare.layer_table import LayerCell, layer_rows
-from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.metrics.reference.definitions_page import doc_parts
 from pytest_rageval.metrics.registry import LAYERS, Metric
 from pytest_rageval.numbers import change, denominator, duration, score_text
@@ -88,12 +88,11 @@ def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
     """By category and layer, and there by metric, the score of each case of the category as 0 to 1, higher better."""
     described = page.metrics["metrics"]
     scales = scales_of(described)
-    table = page.score_table
     places: dict[str, list[int]] = {}
-    for place, key in enumerate(table.cases):
-        places.setdefault(table.categories.get(key, UNCATEGORISED), []).append(place)
+    for place, case in enumerate(page.cases):
+        places.setdefault(group_of(case.row, "category"), []).append(place)
     by_cell: dict[tuple[str, str], Columns] = {}
-    columns = table.cases.scores
+    columns = page.score_columns
     for name in sorted(columns.keys() & described.keys()):
         share, column = scales[name].share, columns[name]
         for category, chosen in places.items():
@@ -162,7 +161,7 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
 def distributions(page: PageRun) -> Iterator[tuple[str, int, list[Bar]]]:
     """Histograms of the metrics that have more than two values."""
     described = page.metrics["metrics"]
-    columns = page.score_table.cases.scores
+    columns = page.score_columns
     for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
         values = [score for score in columns.get(name, ()) if score is not None]
         if len(set(values)) > 2:

@@ -116,8 +116,7 @@ def _lines(
     try:
         for result in evaluation.trials:
             item.ihook.pytest_rageval_result(item=item, result=result)
-    # A hook of the project's own may raise anything; here it would end the session instead of failing its test.
-    except Exception as error:  # noqa: BLE001 because of the line above
+    except Exception as error:  # noqa: BLE001  the project's own code: it fails its test, and not the session
         message = printable(f"pytest_rageval_result: {type(error).__name__}: {error}")
         _fail(report, message)
         evaluation = _broken(evaluation, Problem("hook", message))

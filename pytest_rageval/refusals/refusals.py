@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from pytest_rageval.refusals.refusal_phrases import CONCLUSION, COURTESY, LANGUAGES, SOURCES, TURN
-from pytest_rageval.text import sentences
+from pytest_rageval.words import sentences
 
 LONGEST_TEXT = 20_000
 """Characters of an answer that are looked at."""

@@ -71,8 +71,7 @@ class Rejudge:
                 raise SettingsError(f"{error}; run {self.run.run_id} stays as it was") from None
             problem = Problem(f"judge_{error.kind}", str(error), error.raw)
             return Unobserved(problem, _timed(before.timings, started), answer)
-        # A judge of the user's own may raise anything; it is this case's error and nobody else's.
-        except Exception as error:  # noqa: BLE001 because of the line above
+        except Exception as error:  # noqa: BLE001  a user's own judge may raise anything; it is this case's error
             problem = Problem("judge_exception", f"{type(error).__name__}: {error}")
             return Unobserved(problem, _timed(before.timings, started), answer)
         timings = _timed(before.timings, started)

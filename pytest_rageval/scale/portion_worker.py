@@ -158,8 +158,7 @@ class _Asking:
                 if result.outcome in ("failed", "error"):
                     reason = (result.reason or "").splitlines() or [""]
                     self._failures.append(Failure(result.key, result.outcome, reason[0]))
-        # Whatever ends the stream, SystemExit of a target too, is raised on the thread that waits for it.
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001  SystemExit of a target too: it is raised on the thread that waits
             self.error = error
 
 

@@ -44,8 +44,7 @@ class RayCluster:
         terminate = signal.getsignal(signal.SIGTERM)
         try:
             self._ray.init(address=address, log_to_driver=False, configure_logging=False, **own)
-        # Ray has no common class for what can be wrong here: other versions, no cluster, a token that is missing.
-        except Exception as error:  # noqa: BLE001 because of the line above
+        except Exception as error:  # noqa: BLE001  Ray has no common one for other versions, no cluster, no token
             raise SettingsError(f"--engine ray: {address}: {_first_line(error)}") from None
         finally:
             # Ray takes it over, and would leave without the run's files being finished.

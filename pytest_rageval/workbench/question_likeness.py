@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import ceil
 
-from pytest_rageval.text import normalise
+from pytest_rageval.words import normalise
 
 LEAST_LIKENESS = 0.8
 """Of the pairs of words of two questions, the share that both have, from which on they are near duplicates."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_rageval.demo.chunking import NoteChunk, TokenBudget, cut_note
 from pytest_rageval.demo.notes import Note, read_notes
-from pytest_rageval.text import index_terms
+from pytest_rageval.words import index_terms
 
 
 def cut(text: str, budget: TokenBudget | None = None, *, rel_path: str = "a.md") -> tuple[NoteChunk, ...]:

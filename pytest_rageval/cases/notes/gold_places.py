@@ -11,7 +11,8 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.matching import headings
 from pytest_rageval.model import Anchor, EvalCase
-from pytest_rageval.text import counted, fold
+from pytest_rageval.text import counted
+from pytest_rageval.words import fold
 
 ALL_NEEDED = frozenset({"multi_hop", "synthesis"})
 """Categories whose cases need all of their golds, where they do not group them."""

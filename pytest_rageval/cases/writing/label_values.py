@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 
+from pytest_rageval.cases.canonical import written_anchor
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.keys import spelling_of
 from pytest_rageval.cases.marks import Marks, Place, case_with_marks
@@ -99,18 +100,7 @@ def _at(record: Record, path: KeyPath) -> Json:
 def _written(places: Sequence[Place], before: Sequence[Place], written: Json) -> list[Json]:
     """The places as plain data; one that stood there before as it was written."""
     as_it_was = dict(zip(before, written, strict=False)) if isinstance(written, list) else {}
-    return [as_it_was.get(place, _plain(place)) for place in places]
-
-
-def _plain(place: Place) -> Json:
-    if not isinstance(place, Anchor):
-        return place
-    plain: dict[str, Json] = {"rel_path": place.rel_path, "heading_path": place.heading_path}
-    if place.snippets:
-        plain["snippets"] = list(place.snippets)
-    if place.date is not None:
-        plain["date"] = place.date
-    return plain
+    return [as_it_was.get(place, written_anchor(place) if isinstance(place, Anchor) else place) for place in places]
 
 
 def _checked(record: Record, case: EvalCase, marks: Marks, values: dict[KeyPath, Json]) -> dict[KeyPath, Json]:

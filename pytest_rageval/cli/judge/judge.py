@@ -14,7 +14,7 @@ from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.cli.judge.interruptible import Interruptible
 from pytest_rageval.cli.judge.spot_check import spot_check
 from pytest_rageval.cli.progress import Progress
-from pytest_rageval.cli.stored_run import Opened, names_of, opened, run_argument
+from pytest_rageval.cli.stored_run import Opened, opened, run_argument
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges import judge_from_spec
@@ -29,7 +29,7 @@ from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
 from pytest_rageval.rescore.rescore import Lines, Redo, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
 from pytest_rageval.runs.estimate import estimate
-from pytest_rageval.text import counted, printable
+from pytest_rageval.text import counted, names_of, printable
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
 NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}

@@ -9,9 +9,10 @@ import click
 from pytest_rageval.cli.decided_again import deciding, deciding_options
 from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.cli.progress import Progress
-from pytest_rageval.cli.stored_run import names_of, opened, run_argument
+from pytest_rageval.cli.stored_run import opened, run_argument
 from pytest_rageval.rescore.rescore import Redo, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
+from pytest_rageval.text import names_of
 
 
 @click.command()

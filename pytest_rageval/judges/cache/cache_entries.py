@@ -140,7 +140,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
-    except BaseException:
+    except BaseException:  # Ctrl-C too: no transaction stays open
         # SQLite itself has gone back already where the disk is full.
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -12,7 +11,7 @@ from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.deepeval.deepeval_model import model_for
-from pytest_rageval.judges.gathering import total
+from pytest_rageval.judges.gathering import spent
 from pytest_rageval.judges.model.model_judge import MOST_TOKENS
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.judges.rubrics import rubric_of
@@ -152,10 +151,7 @@ class DeepEvalJudge:
             unsupported_claims=tuple(claim for claim, holds in claims if not holds),
             model=self.model,
             prompt_version=request.prompt_version,
-            tokens_in=total(exchange.reply.tokens_in for exchange in exchanges),
-            tokens_out=total(exchange.reply.tokens_out for exchange in exchanges),
-            cost_usd=total(exchange.cost_usd for exchange in exchanges),
-            latency_ms=round(math.fsum(exchange.latency_ms for exchange in exchanges), 3),
+            **spent(exchanges),
         )
 
 

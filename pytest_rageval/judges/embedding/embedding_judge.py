@@ -19,7 +19,7 @@ from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_identity import model_identity
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.refusals.refusals import declines, only_declines
-from pytest_rageval.text import sentences
+from pytest_rageval.words import sentences
 
 SUPPORTED = 0.6
 """A sentence counts as supported from this share on."""

@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from pytest_rageval.text import STOP_WORDS, content_tokens, sentences
+from pytest_rageval.words import STOP_WORDS, content_tokens, sentences
 
 LONGEST_TEXT = 20_000
 """Characters of an answer or of a reference that are looked at; 3,000 words are no answer any more."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from pytest_rageval.errors import JudgeError, ModelFailure
-from pytest_rageval.judges.gathering import total
+from pytest_rageval.judges.gathering import spent
 from pytest_rageval.judges.model.prompt import render, repair_prompt
 from pytest_rageval.judges.model.reply import JudgeReply, read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
@@ -121,10 +120,7 @@ class ModelJudge:
             unsupported_claims=reply.unsupported_claims,
             model=self.model,
             prompt_version=request.prompt_version,
-            tokens_in=total(exchange.reply.tokens_in for exchange in exchanges),
-            tokens_out=total(exchange.reply.tokens_out for exchange in exchanges),
-            cost_usd=total(exchange.cost_usd for exchange in exchanges),
-            latency_ms=round(math.fsum(exchange.latency_ms for exchange in exchanges), 3),
+            **spent(exchanges),
             flags=(*prompt.flags, *reply.flags),
             extra={**reply.extra, **{name: value for name, value in served.items() if value}},
         )

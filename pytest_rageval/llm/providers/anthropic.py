@@ -45,9 +45,9 @@ class AnthropicWire:
         messages = sent_messages(question, manner)
         sent: dict[str, Json] = {
             "model": question.model,
-            "messages": [{"role": role, "content": text} for role, text in messages if role != "system"],
+            "messages": [message for message in messages if message["role"] != "system"],
         }
-        if instructions := "\n".join(text for role, text in messages if role == "system"):
+        if instructions := "\n".join(message["content"] for message in messages if message["role"] == "system"):
             sent["system"] = instructions
         if question.max_tokens is not None:
             sent["max_tokens"] = question.max_tokens

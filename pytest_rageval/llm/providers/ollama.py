@@ -57,7 +57,7 @@ class OllamaWire:
             options |= sent["options"]
         if question.schema is not None and manner.form != "text":
             sent["format"] = dict(question.schema) if manner.form == "schema" else "json"
-        messages = [{"role": role, "content": text} for role, text in sent_messages(question, manner)]
+        messages = sent_messages(question, manner)
         return {**sent, "options": options, "model": question.model, "messages": messages, "stream": False}
 
     def read(self, data: Json) -> ChatReply:
@@ -68,8 +68,7 @@ class OllamaWire:
         counts = {name: _whole(reply, name) for name in _COUNTS}
         message = object_at(reply.get("message") or {}, "message")
         reason = string_at(reply.get("done_reason"), "done_reason")
-        content = text_at(message.get("content"), self.text_path)
-        thoughts, text = ("", None) if content is None else thoughts_and_text(content)
+        thoughts, text = thoughts_and_text(text_at(message.get("content"), self.text_path))
         usage = {"prompt_tokens": counts["prompt_eval_count"], "completion_tokens": counts["eval_count"]}
         return ChatReply(
             text=text,

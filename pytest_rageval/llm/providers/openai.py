@@ -62,7 +62,7 @@ class OpenAiWire:
             sent["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif question.schema is not None and manner.form == "object":
             sent["response_format"] = {"type": "json_object"}
-        messages = [{"role": role, "content": text} for role, text in sent_messages(question, manner)]
+        messages = sent_messages(question, manner)
         return {**sent, **question.parameters, "model": question.model, "messages": messages, "stream": False}
 
     def read(self, data: Json) -> ChatReply:
@@ -79,8 +79,7 @@ class OpenAiWire:
             raise ValueError(
                 f"the reply is an error: {cut(refusal_in(json.dumps({'error': choice['error']})).message, 200)}"
             )
-        content = text_at(message.get("content"), self.text_path)
-        thoughts, text = ("", None) if content is None else thoughts_and_text(content)
+        thoughts, text = thoughts_and_text(text_at(message.get("content"), self.text_path))
         if refusal and not (text and text.strip()):
             text = refusal
         usage = reply.get("usage")

@@ -13,7 +13,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.flaws import Flaw, flaws_of
 from pytest_rageval.io.messages import shown_value, spelled
 from pytest_rageval.io.suggestions import did_you_mean, listed
-from pytest_rageval.text import as_label, printable
+from pytest_rageval.text import printable
+from pytest_rageval.words import as_label
 
 MOST_PATTERNS = 8
 """Patterns in one list of a rule."""

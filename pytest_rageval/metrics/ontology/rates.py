@@ -9,7 +9,8 @@ from itertools import islice
 from pytest_rageval.metrics.ontology.claims import Claims, Validator, Violations, claims_of, types_of
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Edge, Json, NotApplicable, Observation, Score, Trace
-from pytest_rageval.text import as_label, cut, printable
+from pytest_rageval.text import cut, printable
+from pytest_rageval.words import as_label
 
 NO_INFERENCES = NotApplicable("the system reports no inferences")
 NOTHING_INFERRED = NotApplicable("nothing was inferred")

@@ -59,8 +59,7 @@ def shapes_validator(texts: Mapping[str, str], digest: str) -> ShapesValidator:
     validator = ShapesValidator(graph, vocabulary, digest)
     try:
         validator.probe()
-    # A shape may be wrong in ways for which pySHACL and rdflib's SPARQL parser have no common exception.
-    except Exception as error:  # noqa: BLE001 because of the line above
+    except Exception as error:  # noqa: BLE001  pySHACL and rdflib's SPARQL parser have no common one for wrong shapes
         reason = excerpt(str(error), 300)
         reason = reason.removeprefix("pySHACL: ").rstrip(".")
         raise SettingsError(f"{', '.join(texts)}: pySHACL cannot use a shape: {reason}; mend it") from None

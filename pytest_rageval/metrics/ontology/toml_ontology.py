@@ -38,7 +38,7 @@ from pytest_rageval.metrics.ontology.document import Document, RuleEntry, neares
 from pytest_rageval.metrics.ontology.rules import IS_A, Pattern, Rule, is_variable
 from pytest_rageval.metrics.ontology.terms import Class, Ontology, Property
 from pytest_rageval.model import Edge
-from pytest_rageval.text import as_label
+from pytest_rageval.words import as_label
 
 
 def read_ontology(place: str, text: str) -> Ontology:

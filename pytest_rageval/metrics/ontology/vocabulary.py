@@ -12,7 +12,7 @@ from rdflib import OWL, RDF, RDFS, SH, Graph, URIRef
 from rdflib.term import Node
 
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.text import as_label
+from pytest_rageval.words import as_label
 
 CLASS_KINDS = (OWL.Class, RDFS.Class)
 PROPERTY_KINDS = (RDF.Property, OWL.ObjectProperty, OWL.DatatypeProperty, OWL.SymmetricProperty,

@@ -39,8 +39,7 @@ def with_case_hook(file: CaseFile, session: pytest.Session) -> CaseFile:
         where = f"{case.source}: case {case.id!r}: pytest_rageval_case"
         try:
             changed = hook(case=case)
-        # The hook is the project's own code, and a file whose cases cannot be known is reported like any broken one.
-        except Exception as error:  # noqa: BLE001 because of the line above
+        except Exception as error:  # noqa: BLE001  the project's own code; the file is reported like any broken one
             problems.append(printable(f"{where} raised {type(error).__name__}: {error}"))
             continue
         if changed is None:

@@ -50,7 +50,7 @@ class Keeper:
         try:
             keeper.folder.begin()
             write_json(keeper.folder.path / CONFIG, keeper.config)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: no folder stays of a run that never began
             keeper.discard()
             raise
         return keeper
@@ -67,7 +67,7 @@ class Keeper:
             keeper.reconcile()
             keeper.warnings.append(f"resumed {run.run_id}: {len(keeper.rows)} results were there already")
             keeper.folder.log(keeper.warnings[-1])
-        except BaseException:
+        except BaseException:  # Ctrl-C too: the folder is not held any longer
             keeper.folder.close()
             raise
         return keeper

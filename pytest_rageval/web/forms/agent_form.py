@@ -12,8 +12,8 @@ from starlette.datastructures import FormData
 
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.text import excerpt
-from pytest_rageval.web.forms.form_state import FormState, read_form
+from pytest_rageval.text import excerpt, names_of
+from pytest_rageval.web.forms.form_state import FormState, read_form, split_tags
 from pytest_rageval.web.forms.text_lengths import Address, Note, OneLine, Paragraphs, Prose, Title
 from pytest_rageval.web.versions.agent import ANSWERS_ONLY, DEFAULT_THRESHOLD, LONGEST_PROMPT, Agent
 from pytest_rageval.web.versions.agent_check import agent_problems
@@ -24,6 +24,8 @@ TARGET_KINDS = (
     ("demo", "the demo system"), ("http", "HTTP, at a URL"), ("chat", "a model behind a chat endpoint"),
     ("python", "a Python function or ASGI app"), (ANSWERS_ONLY, "uploaded answers only"),
 )  # fmt: skip
+_TARGET_FIELDS = {"http": "url", "chat": "chat_model", "python": "python"}
+"""Where on the form a target stands."""
 CHAT_APIS = (("openai", "OpenAI's kind"), ("ollama", "Ollama"))
 JUDGES = ("lexical", "openai:gpt-4o-2024-08-06", "anthropic:claude-sonnet-4-5", "nli:FOLDER", "none")
 """What the field of the judge suggests."""
@@ -61,9 +63,7 @@ def agent_of_form(form: FormData, registry: Registry, begun: Agent | None) -> tu
 
     begun  the version that is edited, whose settings without a field stay; None for a new agent
     """
-    state = read_form(AgentForm, form)
-    named = {name: text for name in _named_fields(registry) if isinstance(text := form.get(name), str)}
-    state = FormState({**state.values, **_with_line_feeds(named)}, state.errors, state.model)
+    state = _read(form, registry)
     sent = state.model or _readable_part(state)
     fields, problems = _agent_fields(sent, state.values, registry)
     if begun is not None and not begun.metrics and set(fields["metrics"]) == {*shown_metrics(begun, registry)}:
@@ -73,6 +73,14 @@ def agent_of_form(form: FormData, registry: Registry, begun: Agent | None) -> tu
     # All at once: who mends a threshold is not to learn of a wrong prompt only then.
     state = _with_problems(state, agent_problems(agent, registry), sent)
     return state, None if state.errors else agent
+
+
+def _read(form: FormData, registry: Registry) -> FormState[AgentForm]:
+    """The form as it was typed: its fields, and those that the metrics and prompts give it."""
+    state = read_form(AgentForm, form)
+    named = [*(f"threshold.{metric.name}" for metric in registry), *(f"prompt.{name}" for name in editable_rubrics())]
+    texts = {name: text.replace("\r\n", "\n") for name in named if isinstance(text := form.get(name), str)}
+    return FormState({**state.values, **texts}, state.errors, state.model)
 
 
 def _readable_part(state: FormState[AgentForm]) -> AgentForm:
@@ -96,9 +104,7 @@ def _with_problems(
 
 def with_default_prompt(form: FormData, registry: Registry, rubric: str) -> FormState[AgentForm]:
     """The form as it was typed, with the shipped prompt of a rubric in its field; nothing is checked."""
-    texts = {name: text for name in _named_fields(registry) if isinstance(text := form.get(name), str)}
-    state = read_form(AgentForm, form)
-    return FormState({**state.values, **_with_line_feeds(texts), f"prompt.{rubric}": default_prompt(rubric)})
+    return FormState({**_read(form, registry).values, f"prompt.{rubric}": default_prompt(rubric)})
 
 
 def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[str]]:
@@ -135,26 +141,18 @@ def shown_metrics(agent: Agent, registry: Registry) -> tuple[str, ...]:
 # ── fields ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _named_fields(registry: Registry) -> list[str]:
-    return [*(f"threshold.{metric.name}" for metric in registry), *(f"prompt.{name}" for name in editable_rubrics())]
-
-
-def _with_line_feeds(texts: Mapping[str, str]) -> dict[str, str]:
-    return {name: text.replace("\r\n", "\n") for name, text in texts.items()}
-
-
 def _agent_fields(
     form: AgentForm, values: Mapping[str, str | Sequence[str]], registry: Registry
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """The fields of an agent, and what is wrong with those of the form, by name."""
     problems: list[tuple[str, str]] = []
     problems += [(name, "is blank") for name in ("name", "judge") if not getattr(form, name).strip()]
-    metrics = tuple(dict.fromkeys([*form.metrics, *_tags(form.other_metrics)]))
+    metrics = tuple(dict.fromkeys([*form.metrics, *names_of(form.other_metrics)]))
     if not metrics:
         problems.append(("metrics", "no metric is on; choose at least one"))
     tables = {name: _table(name, getattr(form, name), problems) for name in ("params", "headers", "mapping")}
     fields: dict[str, Any] = {
-        "name": form.name.strip(), "description": form.description.strip(), "tags": _tags(form.tags),
+        "name": form.name.strip(), "description": form.description.strip(), "tags": split_tags(form.tags),
         "target": _target(form, problems), "llm": form.llm.strip() or None, "params": tables["params"],
         "k": form.k, "metrics": metrics, "gates": _lines(form.gates),
         "judge": form.judge.strip(), "judge_base_url": form.judge_base_url.strip() or None,
@@ -168,10 +166,6 @@ def _agent_fields(
     else:
         problems.append(("headers", 'holds a value that is no text; write NAME = "env:VARIABLE"'))
     return fields, problems
-
-
-def _tags(written: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tag.strip() for tag in written.split(",") if tag.strip()))
 
 
 def _lines(written: str) -> tuple[str, ...]:
@@ -192,7 +186,7 @@ def _target(form: AgentForm, problems: list[tuple[str, str]]) -> str | None:
         return None
     if form.target_kind == "demo":
         return "demo"
-    name = {"http": "url", "chat": "chat_model", "python": "python"}[form.target_kind]
+    name = _TARGET_FIELDS[form.target_kind]
     written = str(getattr(form, name)).strip()
     if not written:
         problems.append((name, "is missing"))
@@ -235,14 +229,14 @@ def _target_values(agent: Agent) -> dict[str, str]:
         api, _, rest = target.partition(":")
         model, _, url = rest.partition("@http")
         return {"chat_api": api, "chat_model": model, "chat_url": f"http{url}" if url else ""}
-    field = {"http": "url", "python": "python"}.get(agent.target_kind)
+    field = _TARGET_FIELDS.get(agent.target_kind)
     return {field: target} if field else {}
 
 
 def _field_of(name: str, form: AgentForm) -> str:
     """Where on the form a problem of an agent stands."""
     if name == "target":
-        return {"http": "url", "chat": "chat_model", "python": "python"}.get(form.target_kind, "target_kind")
+        return _TARGET_FIELDS.get(form.target_kind, "target_kind")
     return "other_metrics" if name == "metrics" and form.other_metrics.strip() else name
 
 

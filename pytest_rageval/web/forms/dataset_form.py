@@ -14,7 +14,7 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import Unsound, spelled
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, EvalCase, Json
-from pytest_rageval.web.forms.form_state import FormState, read_form
+from pytest_rageval.web.forms.form_state import FormState, read_form, split_tags
 from pytest_rageval.web.forms.text_lengths import Note, OneLine, Paragraphs, Title
 from pytest_rageval.web.uploads.dataset_upload import too_long, trimmed
 from pytest_rageval.web.versions.dataset import DatasetAbout
@@ -56,13 +56,11 @@ class CaseForm(BaseModel):
 def about_of_form(form: ImportForm, origin: str) -> DatasetAbout:
     """What a person says of a new dataset."""
     return DatasetAbout(
-        name=form.name.strip(), description=form.description.strip(), tags=split_tags(form.tags), origin=origin
+        name=form.name.strip(),
+        description=form.description.strip(),
+        tags=split_tags(form.tags),
+        origin=origin,
     )
-
-
-def split_tags(written: str) -> tuple[str, ...]:
-    """Tags that stand behind one another, with commas between."""
-    return tuple(dict.fromkeys(tag.strip() for tag in written.split(",") if tag.strip()))
 
 
 def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:

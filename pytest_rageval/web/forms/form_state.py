@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.datastructures import FormData
 
 from pytest_rageval.io.flaws import flaws_of
+from pytest_rageval.text import names_of
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -53,6 +54,11 @@ def read_form(model: type[M], form: FormData) -> FormState[M]:
             name = str(flaw.path[0]) if flaw.path else ""
             errors.setdefault(name, []).append("is missing" if flaw.is_missing else flaw.message)
         return FormState(values, errors)
+
+
+def split_tags(written: str) -> tuple[str, ...]:
+    """Tags that stand behind one another, with commas between; each once."""
+    return tuple(dict.fromkeys(names_of(written)))
 
 
 def _is_list(annotation: object) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_rageval.text import counted, fold
+from pytest_rageval.text import counted
+from pytest_rageval.words import fold
 from pytest_rageval.workbench.label.label_session import LabelSession
-from pytest_rageval.workbench.label.pools import Candidate
+from pytest_rageval.workbench.label.pools import Candidate, PoolView
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
 """Of the text of a chunk that are shown; a snippet may reach beyond them by its numbers."""
@@ -67,20 +68,21 @@ class LabelView:
 def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelView:
     """The session as it is now."""
     candidates, view = session.pool.candidates, session.view()
-    rows = [_row(session, at, candidate) for at, candidate in enumerate(candidates)]
+    golds_here = view.golds[min(session.row, len(candidates) - 1)] if candidates else frozenset()
+    rows = [_row(session, view, at, candidate) for at, candidate in enumerate(candidates)]
     groups: dict[int, list[int]] = {}
     for number, golds in enumerate(view.golds, start=1):
         for group in sorted({session.marks.group_of(gold) or 0 for gold in golds}):
             groups.setdefault(group, []).append(number)
-    lines, more = _lines(session)
+    lines, more = _lines(session, golds_here)
+    notes = list(_notes(session, is_gold=bool(golds_here), hides_scores=hides_scores))
     return LabelView(
-        session, rows, lines, more, list(_notes(session, hides_scores=hides_scores)), sorted(groups.items()),
+        session, rows, lines, more, notes, sorted(groups.items()),
         [row.number for row in rows if row.mark == "irrelevant"], _draft(session),
     )  # fmt: skip
 
 
-def _row(session: LabelSession, at: int, candidate: Candidate) -> RowView:
-    view = session.view()
+def _row(session: LabelSession, view: PoolView, at: int, candidate: Candidate) -> RowView:
     golds = view.golds[at]
     mark = "gold" if golds else "irrelevant" if view.irrelevant[at] else ""
     groups = sorted({group for gold in golds if (group := session.marks.group_of(gold))})
@@ -94,13 +96,13 @@ def _row(session: LabelSession, at: int, candidate: Candidate) -> RowView:
     return RowView(at + 1, mark, SYMBOLS[mark], origin, place, heading, at in session.selected)
 
 
-def _lines(session: LabelSession) -> tuple[list[LineView], int]:
+def _lines(session: LabelSession, golds_here: Iterable[int]) -> tuple[list[LineView], int]:
     """The text of the chunk pointed at, and how many more lines it has."""
     candidate = session.candidate
     text = (candidate.chunk.text or "") if candidate is not None else ""
     if not text:
         return [], 0
-    spans = list(_snippet_spans(session, text))
+    spans = list(_snippet_spans(session, golds_here, text))
     lines, start = [], 0
     written = text.split("\n")
     for number, line in enumerate(written[:MOST_LINES], start=1):
@@ -112,11 +114,9 @@ def _lines(session: LabelSession) -> tuple[list[LineView], int]:
     return lines, max(0, len(written) - MOST_LINES)
 
 
-def _snippet_spans(session: LabelSession, text: str) -> Iterator[tuple[int, int]]:
+def _snippet_spans(session: LabelSession, golds_here: Iterable[int], text: str) -> Iterator[tuple[int, int]]:
     """Where snippets of the chunk's golds stand in its text."""
-    golds = session.view().golds
-    row = min(session.row, len(golds) - 1)
-    for gold in golds[row]:
+    for gold in golds_here:
         for snippet in getattr(session.marks.golds[gold], "snippets", ()):
             start = text.find(snippet)
             if start < 0:
@@ -125,19 +125,13 @@ def _snippet_spans(session: LabelSession, text: str) -> Iterator[tuple[int, int]
                 yield start, start + len(snippet)
 
 
-def _notes(session: LabelSession, *, hides_scores: bool) -> Iterator[str]:
+def _notes(session: LabelSession, *, is_gold: bool, hides_scores: bool) -> Iterator[str]:
     """What else there is to say of the chunk pointed at."""
     candidate = session.candidate
     if candidate is None or session.is_blind:
         return
-    if candidate.ranks and not hides_scores:
-        ranks = (f"{r.system} #{r.rank}{'' if r.score is None else f' {r.score:.3g}'}" for r in candidate.ranks)
-        yield " · ".join(ranks) + (" · search" if candidate.is_searched else "")
-    elif candidate.is_searched and not candidate.ranks:
-        is_gold = bool(session.view().golds[min(session.row, len(session.pool.candidates) - 1)])
-        yield "the tested system did not retrieve this" if is_gold else "S: only the word search found it"
-    elif candidate.is_listed:
-        yield "–: named by the case, given by nobody"
+    if note := candidate.origin(is_gold=is_gold, hides_ranks=hides_scores):
+        yield note
 
 
 def _draft(session: LabelSession) -> str | None:

@@ -138,9 +138,7 @@ def agent_diff_page(
     request: Request, store: Agents, slug: str, before: int | None = None, after: int | None = None
 ) -> Response:
     """What differs between any two versions; without numbers, between the last two."""
-    numbers = store.files.numbers(slug)
-    later = after or store.files.newest(slug)
-    earlier = before or max((number for number in numbers if number < later), default=later)
+    numbers, earlier, later = store.files.compared(slug, before, after)
     one, other = store.read(slug, earlier), store.read(slug, later)
     return page(request, "agent_diff.html", before=one, after=other, numbers=list(reversed(numbers)), slug=slug,
                 changes=agent_changes(one.agent, other.agent))  # fmt: skip

@@ -118,9 +118,7 @@ def dataset_diff_page(
     request: Request, store: Datasets, slug: str, before: int | None = None, after: int | None = None
 ) -> Response:
     """What differs between any two versions; without numbers, between the last two."""
-    numbers = store.files.numbers(slug)
-    later = after or store.files.newest(slug)
-    earlier = before or max((number for number in numbers if number < later), default=later)
+    numbers, earlier, later = store.files.compared(slug, before, after)
     changes = dataset_changes(store.cases(slug, earlier), store.cases(slug, later))
     return page(
         request, "dataset_diff.html", before=store.version(slug, earlier), after=store.version(slug, later),

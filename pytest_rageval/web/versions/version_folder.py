@@ -70,6 +70,12 @@ class VersionFolder:
             raise UnknownVersion(f"there is no {self.folder.name.removesuffix('s')} of this name")
         return numbers[-1]
 
+    def compared(self, slug: str, before: int | None, after: int | None) -> tuple[list[int], int, int]:
+        """The numbers of all versions, and of the two to compare: without numbers, the last two."""
+        numbers = self.numbers(slug)
+        later = after or self.newest(slug)
+        return numbers, before or max((number for number in numbers if number < later), default=later), later
+
     def path(self, slug: str, number: int) -> Path:
         """Where a version is, or will be."""
         return self.beside(slug, number, self.suffix)

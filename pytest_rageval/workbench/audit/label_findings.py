@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from pytest_rageval.cases.notes.gold_places import ALL_NEEDED
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
-from pytest_rageval.text import counted, normalise
+from pytest_rageval.text import counted
+from pytest_rageval.words import normalise
 from pytest_rageval.workbench.question_likeness import near_duplicates
 
 SHORTEST_ANSWER = 4

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from pytest_rageval.cases.notes.gold_places import lost_places
 from pytest_rageval.cases.notes.note_folder import NoteFolder, NoteSection
 from pytest_rageval.model import Anchor, EvalCase, Gold, Json
-from pytest_rageval.text import fold
+from pytest_rageval.words import fold
 from pytest_rageval.workbench.question_likeness import near_duplicates
 
 Origin = Literal["question and answer", "heading", "model"]

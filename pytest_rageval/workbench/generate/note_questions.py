@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pytest_rageval.text import sentences
+from pytest_rageval.words import sentences
 from pytest_rageval.workbench.generate.draft import Draft, NotePassage
 
 LONGEST_ANSWER = 600

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_rageval.cases.marks import Marks, Place, label_place
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
-from pytest_rageval.text import fold
+from pytest_rageval.words import fold
 from pytest_rageval.workbench.label.asking import PoolSource
 from pytest_rageval.workbench.label.draft_store import Decision, DraftStore
 from pytest_rageval.workbench.label.label_store import LabelStore

@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_rageval.cases.discovery import PRUNED
 from pytest_rageval.cases.notes.note_folder import MOST_NOTE_BYTES, section_lines
 from pytest_rageval.model import Chunk
-from pytest_rageval.text import index_terms
+from pytest_rageval.words import index_terms
 
 SUFFIXES = frozenset({".md", ".markdown", ".txt"})
 K1, B = 1.2, 0.75

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_rageval.cases.marks import Kind, Marks, Place, gold_of
 from pytest_rageval.matching import headings, in_rank_order, match, path_form
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase
-from pytest_rageval.text import fold
+from pytest_rageval.words import fold
 
 
 class Retrieval(NamedTuple):
@@ -48,6 +48,15 @@ class Candidate:
     @property
     def is_retrieved(self) -> bool:
         return bool(self.ranks)
+
+    def origin(self, *, is_gold: bool, hides_ranks: bool) -> str | None:
+        """Who gave the chunk, as a note beside it; None where there is nothing to add."""
+        if self.ranks and not hides_ranks:
+            ranks = (f"{r.system} #{r.rank}{'' if r.score is None else f' {r.score:.3g}'}" for r in self.ranks)
+            return " · ".join(ranks) + (" · search" if self.is_searched else "")
+        if self.is_searched and not self.ranks:
+            return "the tested system did not retrieve this" if is_gold else "S = only the word search found it"
+        return "– = named by the case, given by nobody" if self.is_listed else None
 
 
 @dataclass(frozen=True, slots=True)

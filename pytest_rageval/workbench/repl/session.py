@@ -250,8 +250,7 @@ async def _hand_over(coroutine: Coroutine[Any, Any, T], future: Future[T]) -> No
         future.set_result(await coroutine)
     except (RagevalError, JudgeError, TargetError) as error:
         future.set_exception(error)
-    # A judge of the project's own may raise anything; nobody would see it on this thread.
-    except Exception as error:  # noqa: BLE001 for this reason
+    except Exception as error:  # noqa: BLE001  a judge of the project's own: unseen, it would hang whoever waits
         future.set_exception(SettingsError(f"{type(error).__name__}: {error}"))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pytest_rageval.model import EvalCase, Json
-from pytest_rageval.text import fold
+from pytest_rageval.words import fold
 from pytest_rageval.workbench.traces.traced_answers import TracedAnswer
 
 LONGEST_PASSAGE = 2000

@@ -9,7 +9,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from pytest_rageval.cli.cases.labelling.cells import clean, fitted, fitted_end, laid_out
-from pytest_rageval.text import counted, fold, printable
+from pytest_rageval.text import counted, printable
+from pytest_rageval.words import fold
 from pytest_rageval.workbench.label.label_session import LabelSession
 from pytest_rageval.workbench.label.pools import Candidate, PoolView
 
@@ -350,14 +351,9 @@ def _notes(session: LabelSession, mode: Mode) -> Iterator[str]:
     yield from (printable(line) for line in mode.opinions.get(session.case.id, ()))
     if candidate is None or session.is_blind:
         return
-    if candidate.ranks and not mode.hides_scores:
-        ranks = (f"{clean(r.system)} #{r.rank}{'' if r.score is None else f' {r.score:.3g}'}" for r in candidate.ranks)
-        yield " · ".join(ranks) + (" · search" if candidate.is_searched else "")
-    elif candidate.is_searched and not candidate.ranks:
-        is_gold = bool(session.view().golds[min(session.row, len(session.pool.candidates) - 1)])
-        yield "the tested system did not retrieve this" if is_gold else "S = only the word search found it"
-    elif candidate.is_listed:
-        yield "– = named by the case, given by nobody"
+    is_gold = bool(session.view().golds[min(session.row, len(session.pool.candidates) - 1)])
+    if note := candidate.origin(is_gold=is_gold, hides_ranks=mode.hides_scores):
+        yield clean(note)
 
 
 def _marked_rows(session: LabelSession, text: str, width: int) -> set[int]:

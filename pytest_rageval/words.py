@@ -1,0 +1,353 @@
+"""Words and sentences of a text, as metrics, judges and the demo compare them.
+
+Comparing: `normalise`, `squad_normalise`, `fold`, `as_label`. Cutting: `tokens`, `korquad_characters`,
+`content_tokens`, `index_terms`, `sentences`. All are linear, shorter for ASCII.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from typing import Literal
+
+# ── comparing ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=16)  # several metrics compare the same answer with the same gold, one after the other
+def normalise(text: str) -> str:
+    """The form in which two answers are compared: what differs only in typing becomes equal.
+
+    NFKC, case folded, punctuation of all scripts removed, English articles removed, white space collapsed: the SQuAD
+    normalisation, opened to other scripts. Beyond it, a hyphen between words is a space ("off-by-one" is "off by one"),
+    a point inside a number and a sign before one stay (3.5 is not 35, -3 is not 3), and a step that would leave nothing
+    is not taken ("A." is "a", "%" stays).
+    """
+    if text.isascii():
+        folded = text.lower()
+        bare = _without_ascii_punctuation(folded)
+    else:
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        bare = _without_ascii_punctuation(folded.translate(_FOREIGN_PUNCTUATION))
+    return " ".join(_ARTICLE.sub(" ", bare).split()) or " ".join(bare.split()) or " ".join(folded.split())
+
+
+def _without_ascii_punctuation(folded: str) -> str:
+    return _ASCII_PUNCTUATION.sub("", _HYPHEN.sub(" ", folded) if "-" in folded else folded)
+
+
+def squad_normalise(text: str) -> str:
+    """`normalize_answer` of the official SQuAD script: lower case, ASCII punctuation and English articles removed.
+
+    Source: evaluate-v2.0.py of rajpurkar/SQuAD-explorer. An answer of articles and punctuation alone becomes "".
+    """
+    return " ".join(_SQUAD_ARTICLE.sub(" ", text.lower().translate(_SQUAD_PUNCTUATION)).split())
+
+
+def korquad_characters(text: str) -> list[str]:
+    """The characters that the official KorQuAD script compares: those of the text in lower case, whatever their script,
+    without white space and ASCII punctuation.
+
+    Quotation marks, round and angle brackets part words there, which characters cannot show: they are left out alike.
+    Source: evaluate-v1.0.py of KorQuAD 1.0.
+    """
+    return [character for character in text.lower().translate(_KORQUAD_PUNCTUATION) if not character.isspace()]
+
+
+def fold(text: str) -> str:
+    """NFC, case folded, white space collapsed; punctuation stays. For finding a quotation in a passage."""
+    if text.isascii():
+        return " ".join(text.lower().split())
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return " ".join(unicodedata.normalize("NFC", folded).split())
+
+
+def as_label(text: str) -> str:
+    """NFKC, case folded, trimmed: the form in which names of entities, concepts and rules are compared."""
+    if text.isascii():
+        return text.lower().strip()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+class _Characters(dict[int, "int | str | None"]):
+    """A table for `str.translate` that classifies characters as they come; its size is bounded by the basic plane."""
+
+    def __init__(self, mapping: dict[int, int | str | None], classify: Callable[[str, str], str | None]) -> None:
+        super().__init__(mapping)
+        self._classify = classify
+
+    def __missing__(self, codepoint: int) -> int | str | None:
+        character = chr(codepoint)
+        replacement = self._classify(character, unicodedata.category(character))
+        if codepoint <= 0xFFFF:
+            self[codepoint] = replacement
+        return replacement
+
+
+def _without_punctuation(character: str, category: str) -> str | None:
+    # Cf: zero-width and direction marks are invisible; two answers cannot differ by them.
+    return None if category[0] == "P" or category == "Cf" else character
+
+
+_SPECIAL: dict[int, int | str | None] = dict(zip(range(128), range(128), strict=True))
+_SPECIAL.update({ord(dash): "-" for dash in "‐‑‒–−"})
+_SPECIAL.update({ord(separator): " " for separator in "—―·•"})
+_FOREIGN_PUNCTUATION = _Characters(_SPECIAL, _without_punctuation)
+# A point stays between or before digits, a minus before a digit at the start of a word.
+_ASCII_PUNCTUATION = re.compile(r"""[!"#$%&'()*+,/:;<=>?@\[\\\]^_`{|}~]|\.(?!\d)|(?<=[^\d\s])\.|-(?!\d)|(?<=\S)-""")
+_HYPHEN = re.compile(r"(?<=\S)-(?=\S)")
+_ARTICLE = re.compile(r"(?<!\S)(?:an?|the)(?!\S)")
+_SQUAD_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_KORQUAD_PUNCTUATION = str.maketrans("", "", string.punctuation + "《》〈〉‘’")
+_SQUAD_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_HAN = r"\u3005\u3006\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+_HIRAGANA = r"\u3041-\u309f"
+_KATAKANA = r"\u30a0-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"
+_BRAHMIC = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9ff\uaa60-\uaa7f"
+"""Thai, Lao, Burmese and Khmer: written without spaces between words."""
+# Patterns of these ranges take milliseconds to compile: only where a text outside ASCII comes.
+_UNSPACED = _HAN + _HIRAGANA + _KATAKANA + _BRAHMIC
+_HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    # A combining mark (not a word character to `re`) belongs to the character that it stands on.
+    return re.compile(rf"[{_UNSPACED}](?:(?!\w)[{_UNSPACED}])*|[^{_UNSPACED}\s]+")
+
+
+@cache
+def _run() -> re.Pattern[str]:
+    return re.compile(rf"(?P<unspaced>[{_UNSPACED}]+)|(?P<hangul>[{_HANGUL}]+)|[^{_UNSPACED}{_HANGUL}\s]+")
+
+
+@cache
+def _content_run() -> re.Pattern[str]:
+    return re.compile(rf"[{_HAN}]+|[{_KATAKANA}]+|[{_BRAHMIC}]+")
+
+
+def tokens(text: str) -> list[str]:
+    """The normalised text as tokens: words where the script writes spaces, else single characters.
+
+    Single characters (with their combining marks): Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese. Off Korean words
+    particles are cut (`서울에서` is `서울`). English articles are no tokens, as in SQuAD's F1; nor is a particle that
+    stands alone. A hyphen parts words, other punctuation joins (`don't` is one token), and what is written onto a
+    number is apart from it (`110mW` is `110`, `mw`).
+    """
+    normal = _QUANTITY.sub(r"\g<0> ", normalise(text))
+    if normal.isascii():
+        return normal.split()
+    pieces = _token().findall(normal)
+    return list(_without_particles(pieces)) or pieces
+
+
+def index_terms(text: str) -> list[str]:
+    """Terms for a search index: case-folded words, and overlapping pairs of characters where words cannot be seen.
+
+    Pairs are made of each run of Hangul (particles hang on its words) and of each run of a script without spaces. A
+    term holds letters, digits and marks only. The number of terms serves as a text's size in tokens.
+    """
+    if text.isascii():
+        return _ASCII_TERM.findall(text.lower())
+    terms: list[str] = []
+    for script, run in _runs(text, _TERM_CHARACTERS):
+        terms.extend(_pairs(run) if script else (run,))
+    return terms
+
+
+def content_tokens(text: str) -> list[str]:
+    """The words that carry meaning, for comparing what two texts are about; never empty where `tokens` is not.
+
+    English stop words are left out (negations are not stop words), Korean particles are cut off, numbers lose their
+    thousands commas and keep decimals and sign. Han, Katakana and the scripts of South East Asia come as pairs of
+    characters; Hiragana, mostly grammar, is left out.
+    """
+    text = _CLITIC.sub("", _NUMBER_COMMA.sub("", text.replace("−", "-")))
+    if text.isascii():
+        words = [word for word in _ASCII_CONTENT.findall(text.lower()) if word not in STOP_WORDS]
+        return words or tokens(text)
+    words = []
+    for script, run in _runs(_NOT_OF_A_NUMBER.sub(" ", text), _CONTENT_CHARACTERS):
+        if script == "unspaced":
+            for content in _content_run().findall(run):
+                words.extend(_pairs(content))
+        elif script == "hangul":
+            if run not in _LONE_PARTICLES:
+                words.append(_stem(run))
+        elif run not in STOP_WORDS:
+            words.append(run)
+    return words or tokens(text)
+
+
+def _runs(text: str, characters: _Characters) -> Iterator[tuple[str | None, str]]:
+    """The words of a text, cut where Hangul or a script without spaces begins or ends: 'hangul', 'unspaced' or None."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return ((match.lastgroup, match.group()) for match in _run().finditer(folded.translate(characters)))
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+
+
+def _without_particles(words: list[str]) -> Iterator[str]:
+    """Words without their particles; one that counts something may be a syllable long: 2024 년에 → 2024 년."""
+    after_number = False
+    for word in words:
+        if word not in _LONE_PARTICLES:
+            yield _stem(word, least=1 if after_number else 2)
+        after_number = word[-1].isdigit()
+
+
+def _stem(word: str, least: int = 2) -> str:
+    """A Korean word without its particles, the last one first: 서울에서는 → 서울에서 → 서울, but 가을 stays.
+
+    A particle goes where it fits what stands before it (은 follows a closed syllable, 는 an open one) and leaves at
+    least so many syllables, one if it cannot be mistaken for the end of a word.
+    """
+    for _ in range(_MOST_PARTICLES):
+        length = _particle_length(word, least)
+        word = word[:-length] if length else word
+    return word
+
+
+def _particle_length(word: str, least: int) -> int:
+    for length in range(min(_LONGEST_PARTICLE, len(word) - 1), 0, -1):
+        particle, before = word[-length:], word[-length - 1]
+        follows = _PARTICLES.get(particle)
+        if follows is None:
+            continue
+        if not _is_hangul(before):
+            return length if particle in _LONE_PARTICLES else 0
+        # Syllables are laid out as 28 finals for each initial and vowel; the first of the 28 is the open syllable.
+        is_closed = (ord(before) - 0xAC00) % 28 != 0
+        fits = follows == "any" or (follows == "closed") is is_closed
+        if fits and len(word) - length >= (1 if particle in _SURE_PARTICLES else least):
+            return length
+    return 0
+
+
+def _words(written: str) -> frozenset[str]:
+    return frozenset(written.split())
+
+
+def _letters_digits_marks(character: str, category: str) -> str:
+    return character if category[0] in "LNM" else " "
+
+
+_TERM_CHARACTERS = _Characters({}, _letters_digits_marks)
+_CONTENT_CHARACTERS = _Characters({ord("."): ".", ord("-"): "-"}, _letters_digits_marks)
+_ASCII_TERM = re.compile(r"[a-z0-9]+")
+_ASCII_CONTENT = re.compile(r"(?:(?<!\S)-(?=\d))?[a-z0-9]+(?:(?<=\d)\.(?=\d)[a-z0-9]+)*")
+_NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_NOT_OF_A_NUMBER = re.compile(r"(?<!\d)\.|\.(?!\d)|-(?!\d)|(?<=\S)-")
+_CLITIC = re.compile(r"['’](?:s\b)?")
+"""An apostrophe joins (`don't` is `dont`); a possessive `'s` goes."""
+
+STOP_WORDS = _words(
+    """
+    a about above after again all also am an and any are as at be because been before being below between both
+    but by can could did do does doing down during each few for from further had has have having he her here
+    hers him his how i if in into is it its itself just me more most my of off on once only or other our ours
+    out over own same she should so some such than that the their theirs them themselves then there these they
+    this those through to too under until up very was we were what when where which while who whom why will with
+    would you your yours
+    """
+)
+"""English words of grammar; negations are none."""
+
+_PARTICLES: dict[str, Literal["closed", "open", "any"]] = {
+    **dict.fromkeys(_words("은 을 이 과 으로 이나 이라고 이라는 이며 이다 이에요 이었다 이었습니다"), "closed"),
+    **dict.fromkeys(_words("는 를 가 와 예요 였다 였습니다"), "open"),
+    **dict.fromkeys(_words("의 에 에서 에게 께서 로 도 만 들 부터 까지 보다 처럼 마다 조차 마저 밖에"), "any"),
+    **dict.fromkeys(_words("입니다 입니까"), "any"),
+}
+"""What may hang on a Korean noun, by the kind of syllable that it follows; 라는 and 나 end too many nouns."""
+_LONGEST_PARTICLE = max(map(len, _PARTICLES))
+_MOST_PARTICLES = 4
+_SURE_PARTICLES = _words(
+    "은 는 을 를 에서 에게 께서 부터 까지 으로 입니다 입니까 이에요 예요 이었다 이었습니다 였습니다"
+)
+"""Taken off a single syllable too: few nouns of two syllables end so."""
+_LONE_PARTICLES = frozenset(_PARTICLES) - _words("도 만 들")
+"""Dropped where they stand alone, on a number or on a foreign word; 5도 are five degrees, 5만 is 50,000."""
+_QUANTITY = re.compile(r"(?<!\S)-?(?:\d+(?:\.\d+)*|\.\d+)(?=[^\s\d.])")
+
+# ── sentences ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sentences(text: str) -> list[str]:
+    """A text's sentences in order, without surrounding white space, list markers or heading marks; blank ones dropped.
+
+    Borders: the end of a line (so list items and table rows stand alone), CJK, Indic and Arabic full stops, and `.`,
+    `!`, `?`, `…` before white space. A point is no border inside numbers, after abbreviations and initials, or before a
+    lower-case word; nor is a quotation's end before one. Closing quotes and citations such as `[1]` stay with the
+    sentence that they follow.
+    """
+    parts: list[str] = []
+    for line in text.splitlines():
+        rest = _LIST_MARKER.sub("", line, count=1).strip()
+        start = 0
+        for end in _SENTENCE_END.finditer(rest):
+            if _is_border(rest, start, end):
+                parts.append(rest[start : end.end()].strip())
+                start = end.end()
+        parts.append(rest[start:].strip())
+    return [sentence for sentence in parts if any(map(str.isalnum, sentence))]
+
+
+def _is_border(line: str, start: int, end: re.Match[str]) -> bool:
+    stop = end["stop"]
+    if stop is None:
+        # A quotation that the sentence goes on after: 「…。」と言った.
+        return not (end["closing"] and line.startswith(("と", "って", "、", "，"), end.end()))
+    following = line[end.end() : end.end() + 1]
+    if following and not following.isspace():
+        # Korean is often typed without a space after the point: 했다.그리고
+        return stop == "." and _is_hangul(following) and _is_hangul(line[end.start() - 1 : end.start()])
+    next_word = line[end.end() : end.end() + 8].lstrip()[:1]
+    if next_word.islower() and (end["closing"] or not stop.strip(".…")):
+        return False
+    if stop != "." or end["closing"]:
+        return True
+    # No abbreviation is longer than 24 characters; the bound keeps a line without spaces linear.
+    before = line[max(start, end.start() - 24) : end.start()].rsplit(maxsplit=2)
+    word = before[-1].lstrip("([\"'“‘") if before else ""
+    if len(before) > 1 and before[-2][-1].isdigit() and (len(word) == 1 or word in ("ms", "sec")):
+        return True  # a unit, not an initial or a title: 5 g. The …
+    if word.casefold() in _NEVER_LAST or (word[:1].isupper() and word.casefold() in _TITLES):
+        return False
+    if _INITIALS.fullmatch(word):
+        return False
+    return not (word.casefold() in _NUMBERED and next_word.isdigit())
+
+
+def has_hangul(word: str) -> bool:
+    """Is a syllable of Hangul in it?"""
+    return any(map(_is_hangul, word))
+
+
+def _is_hangul(character: str) -> bool:
+    return "가" <= character <= "힣"
+
+
+_SENTENCE_END = re.compile(
+    r"(?:(?P<stop>[.!?…]+)|[。！？｡।॥۔؟።။។]+)"
+    r"(?P<closing>[\"'”’»)\]」』】》]*)(?:\s?\[\d{1,3}(?:[,\s–-]+\d{1,3})*\])*"
+)
+_LIST_MARKER = re.compile(r"\s*(?:>\s*)*(?:#{1,6}\s+|(?:[-*+•◦▪‣·]|\d{1,3}[.)]|\(\d{1,3}\)|[①-⑳])\s+)?")
+_INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
+_NEVER_LAST = _words(
+    """
+    vs cf ca approx fig figs eq eqs sec ch vol ed eds dept est bzw usw evtl ggf vgl sog inkl zzgl bspw nr tel abs
+    bd hrsg env resp incl esp viz
+    """
+)
+_TITLES = _words("dr mr mrs ms prof st mt gen gov sen rep rev hon capt lt col sgt")
+"""Before a name, with a capital: Ms. Lee, but 7 ms."""
+_NUMBERED = _words("no nos p pp art para jan feb mar apr jun jul aug sep sept oct nov dec")
+"""Abbreviations before a number only: No. 5, p. 12, Mar. 3."""
