@@ -144,7 +144,7 @@ class Permit:
             self._limit.wake()
 
     def _begin(self) -> None:
-        self._others = self._limit.running
+        self._others = self._limit.in_flight
         self._limit.running += 1
         self._era = self._limit.overload.era
         self._began = asyncio.get_running_loop().time()
@@ -207,6 +207,11 @@ class CallLimit:
             raise
         self._coming -= 1
 
+    @property
+    def in_flight(self) -> int:
+        """Calls that run, or begin now: where many end at once, as many begin, and none of them among few."""
+        return self.running + self._coming
+
     def wake(self) -> None:
         """Let go whoever may."""
         while self._waiting and self._is_free():
@@ -217,7 +222,7 @@ class CallLimit:
 
     def _is_free(self) -> bool:
         limit = self.overload.limit if self._is_adaptive else self.overload.most
-        return self.running + self._coming < limit
+        return self.in_flight < limit
 
 
 class CallSlots:

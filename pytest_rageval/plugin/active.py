@@ -42,7 +42,7 @@ from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.plugin.workers.blocks import block, worker_number
 from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, join_run, make_target, open_run, prepare
-from pytest_rageval.runs.interrupts import Interrupted, Interrupts
+from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
@@ -62,7 +62,9 @@ class ActiveSession:
         self.run: OpenRun | None = None
         self._progress_line: ProgressLine | None = None
         self.interrupts = Interrupts(
-            self._leave, KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted
+            self._leave,
+            KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted,
+            is_program=partial(is_called_by_script, "_pytest.config", "console_main", "_console_main"),
         )
         self._current_test = KeptCurrentTest()
         self._files: dict[Path, CaseFile] = {}

@@ -6,7 +6,7 @@ Registered when the session turns out to have cases, on every process but the wo
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NoReturn
 
 import pytest
@@ -268,6 +268,14 @@ class Controller:
                 self._cannot_finish(error)
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         self._active.interrupts.end_finishing()
+
+    @pytest.hookimpl(specname="pytest_sessionfinish", wrapper=True, tryfirst=True)
+    def end_session(self) -> Generator[None, None, None]:
+        """Outermost: beyond this hook pytest catches no `pytest.exit`."""
+        try:
+            yield
+        finally:
+            self._active.interrupts.end_session()
 
     def close(self) -> None:
         """Once the workers are gone: what they still wrote counts as well; then the run is closed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, NoReturn
 
 from pytest_rageval.cli.exit_codes import INTERRUPTED
@@ -16,7 +17,7 @@ from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
 from pytest_rageval.report.run_reports import write_all_reports
 from pytest_rageval.runs.disk.record_order import put_in_order
 from pytest_rageval.runs.estimate import estimate
-from pytest_rageval.runs.interrupts import Interrupts
+from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.scale.cluster_run import ClusterRun, crew_size, waiting_cases
 from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.streaming import CaseStream, finish_run, has_results, judge_at_hand
@@ -62,7 +63,8 @@ class Pipeline:
         """`elsewhere`: the machines that ask, where it is not this process."""
         self._prepared, self._cases, self._target, self._screen = prepared, cases, target, screen
         self._elsewhere = elsewhere
-        self._interrupts = Interrupts(self._leave)
+        is_program = partial(is_called_by_script, "pytest_rageval.cli.main", "main")
+        self._interrupts = Interrupts(self._leave, is_program=is_program)
         self._notes: list[str] = []
         self._run_id = ""
         self._is_failing = self._is_interrupted = False
