@@ -41,3 +41,12 @@ def at(value: Any, path: tuple[str, ...]) -> Any:
     for step in path:
         value = value[0] if step == "[]" else value[step]
     return value
+
+
+def has(value: Any, path: tuple[str, ...]) -> bool:
+    """Is there such a place, whatever stands in it?"""
+    try:
+        at(value, path)
+    except (KeyError, IndexError):
+        return False
+    return True

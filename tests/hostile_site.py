@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 from pathlib import Path
 
 from attacks import PAYLOADS, hostile_run
 from label_project import FILE, label_project
-from page_states import PLAN, some_cases, store_full
-from two_runs import compared
+from page_states import some_cases, store_fallen
 from web_app import WebApp
 from web_forms import sent_by
 
@@ -71,11 +69,7 @@ def hostile_site(root: Path) -> Path:
     file.write_text(json.dumps(case) + "\n" + json.dumps(case | {"id": "two"}) + "\n")
     (folder / "notes" / "<b onclick=x>.md").write_text(f"# cream {ALL}\n\n" + "\n".join(TEXTS) + "\n", encoding="utf-8")
     reports = folder / "reports"
-    before, now = some_cases(cases=60), some_cases(20, cases=60)
-    store_full(reports, "before", before)
-    store_full(reports, "now", now, comparison={**compared(before, now, PLAN).content, "baseline_run_id": "before"})
-    shutil.copytree(reports / "runs" / "now", reports / "runs" / "killed")
-    (reports / "runs" / "killed" / "metrics.json").unlink()
+    store_fallen(reports, failing=20, cases=60)
     hostile_run(reports, "alone", "failed")
     write_job(folder / "data" / "jobs" / JOB_ID)
     hostile_versions(folder / "data")

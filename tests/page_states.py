@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stored_pair import a_chunk, store
-from two_runs import a_plan, a_row
+from two_runs import a_plan, a_row, compared
 
 from pytest_rageval.compare.side import open_side
 from pytest_rageval.config.settings import Settings
@@ -110,6 +111,15 @@ def a_page(reports: Path, state: str) -> PageRun:
     store_full(reports, "before", before)
     store_full(reports, "now", rows, partial=state == "partial", description="the winter stock, asked anew")
     return page_between(reports, None if state in ("no baseline", "0 cases") else "before", "now")
+
+
+def store_fallen(reports: Path, failing: int, cases: int) -> None:
+    """A run `now` of which so many newly fail since `before`, and a copy of it that was `killed` before its end."""
+    before, now = some_cases(cases=cases), some_cases(failing, cases=cases)
+    store_full(reports, "before", before)
+    store_full(reports, "now", now, comparison={**compared(before, now, PLAN).content, "baseline_run_id": "before"})
+    shutil.copytree(reports / "runs" / "now", reports / "runs" / "killed")
+    (reports / "runs" / "killed" / "metrics.json").unlink()
 
 
 def page_between(reports: Path, before: str | None, now: str, **settings: Any) -> PageRun:

@@ -67,14 +67,11 @@ SOME = [
 """Four cases that pass."""
 
 
-class Project:
-    """A folder with cases and a bot."""
+class ProjectFolder:
+    """A folder with files, cases and a configuration."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._processes = contextlib.ExitStack()
-        self.write("bot.py", BOT)
-        self.configure('target = "bot:answer"')
 
     def write(self, name: str, text: str) -> Path:
         path = self.path / name
@@ -87,6 +84,16 @@ class Project:
 
     def configure(self, table: str, extra: str = "") -> None:
         self.write("pyproject.toml", f"[tool.rageval]\n{table}\n{extra}")
+
+
+class Project(ProjectFolder):
+    """A folder with cases and a bot, in which pytest and the command are run."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._processes = contextlib.ExitStack()
+        self.write("bot.py", BOT)
+        self.configure('target = "bot:answer"')
 
     def run(self, *arguments: str) -> pytest.RunResult:
         """Run pytest there, in this process; its workers, if there are to be some, are processes of their own."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 from in_process import run_pytest
-from project import BOT
+from project import BOT, ProjectFolder
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError
@@ -21,32 +21,20 @@ DECIDED = ("config.json", "results.jsonl", "observations.jsonl", "metrics.json",
 """What deciding a run again may rewrite."""
 
 
-class StoredProject:
+class StoredProject(ProjectFolder):
     """A folder with cases, a bot and runs."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
 
     @classmethod
     def new(cls, path: Path, cases: Iterable[Mapping[str, Any]], table: str = TABLE, extra: str = "") -> StoredProject:
         project = cls(path)
         project.write("bot.py", BOT)
-        project.write("pyproject.toml", f"[tool.rageval]\n{table}\n{extra}")
+        project.configure(table, extra)
         project.cases(cases)
         return project
 
     def copied(self, path: Path) -> StoredProject:
         shutil.copytree(self.path, path)
         return StoredProject(path)
-
-    def write(self, name: str, text: str) -> Path:
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    def cases(self, cases: Iterable[Mapping[str, Any]], name: str = "evalcases/a.jsonl") -> Path:
-        return self.write(name, "".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases))
 
     def pytest(self, *arguments: str, run_id: str = RUN) -> None:
         """Run pytest there, with no plugin but ours."""

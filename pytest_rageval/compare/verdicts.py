@@ -81,22 +81,17 @@ def compare_cases(
 
     changed  keys of cases that ask or decide otherwise than before: they are on both sides, and compared with nothing
     """
-    now_bad = sorted(key for key in changed if now[key].is_bad)
+    changed_failing = sorted(key for key in changed if now[key].is_bad)
     now = now.without(changed)
     baseline = replace(baseline, cases=baseline.columns.without(changed))
-    names_before, names_after = baseline.metrics["metrics"].keys(), metrics["metrics"].keys()
-    k_before = baseline.config.get("k") if baseline.config else None
-    renamed = paired_cut_offs(names_before, names_after, k_before, plan.settings.k)
-    regressions = [at_shared_cut_off(gate, names_before & names_after, k_before) for gate in plan.regressions]
+    renamed, regressions = _at_cut_offs_of_both(metrics, baseline, plan)
     baseline = baseline.renamed(renamed)
     labels = {after: cut_off_label(before, after) for before, after in renamed.items()}
     was = baseline.columns
     shared = shared_cases(was, now)
-    gates = {gate.name: gate for gate in regressions}
-    described = {**baseline.metrics["metrics"], **metrics["metrics"]}
     changes = _changes(metrics, baseline.metrics["metrics"], paired(was, now, shared))
     has_other_cases = bool(now and was) and not len(now) == len(was) == len(shared.keys)
-    verdicts = _verdicts(changes, described, gates, baseline, of_same_cases=not changed and not has_other_cases)
+    verdicts = _verdicts(changes, metrics, regressions, baseline, of_same_cases=not changed and not has_other_cases)
     is_stopped = bool(problems) and not plan.settings.ignore_invariants
     is_heuristic = bool(metrics["judge"] and metrics["judge"]["heuristic"])
     return Comparison(
@@ -110,7 +105,7 @@ def compare_cases(
             },
             **_cases(was, now, shared),
             "changed_cases": sorted(changed),
-            "changed_failing": now_bad,
+            "changed_failing": changed_failing,
             "paired": _paired_outcomes(was, now, shared),
         },
         gates=tuple(
@@ -122,6 +117,16 @@ def compare_cases(
         problems=tuple(problems),
         renamed=renamed,
     )
+
+
+def _at_cut_offs_of_both(
+    metrics: Mapping[str, Any], baseline: Baseline, plan: Plan
+) -> tuple[dict[str, str], list[RegressionGate]]:
+    """Names that metrics of the baseline have here, where another k was asked for, and the gates by these names."""
+    before, after = baseline.metrics["metrics"].keys(), metrics["metrics"].keys()
+    k_before = baseline.config.get("k") if baseline.config else None
+    gates = [at_shared_cut_off(gate, before & after, k_before) for gate in plan.regressions]
+    return paired_cut_offs(before, after, k_before, plan.settings.k), gates
 
 
 def _changes(metrics: Mapping[str, Any], before: Mapping[str, Any], pairs: Mapping[str, Pairs]) -> dict[str, Change]:
@@ -141,8 +146,8 @@ def _changes(metrics: Mapping[str, Any], before: Mapping[str, Any], pairs: Mappi
 
 def _verdicts(
     changes: Mapping[str, Change],
-    described: Mapping[str, Mapping[str, Any]],
-    gates: Mapping[str, RegressionGate],
+    metrics: Mapping[str, Any],
+    regressions: Iterable[RegressionGate],
     baseline: Baseline,
     *,
     of_same_cases: bool,
@@ -151,6 +156,8 @@ def _verdicts(
 
     of_same_cases  are all cases on both sides, and none left out?
     """
+    described = {**baseline.metrics["metrics"], **metrics["metrics"]}
+    gates = {gate.name: gate for gate in regressions}
     return {
         name: "incomparable"
         if described[name]["run_level"] and not of_same_cases

@@ -1,4 +1,4 @@
-"""Requests carried by aiohttp, where it is installed: a fifth of httpx's CPU for each, however many are in flight."""
+"""Requests carried by aiohttp, where it is installed: a third of httpx's CPU for each, however many are in flight."""
 
 from __future__ import annotations
 

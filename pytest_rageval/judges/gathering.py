@@ -79,7 +79,7 @@ def taken(parts: Sequence[Judgement]) -> Taken:
     )
 
 
-class Spent(TypedDict):
+class ExchangeSums(TypedDict):
     """Tokens, cost and time as the fields of a judgement."""
 
     tokens_in: int | None
@@ -88,7 +88,7 @@ class Spent(TypedDict):
     latency_ms: float
 
 
-def spent(exchanges: Sequence[Exchange]) -> Spent:
+def spent(exchanges: Sequence[Exchange]) -> ExchangeSums:
     """What the conversation of one judgement took."""
     return {
         "tokens_in": total(exchange.reply.tokens_in for exchange in exchanges),

@@ -82,7 +82,6 @@ class RunView:
     registry: Registry
     names: Mapping[str, str]
     other: str | None = None
-    before_k: int | None = None
 
     def top(self, name: str) -> str:
         """` of 5`: the end of a metric's scale; '' where it is 1."""

@@ -75,9 +75,10 @@ def _adapter() -> TypeAdapter[Assignment]:
 def assignment(prepared: Prepared, share: WorkerShare) -> Assignment:
     """What a worker with this share is told of a run."""
     root, settings = prepared.project
+    configuration = own_configuration(prepared)
     return Assignment(
-        str(root.absolute()), str(Path.cwd()), settings.model_dump_json(),
-        json.loads(json.dumps(config_without_cases(prepared))), release(prepared), share,
+        str(root.absolute()), str(Path.cwd()), settings.model_dump_json(), configuration,
+        release(prepared, configuration), share,
     )  # fmt: skip
 
 
@@ -88,8 +89,14 @@ def shares(settings: Settings, workers: int) -> list[WorkerShare]:
     return [WorkerShare(number, workers, each + (number < more), cost) for number in range(workers)]
 
 
-def release(prepared: Prepared) -> Release:
-    """The versions on this machine."""
+def own_configuration(prepared: Prepared) -> Mapping[str, Any]:
+    """The configuration on this machine as config.json would have it, read back."""
+    configuration: Mapping[str, Any] = json.loads(json.dumps(config_without_cases(prepared)))
+    return configuration
+
+
+def release(prepared: Prepared, configuration: Mapping[str, Any]) -> Release:
+    """The versions on this machine, of which the configuration tells some."""
     file = prepared.project.baseline_file
     baseline = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
-    return Release(str(config_without_cases(prepared)["libraries"]["pytest-rageval"]), baseline)
+    return Release(str(configuration["libraries"]["pytest-rageval"]), baseline)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -15,11 +14,11 @@ from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import Prefetcher, Tally
-from pytest_rageval.prepare import OpenRun, Prepared, config_without_cases, join_run, make_target, prepare
+from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.journal import OBSERVATIONS, RESULTS, RunJournal
-from pytest_rageval.scale.assignment import Assignment, release
+from pytest_rageval.scale.assignment import Assignment, own_configuration, release
 from pytest_rageval.scale.block import Block, Failure, Tail
 from pytest_rageval.scale.portions import read_cases
 from pytest_rageval.streaming import CaseStream, judge_at_hand
@@ -164,12 +163,13 @@ class _Asking:
 
 def _check_release(prepared: Prepared, assigned: Assignment) -> None:
     """SettingsError where the run would not be the same here."""
-    here, there = release(prepared), assigned.release
+    configuration = own_configuration(prepared)
+    here, there = release(prepared, configuration), assigned.release
     if here.rageval != there.rageval:
         raise SettingsError(f"pytest-rageval is {here.rageval} there and {there.rageval} here; install the same one")
     if here.baseline != there.baseline:
         raise SettingsError(f"{prepared.project.baseline_file} is another one there than here; copy it there")
-    other = other_configuration(assigned.configuration, json.loads(json.dumps(config_without_cases(prepared))))
+    other = other_configuration(assigned.configuration, configuration)
     if other is not None:
         raise SettingsError(f"the project is configured otherwise there: {other}; copy it there anew")
 

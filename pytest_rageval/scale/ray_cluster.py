@@ -137,12 +137,11 @@ class RayCrew:
 class RayWorker(PortionWorker):
     """A worker in a process of Ray's: where the command was called, as far as that folder is there."""
 
-    def begin(self, written: str) -> list[str]:
-        assigned = Assignment.from_json(written)
+    def _begin(self, assigned: Assignment) -> None:
         folder = next((place for place in (assigned.folder, assigned.root) if Path(place).is_dir()), None)
         if folder is not None:
             os.chdir(folder)
-        return super().begin(written)
+        super()._begin(assigned)
 
 
 def _imported_ray() -> Any:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import time
+import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +31,13 @@ def test_a_project_that_is_ready_has_a_line_for_each_subject(project: Project):
     subjects = {line.split()[1] for line in result.outlines}
     assert subjects == {"configuration", "cases", "target", "judge", "cache", "ontology", "reports", "extras"}
     assert not (project.path / "reports").exists()
+
+
+def test_every_extra_that_can_be_installed_is_named(project: Project):
+    ours = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = ours["project"]["optional-dependencies"].keys() - {"dev"}
+    ((_, what),) = findings(project)["extras"]
+    assert {*re.findall(r"[\w-]+", what.replace("installed:", "").replace("not:", ""))} - {"none"} == extras
 
 
 @pytest.mark.parametrize(

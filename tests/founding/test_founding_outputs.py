@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from founding_documents import at, copied, document, key_paths
+from founding_documents import at, copied, document, has, key_paths
 from project import Project
 
 from pytest_rageval.runs.aggregate import with_aliases
@@ -90,7 +90,7 @@ def test_every_key_of_the_metrics_document_has_its_place(judged: Project):
     places = {**metrics, **{name: metrics["volatile"][name] for name in ("run_id", "timestamp")}}
     for path in key_paths(METRICS):
         path = ("by_tag", "config", *path[2:]) if path[:2] == ("by_tag", "personal") else path
-        at(places, path)
+        assert has(places, path), path
 
 
 def test_the_means_of_each_tag_stand_under_their_flat_names(judged: Project):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import pytest
 from client_calls import YES, failure_of, get, with_client
@@ -250,6 +251,22 @@ def test_a_connection_that_takes_too_long_is_told_in_the_same_words(
     assert messages == ["GET http://rag.invalid: no connection within 10 s"] * 2
 
 
+def refusal_of(behaviour: Callable[..., Any], **options: Any) -> tuple[str, str]:
+    """Kind and message, without the port, of what HTTPS comes to at a server that behaves so."""
+
+    async def refused() -> tuple[str, str]:
+        server = await asyncio.start_server(behaviour, "127.0.0.1", 0, **options)
+        client = SlottedClient(retries=0, timeout=10.0)
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(HttpFailure) as caught:
+            await client.request("GET", f"https://127.0.0.1:{port}/")
+        await client.aclose()
+        server.close()
+        return caught.value.kind, str(caught.value).replace(str(port), "")
+
+    return asyncio.run(refused())
+
+
 @pytest.mark.child_process
 @pytest.mark.skipif(which("openssl") is None, reason="openssl is not installed")
 def test_a_certificate_that_nobody_vouches_for_is_told_in_the_same_words(each_transport: EachTransport, tmp_path: Path):
@@ -257,21 +274,11 @@ def test_a_certificate_that_nobody_vouches_for_is_told_in_the_same_words(each_tr
     made = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout {key} -out {certificate}"
     subprocess.run(made.split(), check=True, capture_output=True, timeout=60)
 
-    async def refused() -> str:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context)
-        client = SlottedClient(retries=0, timeout=10.0)
-        port = server.sockets[0].getsockname()[1]
-        with pytest.raises(HttpFailure) as caught:
-            await client.request("GET", f"https://127.0.0.1:{port}/")
-        await client.aclose()
-        server.close()
-        assert caught.value.kind == "connect"
-        return str(caught.value).replace(str(port), "")
-
-    messages = [asyncio.run(refused()) for _ in each_transport()]
-    assert messages == ["GET https://127.0.0.1:/: TLS certificate not accepted: self-signed certificate"] * 2
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    refusals = [refusal_of(lambda *_: None, ssl=context) for _ in each_transport()]
+    message = "GET https://127.0.0.1:/: TLS certificate not accepted: self-signed certificate"
+    assert refusals == [("connect", message)] * 2
 
 
 def test_what_speaks_no_tls_is_told_in_the_same_words(each_transport: EachTransport):
@@ -281,17 +288,7 @@ def test_what_speaks_no_tls_is_told_in_the_same_words(each_transport: EachTransp
         await writer.drain()
         writer.close()
 
-    async def refused() -> tuple[str, str]:
-        server = await asyncio.start_server(says_no, "127.0.0.1", 0)
-        client = SlottedClient(retries=0, timeout=10.0)
-        port = server.sockets[0].getsockname()[1]
-        with pytest.raises(HttpFailure) as caught:
-            await client.request("GET", f"https://127.0.0.1:{port}/")
-        await client.aclose()
-        server.close()
-        return caught.value.kind, str(caught.value).replace(str(port), "")
-
-    first, second = (asyncio.run(refused()) for _ in each_transport())
+    first, second = (refusal_of(says_no) for _ in each_transport())
     assert first == second
     assert first[0] == "connect"
 

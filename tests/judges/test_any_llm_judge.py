@@ -10,8 +10,8 @@ from fault_server import status
 from judge_server import JudgeServer
 from model_judges import GOOD, a_request, failure_of, judged
 from project import SOME, Project, lines_with
+from refused_judges import problem_of
 
-from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judge import Judge, described_judge, identity_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions
@@ -27,14 +27,6 @@ def the_judge(spec: str, options: EndpointOptions | None = None) -> Judge:
     judge = judge_from_spec(spec, options=options)
     assert judge is not None
     return judge
-
-
-def problem_of(spec: str, options: EndpointOptions | None = None) -> str:
-    with pytest.raises(SettingsError) as caught:
-        judge_from_spec(spec, options=options)
-    (problem,) = caught.value.problems
-    assert "\n" not in problem
-    return problem
 
 
 # ── without the package ───────────────────────────────────────────────────────────────────────────────────────
@@ -63,7 +55,7 @@ def test_what_is_no_provider_and_model_is_said(spec: str):
 
 def test_headers_are_refused_since_providers_take_none():
     options = EndpointOptions(headers={"x-team": "search"})
-    assert "judge_options.headers: any-llm takes none" in problem_of("any-llm:bedrock/m", options)
+    assert "judge_options.headers: any-llm takes none" in problem_of("any-llm:bedrock/m", options=options)
 
 
 @needs_none

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from counting_judge import Counting, Remembering, a_judgement, a_request, ask
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.cache.cache_key import cache_key
-from pytest_rageval.judges.cache.cached_judge import CachedJudge, Mode
+from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
@@ -18,43 +20,11 @@ from pytest_rageval.judges.time_bound import TimeBoundJudge
 from pytest_rageval.model import Judgement, JudgeRequest
 
 
-class Counting:
-    """A judge that counts how often it is asked, and says what it is given to say."""
-
-    model, heuristic, rubrics = "counting/1", False, frozenset({"groundedness"})
-    sampling: object
-
-    def __init__(self, *says: Judgement | JudgeError | object) -> None:
-        self.says, self.asked = list(says), 0
-
-    async def judge(self, request: JudgeRequest) -> Judgement:
-        self.asked += 1
-        await asyncio.sleep(0)
-        said = self.says.pop(0) if self.says else a_judgement(float(self.asked))
-        if isinstance(said, Exception):
-            raise said
-        return said  # type: ignore[return-value]
-
-    async def aclose(self) -> None: ...
-
-
-def a_judgement(score: float = 4.0, **fields) -> Judgement:
-    return Judgement(**{"rubric": "groundedness", "scores": {"groundedness": score}, "scale": (0.0, 5.0), **fields})
-
-
-def a_request(question: str = "why?", **variables) -> JudgeRequest:
-    contexts = [{"chunk_id": "c1", "text": "text"}]
-    return JudgeRequest(
-        "groundedness", "1+abc", {"question": question, "answer": "so", "contexts": contexts, **variables}
-    )
-
-
 @pytest.fixture
 def cache(tmp_path) -> Iterator[SqliteCache]:
     """The one cache of this test."""
-    cache = SqliteCache(tmp_path / "cache.sqlite")
-    yield cache
-    cache.close()
+    with closing(SqliteCache(tmp_path / "cache.sqlite")) as cache:
+        yield cache
 
 
 @pytest.fixture
@@ -65,18 +35,7 @@ def cache_notes(cache) -> Callable[[], list[str]]:
 @pytest.fixture
 def a_cached(cache) -> Callable[..., CachedJudge]:
     """Stand a judge before the one cache of this test."""
-
-    def stand_before(judge: Judge, mode: Mode = "use") -> CachedJudge:
-        return CachedJudge(judge, cache, mode)
-
-    return stand_before
-
-
-def ask(judge: Judge, *requests: JudgeRequest) -> list[Judgement]:
-    async def all_at_once() -> list[Judgement]:
-        return await asyncio.gather(*(judge.judge(request) for request in requests))
-
-    return asyncio.run(all_at_once())
+    return lambda judge, mode="use": CachedJudge(judge, cache, mode)
 
 
 # ── the server ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,6 +210,14 @@ def test_that_a_judge_tells_abstentions_by_phrases_is_handed_on(a_cached, judge:
     assert a_cached(TimeBoundJudge(judge, 1.0, "1 s (timeout)")).abstention_by_phrasing is by_phrasing
 
 
+@pytest.mark.parametrize("sampling", [{"temperature": float("nan")}, {"stop": {1, 2}}, {"stop": "\ud800"}, 7])
+def test_sampling_that_is_no_json_is_said_once_and_not_at_every_case(a_cached, sampling):
+    counting = Counting()
+    counting.sampling = sampling
+    with pytest.raises(SettingsError, match="judge 'counting/1': model and sampling become part of a cache key, but"):
+        a_cached(counting)
+
+
 # ── what a cache saves ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -281,93 +248,6 @@ def test_refresh_looks_for_nothing_and_so_misses_nothing(a_cached):
     ask(judge, a_request())
     ask(judge, a_request())
     assert (judge.hits, judge.misses) == (0, 0)
-
-
-# ── what a miss is nearest to ─────────────────────────────────────────────────────────────────────────────────
-
-
-def said_of_a_miss(judge: CachedJudge, request: JudgeRequest) -> str:
-    with pytest.raises(JudgeError) as caught:
-        ask(judge, request)
-    (problem,) = caught.value.problems
-    assert "\n" not in problem
-    return problem.partition("; ")[2]
-
-
-RUN_ONCE = "; run once with judge cache mode 'use'"
-
-
-@pytest.mark.parametrize(
-    ("other", "nearest"),
-    [
-        ({"prompt_version": "1+abd"},
-         "same question, same answer, same contexts; prompt_version was '1+abc', now '1+abd'"),
-        ({"trial": 2}, "same question, same answer, same contexts; trial was 0, now 2"),
-        ({"variables": {**a_request().variables, "answer": "so?"}}, "same question, other answer, same contexts"),
-        ({"variables": {**a_request().variables, "contexts": []}}, "same question, same answer, other contexts"),
-        ({"variables": {**a_request().variables, "key_facts": ["x"]}},
-         "same question, same answer, same contexts, other key_facts"),
-        ({"variables": {**a_request().variables, "question": "who?"}},
-         "other question 'why?', same answer, same contexts"),
-    ],
-)  # fmt: skip
-def test_a_miss_in_replay_names_the_nearest_and_what_differs(a_cached, other, nearest):
-    ask(a_cached(Counting()), a_request())
-    said = said_of_a_miss(a_cached(Counting(), "replay"), replace(a_request(), **other))
-    assert said == f"nearest: {nearest}{RUN_ONCE}"
-
-
-def test_another_model_and_other_sampling_are_named_with_both_values(a_cached):
-    first, second = Counting(), Counting()
-    first.sampling, second.sampling, second.model = {"temperature": 0}, {"temperature": 1}, "counting/2"
-    ask(a_cached(first), a_request())
-    assert said_of_a_miss(a_cached(second, "replay"), a_request()) == (
-        "nearest: same question, same answer, same contexts; model was 'counting/1', now 'counting/2'; "
-        f"sampling was {{'temperature': 0}}, now {{'temperature': 1}}{RUN_ONCE}"
-    )
-
-
-def test_of_several_the_one_that_differs_least_is_named(a_cached):
-    judge = a_cached(Counting())
-    ask(judge, a_request(answer="a", contexts=[]), a_request(answer="b"), a_request("who?"))
-    said = said_of_a_miss(a_cached(Counting(), "replay"), a_request(answer="c"))
-    assert said == f"nearest: same question, other answer, same contexts{RUN_ONCE}"
-
-
-def test_without_any_judgement_of_the_rubric_that_is_said(a_cached):
-    ask(a_cached(Counting()), a_request())
-    said = said_of_a_miss(a_cached(Counting(), "replay"), replace(a_request(), rubric="relevance"))
-    assert said == f"none is for this rubric{RUN_ONCE}"
-
-
-def test_hostile_text_cannot_get_out_of_the_message_of_a_miss(a_cached):
-    ask(a_cached(Counting()), a_request("\x1b[31m\u202e" * 500))
-    said = said_of_a_miss(a_cached(Counting(), "replay"), replace(a_request(), prompt_version="1\n\x1b]0;"))
-    assert "\\x1b[31m\\u202e" in said
-    assert "\x1b" not in said
-    assert len(said) < 400
-
-
-class Remembering(dict):
-    """A cache of somebody's own: it gets and puts, and knows nothing of parts."""
-
-    def put(self, key: str, judgement: Judgement) -> None:
-        self[key] = judgement
-
-
-def test_a_cache_that_knows_keys_only_serves_all_modes_and_names_no_nearest():
-    cache = Remembering()
-    ask(CachedJudge(Counting(), cache), a_request())
-    assert ask(CachedJudge(Counting(), cache, "replay"), a_request())[0].cached
-    assert said_of_a_miss(CachedJudge(Counting(), cache, "replay"), a_request("who?")) == RUN_ONCE[2:]
-
-
-@pytest.mark.parametrize("sampling", [{"temperature": float("nan")}, {"stop": {1, 2}}, {"stop": "\ud800"}, 7])
-def test_sampling_that_is_no_json_is_said_once_and_not_at_every_case(a_cached, sampling):
-    counting = Counting()
-    counting.sampling = sampling
-    with pytest.raises(SettingsError, match="judge 'counting/1': model and sampling become part of a cache key, but"):
-        a_cached(counting)
 
 
 # ── what is never kept ────────────────────────────────────────────────────────────────────────────────────────

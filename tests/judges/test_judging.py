@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_server import JudgeServer
 
-from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import observe_case, score_case
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges import judge_from_spec, rubrics
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
 from pytest_rageval.judges.stub import StubJudge
-from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import Answer, AskRequest, CaseResult, Chunk, EvalCase, Gold, Judgement, JudgeRequest
-from pytest_rageval.plan import make_plan
+from pytest_rageval.model import Answer, Chunk, EvalCase, Gold, Judgement, JudgeRequest
 
 CASE = EvalCase("q1", "How fast is the camera?", gold=Gold(answers=("30 Hz",)))
 CHUNKS = (Chunk("a#1", rel_path="a.md", text="The camera runs at 30 Hz."), Chunk("b#1", rel_path="b.md", text="29 Hz"))
@@ -329,90 +322,3 @@ def test_each_score_of_one_rubric_has_its_own_median():
     found = of(Telling(abstention=0, composite=five), ["composite"], repeats=3)["composite"]
     assert found.scores == dict.fromkeys(FIVE, 0.5)
     assert found.extra["spread"] == dict.fromkeys(FIVE, 1.0)
-
-
-# ── a case, a plan, a model behind a real server ──────────────────────────────────────────────────────────────
-
-
-class Replying:
-    """A system that gives this answer to everything."""
-
-    name = "replying"
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-
-    async def ask(self, request: AskRequest) -> Answer:
-        return self.answer
-
-    async def aclose(self) -> None: ...
-
-
-def evaluated(server: JudgeServer, root: Path, abstained: bool | None = False, **settings) -> CaseResult:
-    """One case, asked, judged by the model behind the server, scored and gated as in a run."""
-    plan = make_plan(Settings(**settings), load_registry(), root)
-    judge = judge_from_spec(f"openai:judge-1@{server.url}")
-    assert judge is not None
-
-    async def run() -> CaseResult:
-        answer = Answer("It runs at 30 Hz and is red.", abstained=abstained, chunks=CHUNKS)
-        try:
-            return score_case(CASE, await observe_case(CASE, Replying(answer), judge, plan), plan)
-        finally:
-            await judge.aclose()
-
-    return asyncio.run(run())
-
-
-def test_a_model_is_shown_the_rubric_of_the_project(tmp_path):
-    text = (Path(rubrics.__file__).parent / "faithfulness.toml").read_text(encoding="utf-8")
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own/faithfulness.toml").write_text(text.replace("a strict examiner", "a Korean examiner"))
-    with JudgeServer({"reasoning": "", "supported_claims": [], "unsupported_claims": [], "score": 0.5}) as server:
-        result = evaluated(server, tmp_path, enabled=("faithfulness",), rubrics="own")
-    assert [chat.json["messages"][0]["content"].count("a Korean examiner") for chat in server.chats] == [1]
-    assert result.scores == {"faithfulness": 0.5, "over_abstention": 0.0}
-    assert [gate.tag for gate in result.failed_gates] == ["L5_faithfulness_fail"]
-
-
-def test_a_model_takes_an_answer_apart_and_judges_its_claims(tmp_path):
-    claims = {"claims": ["It runs at 30 Hz.", "It is red."]}
-    verdicts = [{"number": number, "reasoning": "so", "supported": number == 1} for number in (1, 2)]
-    with JudgeServer(claims, {"verdicts": verdicts}) as server:
-        result = evaluated(server, tmp_path, enabled=("claim_support",))
-    assert len(server.chats) == 2
-    assert result.scores == {"claim_support": 0.5, "over_abstention": 0.0}
-
-
-def test_one_request_to_a_model_makes_a_composite(tmp_path):
-    said = {"reasoning": "", **dict.fromkeys(FIVE, 1), "synthesis": 0, "abstention": 1}
-    with JudgeServer(said) as server:
-        result = evaluated(server, tmp_path, enabled=("composite", "faithfulness"))
-    assert len(server.chats) == 1
-    assert result.scores == {"faithfulness": 1.0, "composite": pytest.approx(0.85), "over_abstention": 0.0}
-
-
-def test_an_answer_that_the_classifier_takes_for_an_abstention_is_no_pass_whatever_metrics_are_listed(tmp_path):
-    with JudgeServer({"abstained": True, "confidence": 0.9}) as server:
-        result = evaluated(server, tmp_path, abstained=None, enabled=("faithfulness",))
-    assert (result.outcome, result.scores) == ("failed", {"over_abstention": 1.0})
-    assert [gate.tag for gate in result.failed_gates] == ["over_abstention_fail"]
-
-
-def test_where_a_model_matched_the_reference_the_gate_of_token_f1_stands_back(tmp_path):
-    with JudgeServer({"reasoning": "", "score": 0.75}) as server:
-        result = evaluated(server, tmp_path, enabled=("reference_match", "token_f1"))
-    assert result.scores["token_f1"] < 0.5
-    assert result.outcome == "passed"
-
-
-def test_a_value_between_the_steps_is_asked_for_again_and_then_an_error(tmp_path):
-    shipped = (Path(rubrics.__file__).parent / "relevance.toml").read_text(encoding="utf-8")
-    own = tmp_path / "own" / "relevance.toml"
-    own.parent.mkdir()
-    own.write_text(shipped.replace("scale = [0, 1]", "scale = [0, 1]\nstep = 0.25"), encoding="utf-8")
-    with JudgeServer({"reasoning": "", "score": 0.6}) as server:
-        result = evaluated(server, tmp_path, enabled=("relevance",), rubrics="own")
-    assert len(server.chats) == 2
-    assert result.error is not None
-    assert result.error.kind == "judge_invalid_reply"

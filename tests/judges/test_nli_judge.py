@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from nli_models import CONTRADICTION_FIRST, ENTAILMENT_FIRST, HHEM_1, HHEM_2, MINICHECK, a_model
+from refused_judges import problem_of
 
-from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judge import Judge, identity_of
 from pytest_rageval.judges.rubrics import load_rubric
@@ -133,14 +134,6 @@ def test_a_model_that_cannot_be_loaded_is_an_error_of_the_case_in_one_line(tmp_p
 # ── what is missing ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def problem_of(spec: str, root: Path | None = None) -> str:
-    with pytest.raises(SettingsError) as caught:
-        judge_from_spec(spec, root=root)
-    (problem,) = caught.value.problems
-    assert "\n" not in problem
-    return problem
-
-
 @pytest.mark.parametrize(
     ("file", "said"),
     [
@@ -151,7 +144,7 @@ def problem_of(spec: str, root: Path | None = None) -> str:
 )
 def test_a_folder_without_one_of_its_files_says_which(tmp_path: Path, file: str, said: str):
     (a_model(tmp_path / "small", KNOWN) / file).unlink()
-    assert problem_of("nli:small", tmp_path).startswith(f"judge 'nli:small': {said}")
+    assert problem_of("nli:small", root=tmp_path).startswith(f"judge 'nli:small': {said}")
 
 
 @pytest.mark.parametrize(
@@ -168,12 +161,12 @@ def test_a_folder_without_one_of_its_files_says_which(tmp_path: Path, file: str,
 )
 def test_labels_of_which_none_means_support_are_said_before_anything_runs(tmp_path: Path, config: Any, said: str):
     (a_model(tmp_path / "small", KNOWN) / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    assert said in problem_of("nli:small", tmp_path)
+    assert said in problem_of("nli:small", root=tmp_path)
 
 
 @pytest.mark.parametrize("written", ["./nowhere", "nowhere", "a/b/c", ""])
 def test_what_is_neither_folder_nor_repository_is_said(tmp_path: Path, written: str):
-    assert "is no folder, and no OWNER/NAME of the Hugging Face hub" in problem_of(f"nli:{written}", tmp_path)
+    assert "is no folder, and no OWNER/NAME of the Hugging Face hub" in problem_of(f"nli:{written}", root=tmp_path)
 
 
 def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch):

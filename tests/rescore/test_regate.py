@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from project import SOME, a_case, a_missed_case
 from stored_runs import RUN, TABLE, StoredProject, command, problems
@@ -16,20 +14,6 @@ CASES = [
     a_case("ids", gold_supports=None, gold={"chunk_ids": ["c1"], "answer": "At 100 degrees."}),
 ]
 CASES[-1].pop("gold_supports")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> StoredProject:
-    project = StoredProject.new(tmp_path_factory.mktemp("gated"), CASES)
-    project.pytest()
-    return project
-
-
-@pytest.fixture
-def project(run: StoredProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredProject:
-    project = run.copied(tmp_path / "p")
-    monkeypatch.chdir(project.path)
-    return project
 
 
 GATES = [

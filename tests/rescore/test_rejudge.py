@@ -21,19 +21,9 @@ from stored_runs import RUN, StoredProject, command, problems
 CASES = [*SOME[:3], a_missed_case("missed")]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> StoredProject:
-    project = StoredProject.new(tmp_path_factory.mktemp("judged"), CASES)
-    project.pytest()
-    return project
-
-
-@pytest.fixture
-def project(run: StoredProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredProject:
+@pytest.fixture(autouse=True)
+def any_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    project = run.copied(tmp_path / "p")
-    monkeypatch.chdir(project.path)
-    return project
 
 
 def by(server: JudgeServer) -> list[str]:

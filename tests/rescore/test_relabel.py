@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from project import SOME, a_case, a_missed_case
@@ -11,20 +10,6 @@ from stored_runs import RUN, StoredProject, command, problems
 
 CASES = [*SOME, a_missed_case("missed")]
 MENDED = a_case("missed")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> StoredProject:
-    project = StoredProject.new(tmp_path_factory.mktemp("relabelled"), CASES)
-    project.pytest()
-    return project
-
-
-@pytest.fixture
-def project(run: StoredProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredProject:
-    project = run.copied(tmp_path / "p")
-    monkeypatch.chdir(project.path)
-    return project
 
 
 def test_labels_that_were_mended_in_place_give_what_a_new_run_gives(project: StoredProject):

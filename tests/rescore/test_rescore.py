@@ -74,7 +74,7 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def varied(tmp_path_factory: pytest.TempPathFactory) -> StoredProject:
+def run(tmp_path_factory: pytest.TempPathFactory) -> StoredProject:
     """A run with every way in which a case can end, twice asked, with a baseline in which some cases failed before."""
     project = StoredProject.new(
         tmp_path_factory.mktemp("varied"),
@@ -91,13 +91,6 @@ def varied(tmp_path_factory: pytest.TempPathFactory) -> StoredProject:
     project.cases(CASES)
     told = "shortness", "fragile", "failures", "L2", "L5", "abstention", "operations"
     project.pytest("--rageval-repeat", "2", "--rageval-metrics", ",".join(told), "--rageval-description", "all | sorts")
-    return project
-
-
-@pytest.fixture
-def project(varied: StoredProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredProject:
-    project = varied.copied(tmp_path / "p")
-    monkeypatch.chdir(project.path)
     return project
 
 

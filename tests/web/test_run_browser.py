@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from attacks import PAYLOADS, hostile_run
 from axe_playwright_python.sync_playwright import Axe
 from chromium import Chromium, OpenPage
-from page_states import PLAN, some_cases, store_full
-from two_runs import compared
+from page_states import some_cases, store_fallen
 from web_app import WebApp, served
 
 from pytest_rageval.text import printable
@@ -31,11 +29,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     """A run of which a fifth newly fails, with texts of both sides; one that was killed; one of hostile texts."""
     root = tmp_path_factory.mktemp("looked_at")
     reports = root / "reports"
-    before, now = some_cases(cases=100), some_cases(20, cases=100)
-    store_full(reports, "before", before)
-    store_full(reports, "now", now, comparison={**compared(before, now, PLAN).content, "baseline_run_id": "before"})
-    shutil.copytree(reports / "runs" / "now", reports / "runs" / "killed")
-    (reports / "runs" / "killed" / "metrics.json").unlink()
+    store_fallen(reports, failing=20, cases=100)
     hostile_run(reports, "alone", "failed")
     with served(root, token="a token of the test") as app:
         app.post("/login", {"token": "a token of the test"})

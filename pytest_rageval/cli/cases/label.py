@@ -98,16 +98,16 @@ def label(
         session = LabelSession(cases, store, source, is_blind=blind is not None)
         if case_id is not None:
             session.open_case(case_id)
-        if is_screen:
-            from pytest_rageval.cli.cases.labelling.label_screen import LabelScreen  # here, because it is an extra
-
-            LabelScreen(session, others).run(mouse=False)  # so that text can be selected as ever
-        else:
-            _run_lines(session)
-    if is_screen:
-        click.echo(f"{session.labelled} of {len(session.cases)} in {printable(session.store.file_name)}")
+        _run_screen(session, others) if is_screen else _run_lines(session)
     if session.message and not session.is_saved:
         raise CaseError(session.message)
+
+
+def _run_screen(session: LabelSession, opinions: dict[str, list[str]]) -> None:
+    from pytest_rageval.cli.cases.labelling.label_screen import LabelScreen  # here, because it is an extra
+
+    LabelScreen(session, opinions).run(mouse=False)  # so that text can be selected as ever
+    click.echo(f"{session.labelled} of {len(session.cases)} in {printable(session.store.file_name)}")
 
 
 def _check(wishes: Wishes) -> None:

@@ -130,21 +130,6 @@ def neighbours(
     )
 
 
-def case_row(connection: sqlite3.Connection, table: IndexedCases, key: str) -> CaseRow | None:
-    """The case of this key, if the run has it."""
-    row = connection.execute(f"SELECT * FROM {table.name} WHERE key = ?", (key,)).fetchone()  # noqa: S608
-    return _row(row, table) if row else None
-
-
-def case_counts(connection: sqlite3.Connection, table: IndexedCases) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """How many cases there are of each outcome, and of each change."""
-    outcomes, changes = (
-        dict(connection.execute(f"SELECT {column}, count(*) FROM {table.name} GROUP BY {column}"))  # noqa: S608
-        for column in ("outcome", "change")
-    )
-    return outcomes, changes
-
-
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -16,7 +16,8 @@ from pytest_rageval.workbench.doctor.diagnosis import Diagnosis
 LITTLE, TOO_LITTLE = 2**30, 64 * 2**20
 """Free bytes below which a doubt, or a problem, is said."""
 EXTRAS = {
-    "ontology": ("rdflib", "pyshacl"), "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
+    "web": ("fastapi", "uvicorn", "python_multipart"), "cli": ("textual",), "ontology": ("rdflib", "pyshacl"),
+    "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
     "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "ray": ("ray",),
     "fast": ("aiohttp",),
 }  # fmt: skip

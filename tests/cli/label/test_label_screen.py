@@ -17,7 +17,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from pytest_rageval.cases import load_file
-from pytest_rageval.cli.cases.labelling.cells import fitted, fitted_end, laid_out
+from pytest_rageval.cli.cases.labelling.cells import fitted
 from pytest_rageval.cli.cases.labelling.label_screen import LabelScreen
 from pytest_rageval.cli.cases.labelling.view import Mode, screen
 from pytest_rageval.model import Anchor, EvalCase
@@ -367,19 +367,6 @@ def test_a_snippet_of_a_hostile_text_is_the_text_itself(file: Path):
             await press(app, pilot, "down")
 
     play(file, story, texts=HOSTILE)
-
-
-@pytest.mark.parametrize("text", [*HOSTILE.values(), "a b  c " * 40, " lead", "wide 한글한글한글한글"])
-@pytest.mark.parametrize("width", [2, 7, 33])
-def test_laid_out_rows_fit_and_together_are_the_text(text: str, width: int):
-    segments = laid_out(text, width)
-    assert all(cell_len(row.shown) <= width or row.end - row.start == 1 for row in segments)
-    assert "".join(text[row.start : row.end] for row in segments) == text.replace("\n", "")
-
-
-def test_texts_are_cut_at_their_end_or_their_beginning():
-    assert (fitted("abcdef", 4), fitted("ab", 4), fitted("한글한글", 5)) == ("abc…", "ab  ", "한글…")
-    assert (fitted_end("abcdef", 4), fitted_end("한글한글", 6)) == ("…def", "…한글 ")
 
 
 def test_a_key_costs_little_even_on_a_text_of_100_kb(file: Path):
