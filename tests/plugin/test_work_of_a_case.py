@@ -86,6 +86,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         ("hand-overs", BackgroundLoop, "start"),
         ("waits", BackgroundLoop, "wait"),
         ("written", JSONEncoder, "iterencode"),
+        ("written", sealed_lines, "to_json"),
         ("read", JSONDecoder, "raw_decode"),
         ("read of ours", sealed_lines, "from_json"),
         ("tracebacks", ExceptionInfo, "getrepr"),
