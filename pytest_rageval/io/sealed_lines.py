@@ -112,6 +112,14 @@ def has_seal(line: bytes) -> bool:
     return True
 
 
+def unsealed_text(line: bytes) -> str | None:
+    """The JSON object of a line without its checksum, as it is written; None where that is missing or wrong."""
+    try:
+        return line[: len(line) - line.endswith(b"\n") - _SEAL].decode() + "}" if has_seal(line) else None
+    except (DamagedLineError, UnicodeDecodeError):
+        return None
+
+
 def check_schema(record: Mapping[str, Any]) -> None:
     """DamagedLineError where a record that came without a checksum should have one."""
     schema = record.get("schema")
