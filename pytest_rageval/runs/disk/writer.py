@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.line_index import ends_well, line_at, whole_records
+from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.model import CaseResult, EvalCase, Problem
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.disk.folder import RunFolder
@@ -18,7 +19,7 @@ from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESUL
 from pytest_rageval.runs.disk.resume import check_same, fold_journals, journals, mend
 from pytest_rageval.runs.disk.stored_records import check_result
 from pytest_rageval.runs.record_lines import RecordLine
-from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.runs.records import result_record
 from pytest_rageval.runs.row import Row, SharedParts
 
 
@@ -74,12 +75,12 @@ class Keeper:
 
     def take(self, payload: str) -> None:
         """Keep what the report of another process brought: lines of results.jsonl."""
-        self.add([RecordLine(line, json.loads(line)) for line in payload.split("\n")])
+        self.add([RecordLine(line.encode(), json.loads(line)) for line in payload.split("\n")])
 
     def add(self, lines: Iterable[RecordLine]) -> None:
         """Keep lines of results.jsonl."""
         for line in lines:
-            written = self.folder.append(RESULTS, line.text)
+            written = self.folder.append(RESULTS, line.data)
             row = self.note(line.record)
             self._noted_bytes += written
             if row.outcome == "error":
@@ -94,7 +95,7 @@ class Keeper:
             return
         result = CaseResult(case, "error", error=Problem("crash", message))
         record = result_record(result, self.plan, self.config["config_hash"])
-        self.add([RecordLine(to_line(record), record)])
+        self.add([RecordLine(sealed_line(record), record)])
 
     def take_over(self, case_key: str | None = None) -> None:
         """Keep results that workers have written and could not send, of one case or of all."""
