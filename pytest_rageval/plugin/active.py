@@ -64,6 +64,7 @@ class ActiveSession:
             self._leave, KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted
         )
         self._files: dict[Path, CaseFile] = {}
+        self._collectors: list[EvalFile] = []
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None
         self._target: Target | None = None
@@ -127,7 +128,13 @@ class ActiveSession:
 
     def collector(self, path: Path, parent: pytest.Collector) -> pytest.Collector:
         self.session.collected.append(path)
-        return EvalFile.from_parent(parent, path=path, runner=self)
+        self._collectors.append(EvalFile.from_parent(parent, path=path, runner=self))
+        return self._collectors[-1]
+
+    def take_hooks(self) -> None:
+        """Once all is collected, each file knows the hooks of its items."""
+        for collector in self._collectors:
+            collector.take_hooks()
 
     def load(self, path: Path) -> CaseFile:
         """A case file as the project's hook leaves it, read once however often it is asked for."""
