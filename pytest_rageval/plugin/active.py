@@ -314,11 +314,13 @@ class ActiveSession:
         if run.unfinished is not None and run.is_done(item.case):
             result = run.unfinished.result(item.case)
         else:
-            target, judge = self._adapted.pair(*(item.funcargs[name] for name in PARTS))
-            observed = self._batches.observed(item, target, judge)
+            client, judge_of_item, cache = map(item.funcargs.__getitem__, PARTS)
+            target, judge = self._adapted.pair(client, judge_of_item, cache)
+            trials = self.trials(item.case)
+            observed = self._batches.observed(item, trials, target, judge)
             if self._progress_line is not None:
                 self._progress_line.wipe()
-            item.evaluation = evaluation(self.trials(item.case), observed, self.prepared.plan, item.attempts)
+            item.evaluation = evaluation(trials, observed, self.prepared.plan, item.attempts)
             result = item.evaluation.overall
         if result.error is not None:
             if result.error.kind == "missing" and self.settings.allow_partial:
