@@ -68,6 +68,7 @@ class ActiveSession:
         )
         self._current_test = KeptCurrentTest()
         self._files: dict[Path, CaseFile] = {}
+        self._collectors: list[EvalFile] = []
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None
         self._target: Target | None = None
@@ -131,7 +132,13 @@ class ActiveSession:
 
     def collector(self, path: Path, parent: pytest.Collector) -> pytest.Collector:
         self.session.collected.append(path)
-        return EvalFile.from_parent(parent, path=path, runner=self)
+        self._collectors.append(EvalFile.from_parent(parent, path=path, runner=self))
+        return self._collectors[-1]
+
+    def take_hooks(self) -> None:
+        """Once all is collected, each file knows the hooks of its items."""
+        for collector in self._collectors:
+            collector.take_hooks()
 
     def load(self, path: Path) -> CaseFile:
         """A case file as the project's hook leaves it, read once however often it is asked for."""
@@ -313,11 +320,13 @@ class ActiveSession:
         if run.unfinished is not None and run.is_done(item.case):
             result = run.unfinished.result(item.case)
         else:
-            target, judge = self._adapted.pair(*(item.funcargs[name] for name in PARTS))
-            observed = self._batches.observed(item, target, judge)
+            client, judge_of_item, cache = map(item.funcargs.__getitem__, PARTS)
+            target, judge = self._adapted.pair(client, judge_of_item, cache)
+            trials = self.trials(item.case)
+            observed = self._batches.observed(item, trials, target, judge)
             if self._progress_line is not None:
                 self._progress_line.wipe()
-            item.evaluation = evaluation(self.trials(item.case), observed, self.prepared.plan, item.attempts)
+            item.evaluation = evaluation(trials, observed, self.prepared.plan, item.attempts)
             result = item.evaluation.overall
         if result.error is not None:
             if result.error.kind == "missing" and self.settings.allow_partial:

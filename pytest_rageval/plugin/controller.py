@@ -181,13 +181,15 @@ class Controller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A record is on disk before its case is shown as done."""
         payload: str | list[RecordLine] | None = report.__dict__.pop("rageval", None)
-        if payload is not None:
+        if payload is None:
+            return
+        if report.longrepr is not None:
             file, line, _name = report.location
             place = file if line is None else f"{file}:{line + 1}"
             # pytest shows errors of the setup in full there, too.
             is_line = report.when == "call" and self._config.getoption("tbstyle", None) == "line"
             report.longrepr = summarised(report.longrepr, place, is_line=is_line, same_as=self._same_error(report))
-        if payload is not None and report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
+        if report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 if isinstance(payload, str):
                     self._writer.take(payload)

@@ -96,6 +96,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Wrong settings end the session here, before anything runs; options of ours are checked in any session."""
     ours = session.config.stash[SESSION]
+    if active := entered(session.config):
+        active.take_hooks()
     if not ours.is_worker and (entered(session.config) or ours.given_options):
         enter(session.config).raise_problem()
 

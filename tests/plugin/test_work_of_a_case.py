@@ -90,6 +90,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         ("read", JSONDecoder, "raw_decode"),
         ("read of ours", sealed_lines, "from_json"),
         ("tracebacks", ExceptionInfo, "getrepr"),
+        ("hooks looked up", pytest.Session, "gethookproxy"),
     ):
         monkeypatch.setattr(of, function, counted(name, getattr(of, function)))
     return counts
