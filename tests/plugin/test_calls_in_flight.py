@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 
@@ -111,3 +112,25 @@ def test_threads_wait_less_for_each_other_while_a_run_asks_and_as_long_as_before
     project.run("--rageval-target=bot:answer")
     assert float(seen.read_text()) == pytest.approx(0.0005)
     assert sys.getswitchinterval() == before
+
+
+@pytest.mark.parametrize(
+    ("usual", "meanwhile"),
+    [((700, 10, 10), 50_000), ((90_000, 10, 10), 90_000), ((0, 10, 10), 0)],
+    ids=["usual", "rarer", "off"],
+)
+def test_the_garbage_collector_seldom_looks_while_a_run_asks_and_as_often_as_before_when_it_ends(
+    project: Project, usual: tuple[int, int, int], meanwhile: int
+):
+    project.cases([a_case("q1")])
+    seen = project.path / "seen"
+    telling = f"pathlib.Path({str(seen)!r}).write_text(str(gc.get_threshold()[0]))"
+    project.write("bot.py", f"import gc, pathlib\ndef answer(question):\n    {telling}\n")
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(*usual)
+        project.run("--rageval-target=bot:answer")
+        assert gc.get_threshold() == usual
+    finally:
+        gc.set_threshold(*before)
+    assert int(seen.read_text()) == meanwhile
