@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 SELDOM = 50_000
 """New objects after which the collector looks, in place of 700 or 2,000: as often as is usual, looking takes 0.6 ms of
-CPU a case that is asked over HTTP, and all calls in flight wait for it."""
+CPU a case with 200 calls in flight, which all wait for it."""
 
 
 @contextmanager
