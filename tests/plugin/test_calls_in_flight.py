@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import sys
 
 import pytest
 from fault_server import Connection, FaultServer
-from project import Project, a_case
+from project import Project, a_case, lines_with
 
 JUDGED = """
 import httpx
@@ -82,6 +83,24 @@ def test_a_system_that_refuses_calls_is_asked_less_at_once_and_the_run_says_so(p
     result.stdout.re_match_lines(
         [r".*the system refused \d+ calls \(429 or 503\): down to [1-9] of 12 questions were in"]
     )
+
+
+def test_workers_that_ask_less_at_once_say_so_together(project: Project):
+    project.cases([a_case(f"q{number}") for number in range(12)])
+    refusals = iter(range(2))
+
+    async def answer(connection: Connection) -> None:
+        if next(refusals, None) is None:
+            await connection.reply(200, ANSWER)
+        else:
+            await connection.reply(429, b"busy", retry_after="0")
+
+    with FaultServer(answer) as server:
+        result = project.run("-n", "2", f"--rageval-target={server.url}", "--rageval-concurrency=12")
+    result.assert_outcomes(passed=12)
+    notes = lines_with(result, "the system refused")
+    assert len(notes) == 1
+    assert re.match(r"the system refused 2 calls \(429 or 503\): down to \d+ of 12 questions were in flight", notes[0])
 
 
 def test_the_verb_says_so_too(project: Project):
