@@ -41,6 +41,7 @@ from pytest_rageval.plugin.preflight import judges_of_tests, used_target
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.plugin.workers.blocks import block, worker_number
+from pytest_rageval.plugin.workers.worker_notes import hand_over
 from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, join_run, make_target, open_run, prepare
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.shards import Shard
@@ -242,6 +243,11 @@ class ActiveSession:
         run = self.opened()
         self._batches.plan([item for item in items if not run.is_done(item.case)])
 
+    def hand_over_notes(self) -> None:
+        """On a worker, at its end: what a person should know goes to the controlling process."""
+        if self.session.is_worker:
+            hand_over(self.session, self.run.prefetcher.slots.back_off if self.run is not None else None)
+
     def stop_asking(self) -> None:
         """Close what asks and judges: nothing is observed any more; safe to call twice."""
         if self.run is not None:
@@ -278,8 +284,6 @@ class ActiveSession:
         yield target
         self._finish(target.aclose())
         self.session.notes += getattr(target, "notes", ())
-        if self.run is not None and (note := self.run.prefetcher.slots.note) is not None:
-            self.session.notes.append(note)
 
     def judge(self) -> Iterator[Judge | None]:
         judge = self.prepared.judge

@@ -27,6 +27,7 @@ from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name,
 from pytest_rageval.plugin.preflight import CLIENT, is_ours, judges_of_files, overrides, report_problems
 from pytest_rageval.plugin.workers.blocks import SCHEDULER, are_blocks_wanted
 from pytest_rageval.plugin.workers.killing import kill_workers
+from pytest_rageval.plugin.workers.worker_notes import WorkerNotes
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.run_reports import write_reports
@@ -54,6 +55,7 @@ class Controller:
         self._finished: Finished | None = None
         self._report: EndReport | None = None
         self._html_table = HtmlTable(self._session)
+        self._workers = WorkerNotes(self._session)
         self._is_broken = False
         """Could a result not be written?"""
         self._extent = Extent(frozenset(), frozenset())
@@ -214,6 +216,10 @@ class Controller:
         pytest.exit(message, returncode=pytest.ExitCode.INTERNAL_ERROR)
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self._workers.take_over(node)
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
         """A case whose worker died is an error, recorded like any other."""
         case = self._expected.get(crashitem)
@@ -261,6 +267,8 @@ class Controller:
             return
         self._active.interrupts.begin_finishing()
         self._active.run.prefetcher.loop.cancel()
+        back_off = self._workers.back_off or self._active.run.prefetcher.slots.back_off
+        self._session.notes += filter(None, [back_off.note])
         if not self._is_broken:
             try:
                 self._extent = extent_of(session, exitstatus, self._active, self._expected)

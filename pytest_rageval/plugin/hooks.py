@@ -123,6 +123,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"rageval: no file holds cases: nothing matches {patterns}", yellow=True)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if active := entered(session.config):
+        active.hand_over_notes()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if active := entered(config):
         if active.session.is_worker:

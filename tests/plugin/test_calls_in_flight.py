@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
+import re
 import sys
 
 import pytest
 from fault_server import Connection, FaultServer
-from project import Project, a_case
+from project import Project, a_case, lines_with
 
 JUDGED = """
 import httpx
@@ -92,6 +94,24 @@ def test_a_system_that_refuses_calls_is_asked_less_at_once_and_the_run_says_so(p
     )
 
 
+def test_workers_that_ask_less_at_once_say_so_together(project: Project):
+    project.cases([a_case(f"q{number}") for number in range(12)])
+    refusals = iter(range(2))
+
+    async def answer(connection: Connection) -> None:
+        if next(refusals, None) is None:
+            await connection.reply(200, ANSWER)
+        else:
+            await connection.reply(429, b"busy", retry_after="0")
+
+    with FaultServer(answer) as server:
+        result = project.run("-n", "2", f"--rageval-target={server.url}", "--rageval-concurrency=12")
+    result.assert_outcomes(passed=12)
+    notes = lines_with(result, "the system refused")
+    assert len(notes) == 1
+    assert re.match(r"the system refused 2 calls \(429 or 503\): down to \d+ of 12 questions were in flight", notes[0])
+
+
 def test_the_verb_says_so_too(project: Project):
     project.cases([a_case(f"q{number}") for number in range(30)])
     with FaultServer(Crowd(fit=3)) as server:
@@ -120,3 +140,25 @@ def test_threads_wait_less_for_each_other_while_a_run_asks_and_as_long_as_before
     project.run("--rageval-target=bot:answer")
     assert float(seen.read_text()) == pytest.approx(0.0005)
     assert sys.getswitchinterval() == before
+
+
+@pytest.mark.parametrize(
+    ("usual", "meanwhile"),
+    [((700, 10, 10), 50_000), ((90_000, 10, 10), 90_000), ((0, 10, 10), 0)],
+    ids=["usual", "rarer", "off"],
+)
+def test_the_garbage_collector_seldom_looks_while_a_run_asks_and_as_often_as_before_when_it_ends(
+    project: Project, usual: tuple[int, int, int], meanwhile: int
+):
+    project.cases([a_case("q1")])
+    seen = project.path / "seen"
+    telling = f"pathlib.Path({str(seen)!r}).write_text(str(gc.get_threshold()[0]))"
+    project.write("bot.py", f"import gc, pathlib\ndef answer(question):\n    {telling}\n")
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(*usual)
+        project.run("--rageval-target=bot:answer")
+        assert gc.get_threshold() == usual
+    finally:
+        gc.set_threshold(*before)
+    assert int(seen.read_text()) == meanwhile
