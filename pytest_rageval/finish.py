@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,8 +75,8 @@ class Extent:
     exit_status     of pytest before the gates of the run, for the verdict must not be better than it
     """
 
-    every: Set[str]
-    expected: Set[str]
+    every: Collection[str]
+    expected: Collection[str]
     unreached: int = 0
     selection: Mapping[str, str] = field(default_factory=dict)
     is_ended_early: bool = False
@@ -132,7 +132,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     metrics["gates"] += comparison.gates if comparison else ()
     if extent.earlier is not None:
         _keep_reliability(metrics, extent.earlier)
-    lost = sorted(extent.expected - recorded)
+    lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
     notes = (
@@ -170,7 +170,7 @@ def _selection(extent: Extent, recorded: Set[str]) -> dict[str, Any]:
     if extent.earlier is not None:
         return {**extent.earlier.get("selection", {}), "recorded": len(recorded)}
     return {
-        "cases": len(extent.every | extent.expected),
+        "cases": len(extent.every) + sum(key not in extent.every for key in extent.expected),
         "selected": len(extent.expected),
         "recorded": len(recorded),
         "by": dict(extent.selection),
@@ -218,16 +218,17 @@ def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path) -
 
 def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Set[str]) -> RunInfo:
     earlier = extent.earlier
+    keys = {row.key for row in rows}
     has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
     return RunInfo(
         config_hash=keeper.config["config_hash"],
         dataset_version=keeper.config["dataset_version"],
-        expected=len(extent.expected | {row.key for row in rows}) + (_unreached(earlier) if earlier else 0),
+        expected=len(rows) + sum(key not in keys for key in extent.expected) + (_unreached(earlier) if earlier else 0),
         is_partial=bool(
             extent.unreached
             or extent.has_unread_files
             or has_skipped_answers
-            or not extent.every | extent.expected <= recorded
+            or any(key not in recorded for keys in (extent.every, extent.expected) for key in keys)
             or (earlier and earlier["partial"])
         ),
         coverage=keeper.coverage,
