@@ -158,7 +158,7 @@ class Controller:
             return
         trials = self._active.settings.repeat
         progress = WorkersProgress(
-            self._config, lambda: self._writer.rows.values(), lambda: (len(self._expected) or cases) * trials
+            self._config, lambda: self._writer.rows, lambda: (len(self._expected) or cases) * trials
         )
         if progress.is_wanted:
             self._config.pluginmanager.register(progress, "rageval-progress")

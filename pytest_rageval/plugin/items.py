@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -76,7 +76,7 @@ class EvalFile(pytest.Module):
                 gc.enable()
         yield from items
 
-    def _items(self, cases: tuple[EvalCase, ...]) -> list[EvalItem]:
+    def _items(self, cases: Sequence[EvalCase]) -> list[EvalItem]:
         """Items that share one resolution of their fixtures: they all have the same ones."""
         items: list[EvalItem] = []
         shared: dict[str, Any] = {}
