@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pytest_rageval.errors import JudgeError, TargetError
-from pytest_rageval.gates.verdict import GatedTrial, gate_verdict
+from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict
 from pytest_rageval.http.call_limit import CallSlots, Permit
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge
@@ -24,6 +24,7 @@ from pytest_rageval.model import (
     AskRequest,
     CaseResult,
     EvalCase,
+    Json,
     Judgement,
     NotApplicable,
     Observation,
@@ -247,38 +248,72 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
         return CaseResult(case, "error", error=observed.problem, timings=observed.timings, answer=observed.answer)
     if _lacks_answer(observed, plan):
         return CaseResult(case, "error", observation=observed, error=NO_ANSWER, timings=observed.timings)
+    measured = _measured(observed, plan)
+    return CaseResult(
+        case,
+        observation=observed,
+        scores=measured.scores,
+        details=measured.details,
+        skipped_metrics=measured.skipped_metrics,
+        unobserved=measured.unobserved,
+        error=measured.error,
+        timings=observed.timings,
+        trial=observed.trial,
+        **_decided(measured, [(observed, measured)], plan),
+    )
+
+
+def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTrial]], plan: Plan) -> dict[str, Any]:
+    """What the gates make of a case, or of one trial as its only one, as members of its result. An error stays one."""
+    obs = trials[0][0]
+    gated = gate_verdict(
+        plan.gates_in_effect.meant_for(obs.case, obs.matching.kind),
+        [GatedTrial(observation, measured.scores, measured.unobserved) for observation, measured in trials],
+    )
+    outcome, reason = ending_by_gates(case, gated, [measured for _, measured in trials])
+    return {
+        "outcome": outcome,
+        "reason": reason,
+        "passed_gates": gated.held,
+        "failed_gates": gated.failed,
+        "unexamined": gated.unexamined,
+        "is_gold_examined": gated.is_gold_examined,
+    }
+
+
+class _Measured(NamedTuple):
+    """What the measures say of one observation."""
+
+    scores: Mapping[str, float]
+    details: Mapping[str, Mapping[str, Json]]
+    skipped_metrics: Mapping[str, str]
+    unobserved: tuple[str, ...]
+    error: Problem | None
+
+
+def _measured(observation: Observation, plan: Plan) -> _Measured:
     scores, details, skipped, unobserved, broken = {}, {}, {}, [], []
     for measure in plan.measures:
         try:
-            scored = measure.score(observed)
+            scored = measure.score(observation)
         # A metric may be the user's own code, and whatever it raises, pytest.skip() included, is a record of this case.
         except BaseException as error:
             if ends_the_run(error):
                 raise
             broken.append(f"metric {measure.name} raised {raised(error, plan.mask)}")
             continue
-        if isinstance(scored, NotApplicable):
+        if isinstance(scored, float):
+            scores[measure.name] = scored
+        elif isinstance(scored, NotApplicable):
             skipped[measure.name] = scored.reason
-            unobserved += [measure.name] * scored.is_unobserved
+            if scored.is_unobserved:
+                unobserved.append(measure.name)
         elif isinstance(scored, Score):
             scores[measure.name] = scored.value
             if scored.detail:
                 details[measure.name] = scored.detail
-        else:
-            scores[measure.name] = scored
-    result = CaseResult(
-        case,
-        "error" if broken else "passed",
-        observation=observed,
-        scores=scores,
-        details=details,
-        skipped_metrics=skipped,
-        unobserved=tuple(unobserved),
-        error=Problem("metric", "; ".join(broken)) if broken else None,
-        timings=observed.timings,
-        trial=observed.trial,
-    )
-    return _gated(result, [result], plan)
+    problem = Problem("metric", "; ".join(broken)) if broken else None
+    return _Measured(scores, details, skipped, tuple(unobserved), problem)
 
 
 NO_ANSWER = Problem(
@@ -295,41 +330,6 @@ def _lacks_answer(obs: Observation, plan: Plan) -> bool:
     gold = obs.case.gold
     is_looked_at = any(measure.metric.layer in GENERATED for measure in plan.measures)
     return is_looked_at and any(text.strip() for text in (*(gold.answers or ()), *(gold.key_facts or ())))
-
-
-def _gated(result: CaseResult, trials: Sequence[CaseResult], plan: Plan) -> CaseResult:
-    """The result of a case, or of one trial, with what the gates say of its trials. An error stays one."""
-    gated = gate_verdict(
-        plan.case_gates,
-        [GatedTrial(trial.observation, trial.scores, trial.unobserved) for trial in trials if trial.observation],
-    )
-    outcome, reason = result.outcome, None
-    if result.error is None:
-        outcome = "failed" if gated.failed else "passed" if result.scores and not gated.unexamined else "skipped"
-    if outcome == "skipped":
-        reason = _unexamined(gated.unexamined, trials) or _unscored(trials)
-    return replace(
-        result,
-        outcome=outcome,
-        reason=reason,
-        passed_gates=gated.held,
-        failed_gates=gated.failed,
-        unexamined=gated.unexamined,
-        is_gold_examined=gated.is_gold_examined,
-    )
-
-
-def _unexamined(names: Sequence[str], trials: Sequence[CaseResult]) -> str | None:
-    """Why no gate could look at the gold of a case."""
-    reasons = dict.fromkeys(
-        trial.skipped_metrics[name] for name in names for trial in trials if name in trial.unobserved
-    )
-    return f"its gold could not be looked at ({', '.join(names)}): {'; '.join(reasons)}" if names else None
-
-
-def _unscored(trials: Sequence[CaseResult]) -> str:
-    reasons = {reason for trial in trials for reason in trial.skipped_metrics.values()}
-    return "nothing in it could be scored: " + "; ".join(sorted(reasons))
 
 
 class Evaluation(NamedTuple):
@@ -362,7 +362,9 @@ def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
     if stands.error is not None or stands.observation is None:
         return stands
     unobserved = dict.fromkeys(name for result in results for name in result.unobserved if name not in scores)
-    return _gated(replace(stands, scores=scores, unobserved=tuple(unobserved)), results, plan)
+    mean = replace(stands, scores=scores, unobserved=tuple(unobserved))
+    trials = [(trial.observation, trial) for trial in results if trial.observation is not None]
+    return replace(mean, **_decided(mean, trials, plan))
 
 
 class _Scored(Protocol):
@@ -391,5 +393,5 @@ def over_trials(
     return trials[0], {name: math.fsum(values) / len(values) for name, values in by_metric.items()}
 
 
-def _ms(since: float, until: float | None = None) -> float:
-    return round(((time.perf_counter() if until is None else until) - since) * 1000, 3)
+def _ms(since: float) -> float:
+    return round((time.perf_counter() - since) * 1000, 3)

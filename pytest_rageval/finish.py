@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,13 @@ from pytest_rageval.compare.verdict_sentence import VerdictFacts, alike_line, ru
 from pytest_rageval.compare.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.gates.gate import UNCATEGORISED, Conditions, doubtful_limits
 from pytest_rageval.io.atomic import read_json, write_json
+from pytest_rageval.io.compact.texts import TextTable
 from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
+from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.comparable import relabelled_note
 from pytest_rageval.runs.config import flat_names, observed, reported, stated_otherwise
 from pytest_rageval.runs.disk.metrics_file import write_metrics
@@ -27,7 +31,7 @@ from pytest_rageval.runs.disk.reader import CONFIG, METRICS
 from pytest_rageval.runs.disk.score_table import write_scores
 from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.judge_notes import judge_notes, served_change, served_names
-from pytest_rageval.runs.row import Row, cases_of, in_order
+from pytest_rageval.runs.row_columns import RowColumns
 from pytest_rageval.text import counted
 
 RUN_THROUGH = (0, 1)
@@ -43,7 +47,7 @@ class Finished:
 
     metrics: Mapping[str, Any]
     config: Mapping[str, Any]
-    rows: tuple[Row, ...]
+    rows: RowColumns
     folder: Path
     problems: Mapping[str, str]
     notes: tuple[str, ...]
@@ -51,9 +55,9 @@ class Finished:
     """Were cases selected that have no record? Then the run can be resumed."""
 
     @property
-    def cases(self) -> dict[str, Row]:
-        """The rows by the keys of their cases."""
-        return {row.key: row for row in self.rows}
+    def cases(self) -> CaseColumns:
+        """Outcomes and scores by case key."""
+        return self.rows.by_key()
 
     @property
     def is_partial(self) -> bool:
@@ -75,8 +79,8 @@ class Extent:
     exit_status     of pytest before the gates of the run, for the verdict must not be better than it
     """
 
-    every: Set[str]
-    expected: Set[str]
+    every: Collection[str]
+    expected: Collection[str]
     unreached: int = 0
     selection: Mapping[str, str] = field(default_factory=dict)
     is_ended_early: bool = False
@@ -108,9 +112,9 @@ def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None
 
 def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None) -> Finished:
     """The run's verdict; nothing is written."""
-    trials = in_order(keeper.rows.values())
-    rows = cases_of(trials)
-    recorded = _recorded(keeper, plan)
+    trials = keeper.rows.in_order()
+    rows = trials.cases()
+    recorded = _recorded(trials, rows, plan)
     info = _info(keeper, plan, extent, rows, recorded)
     metrics = aggregate(trials, plan, info)
     if info.is_partial:
@@ -122,7 +126,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
             stated,
             reported(keeper.versions, keeper.coverage),
             keeper.coverage,
-            ", ".join(served_names(list(keeper.rows.values()))) or None,
+            ", ".join(served_names(trials.judges.values)) or None,
         ),
         "reported_fields": sorted(keeper.reported),
     }
@@ -132,16 +136,16 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     metrics["gates"] += comparison.gates if comparison else ()
     if extent.earlier is not None:
         _keep_reliability(metrics, extent.earlier)
-    lost = sorted(extent.expected - recorded)
+    lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
     notes = (
         *([served] if served else ()),
         *stated_otherwise(stated, reported(keeper.versions, keeper.coverage)),
-        *_notes(keeper, config, plan, comparison),
+        *_notes(keeper, trials, config, plan, comparison),
     )
     is_unfinished = bool(lost or extent.unreached)
-    finished = Finished(metrics, config, tuple(rows), keeper.folder.path, problems, notes, is_unfinished)
+    finished = Finished(metrics, config, rows, keeper.folder.path, problems, notes, is_unfinished)
     return _with_verdict(finished, plan, extent)
 
 
@@ -158,19 +162,24 @@ def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
     return replace(finished, metrics={**metrics, "verdict": run_verdict(facts).content(finished.problems)})
 
 
-def _recorded(keeper: Keeper, plan: Plan) -> frozenset[str]:
+def _recorded(trials: RowColumns, cases: RowColumns, plan: Plan) -> Collection[str]:
     """Keys of the cases with a record of every trial; an error of one trial is that of the case."""
-    trials = Counter(key for key, _ in keeper.rows)
-    errors = {row.key for row in keeper.rows.values() if row.outcome == "error"}
-    return frozenset(key for key, number in trials.items() if number >= plan.settings.repeat or key in errors)
+    if plan.settings.repeat == 1:
+        return cases.case_keys()
+    recorded = TextTable()
+    for key, of_case in groupby(zip(trials.keys, trials.outcomes, strict=True), itemgetter(0)):
+        outcomes = [outcome for _, outcome in of_case]
+        if len(outcomes) >= plan.settings.repeat or "error" in outcomes:
+            recorded.add(key)
+    return recorded
 
 
-def _selection(extent: Extent, recorded: Set[str]) -> dict[str, Any]:
+def _selection(extent: Extent, recorded: Collection[str]) -> dict[str, Any]:
     """Of how many cases a partial run has records, and how these were selected."""
     if extent.earlier is not None:
         return {**extent.earlier.get("selection", {}), "recorded": len(recorded)}
     return {
-        "cases": len(extent.every | extent.expected),
+        "cases": len(extent.every) + sum(key not in extent.every for key in extent.expected),
         "selected": len(extent.expected),
         "recorded": len(recorded),
         "by": dict(extent.selection),
@@ -216,18 +225,19 @@ def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path) -
     return replace(finished, notes=(*finished.notes, _accepted(file, finished.metrics)))
 
 
-def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Set[str]) -> RunInfo:
+def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: RowColumns, recorded: Collection[str]) -> RunInfo:
     earlier = extent.earlier
-    has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
+    keys = rows.case_keys()
+    has_skipped_answers = any(rows.error_kinds[place] == "missing" for place in rows.outcomes.where("skipped".__eq__))
     return RunInfo(
         config_hash=keeper.config["config_hash"],
         dataset_version=keeper.config["dataset_version"],
-        expected=len(extent.expected | {row.key for row in rows}) + (_unreached(earlier) if earlier else 0),
+        expected=len(rows) + sum(key not in keys for key in extent.expected) + (_unreached(earlier) if earlier else 0),
         is_partial=bool(
             extent.unreached
             or extent.has_unread_files
             or has_skipped_answers
-            or not extent.every | extent.expected <= recorded
+            or any(key not in recorded for keys in (extent.every, extent.expected) for key in keys)
             or (earlier and earlier["partial"])
         ),
         coverage=keeper.coverage,
@@ -247,7 +257,7 @@ def _volatile(keeper: Keeper, plan: Plan) -> dict[str, Any]:
 def _problems(
     plan: Plan,
     extent: Extent,
-    rows: Sequence[Row],
+    rows: RowColumns,
     comparison: Comparison | None,
     lost: Sequence[str],
     *,
@@ -256,8 +266,8 @@ def _problems(
     """What fails the run beside gates, by a name."""
     if lost and not extent.is_ended_early:
         yield "completeness", f"{counted(len(lost), 'case')} collected without a result: {listed(lost)}"
-    if rows and all(row.outcome == "skipped" for row in rows):
-        reasons = listed(sorted({row.message for row in rows if row.message}))
+    if {*rows.outcomes} == {"skipped"}:
+        reasons = listed(sorted({message for message in rows.messages.values if message}))
         yield "examined", f"no case was examined, all {len(rows)} were skipped: {reasons or 'no reason is known'}"
     if not is_partial:
         yield from _unmeasured(plan, rows)
@@ -275,24 +285,26 @@ def _problems(
         )  # fmt: skip
 
 
-def _unmeasured(plan: Plan, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+def _unmeasured(plan: Plan, rows: RowColumns) -> Iterator[tuple[str, str]]:
     """Written gates of cases that have looked at none: what was not measured was not shown to hold."""
     measured = {measure.name for measure in plan.measures}
     for gate in plan.case_gates:
         if gate.is_default or gate.name not in measured:
             continue
-        if not any(gate.name in row.scores and _may_meet(gate.when, row) for row in rows):
+        if not any(rows.has_score(gate.name, place) for place in rows.groups.where(partial(_may_meet, gate.when))):
             name = f"{gate} when {gate.condition}" if gate.when else str(gate)
             yield name, f"unmeasured: no case that the gate is for has a value of {gate.name}; each case says why"
 
 
-def _may_meet(when: Conditions, row: Row) -> bool:
-    """Does the case meet these conditions, as far as a row tells?"""
-    groups = {**row.groups, "answerable": ("false",) if "unanswerable" in row.groups["answerable"] else ("true",)}
+def _may_meet(when: Conditions, groups: Mapping[str, tuple[str, ...]]) -> bool:
+    """Does a case of these groups meet the conditions, as far as a row tells?"""
+    groups = {**groups, "answerable": ("false",) if "unanswerable" in groups["answerable"] else ("true",)}
     return all({*values} & {*(groups[name] or (UNCATEGORISED,))} for name, values in when if name in groups)
 
 
-def _notes(keeper: Keeper, config: Mapping[str, Any], plan: Plan, comparison: Comparison | None) -> Iterator[str]:
+def _notes(
+    keeper: Keeper, trials: RowColumns, config: Mapping[str, Any], plan: Plan, comparison: Comparison | None
+) -> Iterator[str]:
     if keeper.has_changing_coverage:
         yield "the system changed what it says of its index during the run: was it re-indexed?"
     if (problem := not_understood(keeper.coverage)) is not None:
@@ -303,7 +315,7 @@ def _notes(keeper: Keeper, config: Mapping[str, Any], plan: Plan, comparison: Co
         yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
     if comparison and comparison.content["changed_cases"]:
         changed = listed(comparison.content["changed_cases"])
-        yield f"{alike_line(comparison.content, len({key for key, _ in keeper.rows}))}: {changed}"
+        yield f"{alike_line(comparison.content, len(trials.cases()))}: {changed}"
     if comparison and comparison.content["relabelled"]:
         yield relabelled_note(comparison.content["relabelled"])
     systems = {config["llm_model"], *keeper.model_names}
@@ -313,7 +325,7 @@ def _notes(keeper: Keeper, config: Mapping[str, Any], plan: Plan, comparison: Co
             "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
         )
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
-    yield from judge_notes(config, systems, list(keeper.rows.values()))
+    yield from judge_notes(config, systems, trials.judges.values, trials.flagged())
     yield from keeper.warnings
 
 

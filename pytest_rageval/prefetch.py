@@ -22,6 +22,7 @@ from pytest_rageval.engine import (
     raised,
 )
 from pytest_rageval.http.call_limit import CallSlots
+from pytest_rageval.io.collector import collect_seldom
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Observation, Problem, Trial
 from pytest_rageval.plan import Plan
@@ -99,6 +100,7 @@ class BackgroundLoop:
         """Called now and then on the thread that waits."""
         self._usual_switch_s = sys.getswitchinterval()
         sys.setswitchinterval(min(SWITCH_S, self._usual_switch_s))
+        self._collect_as_usual = collect_seldom()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rageval", daemon=True)
         self._thread.start()
@@ -167,6 +169,7 @@ class BackgroundLoop:
             self._loop.close()
         if sys.getswitchinterval() < self._usual_switch_s:
             sys.setswitchinterval(self._usual_switch_s)
+        self._collect_as_usual()
 
     async def _finish(self) -> None:
         for task in self._tasks:

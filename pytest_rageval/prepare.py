@@ -15,6 +15,7 @@ from typing import Any
 from pytest_rageval.cases import CaseFile
 from pytest_rageval.cases.notes.gold_places import unwinnable
 from pytest_rageval.cases.notes.note_folder import NoteFolder
+from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.compare.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -141,7 +142,9 @@ def target_in(project: Project, spec: str, environment: Mapping[str, str] | None
 def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:
     """CaseError where the configured target cannot be reached or lacks answers."""
     settings = prepared.settings
-    if problems := check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial):
+    if problems := check_target(
+        target, settings.target or "", SelectedCases.of(cases).names(), is_partial_allowed=settings.allow_partial
+    ):
         raise CaseError(*problems)
 
 
@@ -150,7 +153,7 @@ def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None
 
     Silent where a file could not be read: its cases are not known.
     """
-    cases = [case for file in files for case in file.cases]
+    cases = SelectedCases(file.cases for file in files)
     if not cases or any(file.problems for file in files):
         return
     if problems := list(unknown_values(prepared.plan.case_gates, cases)):
@@ -187,7 +190,7 @@ class OpenRun:
 
 def open_run(
     prepared: Prepared,
-    cases: Iterable[EvalCase],
+    cases: Collection[EvalCase],
     files: Iterable[Path],
     *,
     is_judge_asked: bool = True,
@@ -266,7 +269,7 @@ def _writer(prepared: Prepared, config: Mapping[str, Any]) -> Keeper:
 
 def _config(
     prepared: Prepared,
-    cases: Iterable[EvalCase],
+    cases: Collection[EvalCase],
     files: Iterable[Path],
     judges: Collection[str | None],
     target: str | None,
@@ -275,13 +278,12 @@ def _config(
     """The content of config.json."""
     used_target = target or "rag_client fixture"
     described = _described_judges(prepared, judges)
-    listed = list(cases)
-    content = run_config(prepared.plan, listed, files, prepared.project.root, used_target, described)
+    content = run_config(prepared.plan, cases, files, prepared.project.root, used_target, described)
     judge = prepared.judge
     if described is not None and None in judges and judge is not None and not judge.heuristic:
         content["judge_check"] = run_check(prepared.project, judge, prepared.plan)
     if (notes := prepared.project.notes) is not None:
-        content["labels"] = {"cases": len(listed), "cannot_be_won": unwinnable(listed, NoteFolder(notes))}
+        content["labels"] = {"cases": len(cases), "cannot_be_won": unwinnable(cases, NoteFolder(notes))}
     add_to_config(content)
     config: Mapping[str, Any] = prepared.mask.value(content)
     return config

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import overload
 
+from pytest_rageval.cases.long_case_file import ChangedCaseFile
+from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.compare.outcomes import ending
 from pytest_rageval.dead_end import FirstCalls, calls_of
 from pytest_rageval.engine import Evaluation, evaluation
@@ -23,7 +26,7 @@ from pytest_rageval.targets.target import Target
 class CaseStream:
     """Results of cases in their order, each on disk before it is seen; those that a resumed run has are left out.
 
-    `dead_end` says why the stream ended before its last case, where its first calls all failed alike.
+    `dead_end` says why the stream ended before its last case: its first calls all failed alike, or a case file changed.
     """
 
     def __init__(
@@ -32,7 +35,9 @@ class CaseStream:
         """`prefetcher`: asks in the place of the run's own, where target and judge belong to another loop."""
         self._prepared, self._run = prepared, run
         self._prefetcher = prefetcher or run.prefetcher
-        self.waiting = [case for case in cases if not run.is_done(case)]
+        unfinished = run.unfinished
+        cases = SelectedCases.of(cases)
+        self.waiting = cases if unfinished is None else cases.where(lambda key: not unfinished.is_done(key))
         self.dead_end: str | None = None
 
     def results(self, target: Target, judge: Judge | None) -> Iterator[CaseResult]:
@@ -40,23 +45,24 @@ class CaseStream:
         return (evaluated.overall for evaluated in self.evaluations(target, judge))
 
     def evaluations(self, target: Target, judge: Judge | None) -> Iterator[Evaluation]:
-        """Ask this target and this judge; ends where the first calls all fail alike."""
+        """Ask this target and this judge; ends where the first calls all fail alike, or a case cannot be read again."""
         first_calls = FirstCalls()
-        for evaluated in self.all_evaluations(target, judge):
-            yield evaluated
-            self.dead_end = first_calls.add(calls_of([evaluated]))
-            if self.dead_end is not None:
-                return
+        try:
+            for evaluated in self.all_evaluations(target, judge):
+                yield evaluated
+                self.dead_end = first_calls.add(calls_of([evaluated]))
+                if self.dead_end is not None:
+                    return
+        except ChangedCaseFile as error:
+            self.dead_end = "; ".join(error.problems)
 
     def all_evaluations(self, target: Target, judge: Judge | None) -> Iterator[Evaluation]:
         """Ask this target and this judge, however the first calls end."""
-        trials = [self._trials(case) for case in self.waiting]
+        trials = _Trials(self.waiting, self._prepared.settings.repeat)
         batch = Batch(self._prefetcher, trials, target, judge)
         for position in range(len(self.waiting)):
-            yield self._recorded(evaluation(trials[position], batch.observed(position), self._prepared.plan))
-
-    def _trials(self, case: EvalCase) -> list[Trial]:
-        return [Trial(case, number) for number in range(self._prepared.settings.repeat)]
+            observed = batch.observed(position)
+            yield self._recorded(evaluation(trials.taken(position), observed, self._prepared.plan))
 
     def _recorded(self, evaluated: Evaluation) -> Evaluation:
         """Write the evaluation down, as pytest would end it; what has no form as JSON is an error of its case."""
@@ -73,6 +79,35 @@ class CaseStream:
         else:
             run.journal.results("\n".join([line.text for line in lines]))
         return evaluated
+
+
+class _Trials(Sequence[Sequence[Trial]]):
+    """The trials of each case, made when they are asked for and held until they are taken."""
+
+    def __init__(self, cases: Sequence[EvalCase], repeat: int) -> None:
+        self._cases, self._repeat = cases, repeat
+        self._held: dict[int, list[Trial]] = {}
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    @overload
+    def __getitem__(self, position: int) -> list[Trial]: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[list[Trial]]: ...
+    def __getitem__(self, position: int | slice) -> list[Trial] | list[list[Trial]]:
+        if isinstance(position, slice):
+            return [self[each] for each in range(*position.indices(len(self)))]
+        if position not in self._held:
+            case = self._cases[position]
+            self._held[position] = [Trial(case, number) for number in range(self._repeat)]
+        return self._held[position]
+
+    def taken(self, position: int) -> list[Trial]:
+        """The trials of a case that nobody asks for any more."""
+        trials = self[position]
+        del self._held[position]
+        return trials
 
 
 # ── around the stream ─────────────────────────────────────────────────────────────────────────────────────────

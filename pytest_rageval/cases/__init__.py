@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_rageval.cases.canonical import asked_hash, case_from_mapping, case_to_mapping, content_hash
     from pytest_rageval.cases.discovery import find_case_files, is_case_file
-    from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases
+    from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases, read_long_file
     from pytest_rageval.cases.schema import case_schema
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "is_case_file",
     "load_file",
     "looks_like_cases",
+    "read_long_file",
 ]
 
 _HOME = {
@@ -35,6 +36,7 @@ _HOME = {
     "is_case_file": "discovery",
     "load_file": "loading",
     "looks_like_cases": "loading",
+    "read_long_file": "loading",
 }
 
 

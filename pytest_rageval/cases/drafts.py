@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_rageval.cases.loading import load_file
@@ -29,7 +29,7 @@ def draft_id(question: str) -> str:
     return f"draft-{hashlib.sha256(fold(question).encode()).hexdigest()[:12]}"
 
 
-def drafts_in(path: Path) -> tuple[EvalCase, ...]:
+def drafts_in(path: Path) -> Sequence[EvalCase]:
     """The drafts of a file, none where there is no file; CaseError where some cannot be read, so that none is lost."""
     if not path.exists():
         return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,8 +12,10 @@ from pytest_rageval.cases.conversion import Converted, case_from_record
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.discovery import NO_CASES, is_of_questions
 from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.cases.long_case_file import LongCaseFile
 from pytest_rageval.cases.paired_files import Partner, find_partner
 from pytest_rageval.io.collector import no_collection
+from pytest_rageval.io.compact.texts import TextNumbers
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound
@@ -21,6 +23,9 @@ from pytest_rageval.model import EvalCase, Json, Source
 
 MAX_LINE_BYTES = 4 * 2**20
 """The longest line, or CSV row, that is read unless the caller allows more."""
+
+
+LineNumbers = MutableMapping[str, int] | TextNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class CaseFile:
     """
 
     path: Path
-    cases: tuple[EvalCase, ...]
+    cases: Sequence[EvalCase]
     problems: tuple[str, ...]
     spellings: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
@@ -51,19 +56,39 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     return cases_of_rows(path, _rows(path, report, max_line_bytes), report, partner)
 
 
+def read_long_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> CaseFile:
+    """The same, but of a JSONL file without references beside it only some thousand cases are held in memory: the
+    others are read again when they are asked for."""
+    may_have_references = "questions." in path.name or is_of_questions(path)
+    if may_have_references or path.suffix.lower() == ".csv":
+        return load_file(path, root, max_line_bytes=max_line_bytes)
+    report = Report(_name(path, root))
+    cases, spellings = LongCaseFile(path, report.file), Counter[tuple[str, ...]]()
+    with no_collection():
+        for row, (case, spelling) in _converted(_rows(path, report, max_line_bytes), report, None, TextNumbers()):
+            assert isinstance(row, JsonRow)
+            cases.add(case, row.text)
+            spellings[spelling] += 1
+    return CaseFile(path, cases, _problems(report, len(cases)), spellings)
+
+
 def cases_of_rows(
     path: Path, rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None = None
 ) -> CaseFile:
     """The cases of a file's rows, joined with their references where they have a partner, and all that is wrong."""
     with no_collection():
-        converted = list(_converted(rows, report, partner))
+        converted = [case_and_spelling for _, case_and_spelling in _converted(rows, report, partner, {})]
     of_references = partner.problems() if partner else ()
-    if not converted and not of_references and not len(report):
-        report.add(1, 1, "the file holds no case")
-    problems = (*report.problems, *of_references)
+    problems = _problems(report, len(converted), of_references)
     return CaseFile(
         path, tuple([case for case, _ in converted]), problems, Counter([spelling for _, spelling in converted])
     )
+
+
+def _problems(report: Report, cases: int, of_references: Sequence[str] = ()) -> tuple[str, ...]:
+    if not cases and not of_references and not len(report):
+        report.add(1, 1, "the file holds no case")
+    return (*report.problems, *of_references)
 
 
 def looks_like_cases(path: Path) -> bool:
@@ -88,9 +113,10 @@ def _rows(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | Ite
     return json_rows(lines, report)
 
 
-def _converted(rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None) -> Iterator[Converted]:
-    """The cases of the rows; everything else goes into the report."""
-    lines_by_id: dict[str, int] = {}
+def _converted(
+    rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None, lines_by_id: LineNumbers
+) -> Iterator[tuple[JsonRow | CsvRow, Converted]]:
+    """The rows that are cases, and these; everything else goes into the report."""
     for row in rows:
         converted, wrong = None, []
         if partner is not None:
@@ -111,12 +137,14 @@ def _converted(rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partne
             case_id = written if isinstance(written, str) else None
             for findings in wrong:
                 report.add_findings(row.line, findings, case_id, row.column_finder().column)
+        if case_id is None:
+            continue
         if case_id in lines_by_id:
             report.add(row.line, 1, _used_at(lines_by_id[case_id], row.record), case_id)
-        elif case_id is not None:
+        else:
             lines_by_id[case_id] = row.line
             if converted is not None and not wrong:
-                yield converted
+                yield row, converted
 
 
 _OF_A_REFERENCE_ROW = frozenset(

@@ -55,7 +55,8 @@ def trials_of(path: Path, keys: Set[str], fields: Set[str] = _READ) -> dict[str,
 
 
 def _check(record: Record, fields: Set[str]) -> None:
-    if missing := fields - record.keys():
+    if not fields <= record.keys():
+        missing = fields - record.keys()
         raise DamagedLineError(f"is not a record: it has no {', '.join(sorted(missing))}")
 
 
@@ -109,8 +110,9 @@ def _error(record: Record | None) -> dict[str, Any] | None:
 
 def place_of(chunk: Mapping[str, Any]) -> str:
     """Where a chunk stands, as far as the system says."""
-    place = " > ".join(part for part in (chunk["rel_path"], chunk["heading_path"]) if part)
-    return place or chunk["chunk_id"] or "?"
+    path, heading = chunk["rel_path"], chunk["heading_path"]
+    place: str = f"{path} > {heading}" if path and heading else path or heading or chunk["chunk_id"] or "?"
+    return place
 
 
 def _placed(chunk: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, shared_cases, values_at
 from pytest_rageval.runs.comparable import Mismatch, comparable_of, compared_parts, mismatches, relabelled
-from pytest_rageval.runs.row import IS_BAD, Row, cases_of
+from pytest_rageval.runs.row import IS_BAD, Row
+from pytest_rageval.runs.row_columns import RowColumns
 from pytest_rageval.stats.sign_flip import LEVEL
 
 UNGATED_TOLERANCE = 0.05
@@ -58,7 +59,7 @@ def compare_with_baseline(
     `config` is None where nobody knows it any more. Where the plan's settings ask for alike cases, those that changed
     since are left out.
     """
-    cases = CaseColumns.of({row.key: row for row in cases_of(rows)})
+    cases = RowColumns.of(rows).cases().by_key()
     before, after, changed = compared_parts(
         comparable_of(baseline.metrics, baseline.config, baseline.columns),
         comparable_of(metrics, config, cases),

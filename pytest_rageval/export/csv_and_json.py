@@ -31,8 +31,8 @@ def json_lines(source: ExportSource) -> Iterator[str]:
         yield f' "note": {_strict(f"{rest}; rageval export {source.run.run_id} --format json holds all cases")},'
     yield ' "cases": ['
     last = len(source)
-    for number, record in enumerate(source.records(), start=1):
-        yield f"  {_strict(record)}{',' if number < last else ''}"
+    for number, text in enumerate(source.texts(), start=1):
+        yield f"  {text}{',' if number < last else ''}"
     yield " ]"
     yield "}"
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.json_text import json_text, spaced
 from pytest_rageval.io.line_index import Key, Place, index, record_in
+from pytest_rageval.io.sealed_lines import unsealed_text
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.disk.stored_records import check_observation, check_result
@@ -52,15 +54,24 @@ class ExportSource:
     def records(self) -> Iterator[dict[str, Any]]:
         """Each case and trial once, by key and trial."""
         full = self.full or {}
-        with ExitStack() as files:
-            paths = {place.path for place in (*self.places.values(), *full.values())}
-            opened = {path: files.enter_context(path.open("rb")) for path in paths}
+        with _opened((*self.places.values(), *full.values())) as files:
             for key in self.watch(sorted(self.places)):
                 place = self.places[key]
-                record = _read(opened[place.path], place)
+                record = record_in(_line(files, place), place)
                 if key in full:
-                    _with_texts(record, _read(opened[full[key].path], full[key]))
+                    _with_texts(record, record_in(_line(files, full[key]), full[key]))
                 yield record
+
+    def texts(self) -> Iterator[str]:
+        """Each record as JSON on one line, in the same order. A line whose checksum is right need not be read."""
+        if self.full is not None:
+            yield from (json_text(record, None) for record in self.records())
+            return
+        with _opened(self.places.values()) as files:
+            for key in self.watch(sorted(self.places)):
+                line, place = _line(files, self.places[key]), self.places[key]
+                compact = unsealed_text(line)
+                yield json_text(record_in(line, place), None) if compact is None else spaced(compact)
 
     def columns(self) -> tuple[str, ...]:
         """Names of the flat formats: the fields, the metrics (one that is called like a field as `metric.NAME`),
@@ -174,9 +185,16 @@ def _observations(run: StoredRun, notes: list[str]) -> dict[Key, Place]:
     return index(files, notes, check_observation)
 
 
-def _read(file: BinaryIO, place: Place) -> dict[str, Any]:
+@contextmanager
+def _opened(places: Iterable[Place]) -> Iterator[Mapping[Path, BinaryIO]]:
+    with ExitStack() as files:
+        yield {path: files.enter_context(path.open("rb")) for path in {place.path for place in places}}
+
+
+def _line(files: Mapping[Path, BinaryIO], place: Place) -> bytes:
+    file = files[place.path]
     file.seek(place.offset)
-    return record_in(file.read(place.length), place)
+    return file.read(place.length)
 
 
 def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -192,17 +192,19 @@ def _holds(when: Conditions, case: EvalCase, kind: GoldKind) -> bool:
     return all(_facts(case, kind, name) & set(values) for name, values in when)
 
 
-def unknown_values(gates: Iterable[Gate], cases: Sequence[EvalCase]) -> Iterator[str]:
+def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator[str]:
     """Written conditions over free text that no case meets: such a gate would look at nothing, and hold."""
-    known_values = {
-        "tag": {tag for case in cases for tag in case.tags},
-        **{
-            name: {getattr(case, name) or UNCATEGORISED for case in cases}
-            for name in ("category", "difficulty", "domain")
-        },
-    }
-    for gate in gates:
-        for name, values in () if gate.is_default else gate.when:
+    conditional = [gate for gate in gates if gate.when and not gate.is_default]
+    if not conditional:
+        return  # of a million cases a look at each takes a minute
+    known_values: dict[str, set[str]] = {name: set() for name in ("tag", "category", "difficulty", "domain")}
+    for case in cases:
+        known_values["tag"].update(case.tags)
+        known_values["category"].add(case.category or UNCATEGORISED)
+        known_values["difficulty"].add(case.difficulty or UNCATEGORISED)
+        known_values["domain"].add(case.domain or UNCATEGORISED)
+    for gate in conditional:
+        for name, values in gate.when:
             for value in values:
                 if name in known_values and value not in known_values[name]:
                     close = suggestion(value, known_values[name])

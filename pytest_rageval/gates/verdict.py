@@ -1,13 +1,13 @@
-"""What gates say of a case, over the trials in which they look at it."""
+"""What gates say of a case, over the trials in which they look at it, and how it ends by that."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pytest_rageval.gates.gate import Gate, is_meant_for
-from pytest_rageval.model import GateFailed, Observation
+from pytest_rageval.model import GateFailed, Observation, Outcome, Problem
 
 
 class GatedTrial(NamedTuple):
@@ -36,13 +36,14 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
     held, failed, unexamined, has_examined_gold = 0, {}, dict[str, None](), False
     measured = {name for trial in trials for name in (*trial.scores, *trial.unobserved)}
     for gate in gates:
-        if gate.name not in measured:
+        name = gate.name
+        if name not in measured:
             continue
-        values = [trial.scores[gate.name] for trial in trials if looks_at(gate, trial)]
+        values = [trial.scores[name] for trial in trials if looks_at(gate, trial)]
         looks_at_gold = gate.measure is not None and gate.measure.metric.looks_at_gold
         if not values:
             if looks_at_gold and any(_misses(gate, trial) for trial in trials):
-                unexamined[gate.name] = None
+                unexamined[name] = None
             continue
         has_examined_gold |= looks_at_gold
         value = math.fsum(values) / len(values)
@@ -50,7 +51,7 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
             held += 1
         else:
             threshold = f"{gate.op} {gate.limit:g}{'%' if gate.percent else ''}"
-            failed[gate.name, threshold] = GateFailed(gate.name, value, threshold, gate.tag)
+            failed[name, threshold] = GateFailed(name, value, threshold, gate.tag)
     missed = () if has_examined_gold else tuple(unexamined)
     return GateVerdict(held, tuple(failed.values()), missed, has_examined_gold)
 
@@ -72,3 +73,48 @@ def looks_at(gate: Gate, trial: GatedTrial) -> bool:
     if judgement is not None and judgement.heuristic:
         return False
     return not any(looks_at(other, trial) for other in gate.yields_to)
+
+
+# ── how a case ends ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MeasuredTrial(Protocol):
+    """What gates look at, of one trial or of all trials of a case, and why the rest has no score."""
+
+    @property
+    def scores(self) -> Mapping[str, float]: ...
+
+    @property
+    def skipped_metrics(self) -> Mapping[str, str]: ...
+
+    @property
+    def unobserved(self) -> Collection[str]: ...
+
+    @property
+    def error(self) -> Problem | None: ...
+
+
+def ending_by_gates(
+    case: MeasuredTrial, gated: GateVerdict, trials: Sequence[MeasuredTrial]
+) -> tuple[Outcome, str | None]:
+    """How a case, or one trial, ends by what the gates say of its trials, and why it is skipped. An error stays one."""
+    if case.error is not None:
+        return "error", None
+    if gated.failed:
+        return "failed", None
+    if case.scores and not gated.unexamined:
+        return "passed", None
+    return "skipped", _unexamined(gated.unexamined, trials) or _unscored(trials)
+
+
+def _unexamined(names: Sequence[str], trials: Sequence[MeasuredTrial]) -> str | None:
+    """Why no gate could look at the gold of a case."""
+    reasons = dict.fromkeys(
+        trial.skipped_metrics[name] for name in names for trial in trials if name in trial.unobserved
+    )
+    return f"its gold could not be looked at ({', '.join(names)}): {'; '.join(reasons)}" if names else None
+
+
+def _unscored(trials: Sequence[MeasuredTrial]) -> str:
+    reasons = {reason for trial in trials for reason in trial.skipped_metrics.values()}
+    return "nothing in it could be scored: " + "; ".join(sorted(reasons))

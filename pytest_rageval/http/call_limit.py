@@ -144,7 +144,7 @@ class Permit:
             self._limit.wake()
 
     def _begin(self) -> None:
-        self._others = self._limit.running
+        self._others = self._limit.in_flight
         self._limit.running += 1
         self._era = self._limit.overload.era
         self._began = asyncio.get_running_loop().time()
@@ -207,6 +207,11 @@ class CallLimit:
             raise
         self._coming -= 1
 
+    @property
+    def in_flight(self) -> int:
+        """Calls that run, or begin now: where many end at once, as many begin, and none of them among few."""
+        return self.running + self._coming
+
     def wake(self) -> None:
         """Let go whoever may."""
         while self._waiting and self._is_free():
@@ -217,7 +222,40 @@ class CallLimit:
 
     def _is_free(self) -> bool:
         limit = self.overload.limit if self._is_adaptive else self.overload.most
-        return self.running + self._coming < limit
+        return self.in_flight < limit
+
+
+@dataclass(frozen=True, slots=True)
+class BackOff:
+    """How a system bore the questions of a run, in one process or in several together; fields as in `Overload`."""
+
+    most: int = 0
+    limit: int = 0
+    lowest: int = 0
+    refusals: int = 0
+    has_slowed: bool = False
+
+    def __add__(self, other: BackOff) -> BackOff:
+        """Of two processes that ask the same system, each within its own limit."""
+        return BackOff(
+            self.most + other.most,
+            self.limit + other.limit,
+            self.lowest + other.lowest,
+            self.refusals + other.refusals,
+            self.has_slowed or other.has_slowed,
+        )
+
+    @property
+    def note(self) -> str | None:
+        """What a person should know of it; None where all went as it was allowed to."""
+        reasons = [f"refused {counted(self.refusals, 'call')} (429 or 503)"] if self.refusals else []
+        reasons += ["answered several times slower the more it was asked at once"] if self.has_slowed else []
+        if self.lowest == self.most:
+            return None
+        return (
+            f"the system {' and '.join(reasons)}: down to {self.lowest} of {self.most} questions were in flight; "
+            f"--rageval-concurrency {self.limit} asks no more than it bears"
+        )
 
 
 class CallSlots:
@@ -242,14 +280,12 @@ class CallSlots:
         return self._calls.running
 
     @property
+    def back_off(self) -> BackOff:
+        """How far questions were held back so far."""
+        overload = self.questions.overload
+        return BackOff(overload.most, overload.limit, overload.lowest, overload.refusals, overload.has_slowed)
+
+    @property
     def note(self) -> str | None:
         """What a person should know of how the system bore the run; None where all went as it was allowed to."""
-        overload = self.questions.overload
-        reasons = [f"refused {counted(overload.refusals, 'call')} (429 or 503)"] if overload.refusals else []
-        reasons += ["answered several times slower the more it was asked at once"] if overload.has_slowed else []
-        if overload.lowest == overload.most:
-            return None
-        return (
-            f"the system {' and '.join(reasons)}: down to {overload.lowest} of {overload.most} questions were in "
-            f"flight; --rageval-concurrency {overload.limit} asks no more than it bears"
-        )
+        return self.back_off.note

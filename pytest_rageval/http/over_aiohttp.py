@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
-from aiohttp.http_exceptions import BadStatusLine, LineTooLong
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError
 from yarl import URL
 
 from pytest_rageval.http.carrier import HEADERS, KEPT_IDLE, CarrierFailure, Outgoing
@@ -97,9 +99,28 @@ class _Connector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
         # The system's own look-up of names, as httpx does it, also where a package for another one is installed.
         super().__init__(limit=0, resolver=aiohttp.ThreadedResolver(), **options)
+        protocol: type[ResponseHandler] = _Protocol
+        self._factory = partial(protocol, loop=self._loop)
 
     def __del__(self, _warnings: Any = None) -> None:
         """Without aiohttp's complaint; see `AiohttpCarrier`."""
+
+
+class _Protocol(ResponseHandler):
+    """Keeps why the parser gave up, and says it to who reads the body.
+
+    aiohttp ends the connection then. It leaves the reader waiting, or tells it that the server ended the connection, as
+    the pieces happen to come.
+    """
+
+    parser_error: HttpProcessingError | None = None
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        super().set_exception(exc, *cause)
+        if isinstance(exc, HttpProcessingError):
+            self.parser_error = self.parser_error or exc  # one that gave up and is fed again has lost its reason
+            if self._payload is not None and not self._payload.is_eof():
+                self._payload.set_exception(self.parser_error)
 
 
 def _new_session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
@@ -150,6 +171,8 @@ class _Reply:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self.status = response.status
+        connection = response.connection  # none, where the reply is complete already
+        self._protocol = connection.protocol if connection is not None else None
 
     @property
     def fields(self) -> Sequence[tuple[bytes, bytes]]:
@@ -159,8 +182,9 @@ class _Reply:
         try:
             async for piece in self._response.content.iter_any():
                 yield piece
-        except (aiohttp.ClientError, OSError) as error:
-            raise _failure(error) from None
+        except (aiohttp.ClientError, OSError, HttpProcessingError) as error:
+            parser_error = self._protocol.parser_error if isinstance(self._protocol, _Protocol) else None
+            raise _failure(parser_error or error) from None
 
     async def aclose(self) -> None:
         self._response.release()  # ends the connection unless the body was read to its end
@@ -174,7 +198,7 @@ def _failure(error: Exception, *, was_stale: bool = False) -> CarrierFailure:
         return CarrierFailure("connect", os_words(reason) if isinstance(reason, OSError) else excerpt(str(reason)))
     if isinstance(error, aiohttp.ClientConnectorError):
         return CarrierFailure("connect", os_words(error.os_error))
-    if isinstance(error, aiohttp.ClientResponseError):
+    if isinstance(error, aiohttp.ClientResponseError | HttpProcessingError):
         return _unreadable(error)
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return CarrierFailure("reset", NO_REPLY, was_stale=was_stale)
@@ -187,11 +211,11 @@ def _quoted_os_words(error: Exception) -> str | None:
     return os.strerror(int(number[1])) if number else None
 
 
-def _unreadable(error: aiohttp.ClientResponseError) -> CarrierFailure:
+def _unreadable(error: aiohttp.ClientResponseError | HttpProcessingError) -> CarrierFailure:
     deepest: BaseException = error
     while deepest.__cause__ is not None:
         deepest = deepest.__cause__
-    if isinstance(deepest, LineTooLong) or error.message.startswith("Too many headers"):
+    if error.message.startswith(("Too many headers", "Too many trailers", "Got more than")):
         return CarrierFailure("too_large", MANY_HEADERS)
     is_status_line = isinstance(deepest, BadStatusLine)
     return CarrierFailure("invalid_response", not_http(error.message) if is_status_line else BAD_HTTP)

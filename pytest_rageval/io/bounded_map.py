@@ -48,7 +48,14 @@ def at_once(
             while waiting:
                 yield runner.run(_result(waiting.popleft()))
         finally:
+            _settle(loop)
             runner.run(_end(waiting, close))
+
+
+def _settle(loop: asyncio.AbstractEventLoop) -> None:
+    """Take the turn in which an interrupted wait still stops the loop; else it would stop the next wait."""
+    loop.call_soon(loop.stop)
+    loop.run_forever()
 
 
 async def _result(task: asyncio.Task[T]) -> T:

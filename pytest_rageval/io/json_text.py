@@ -27,6 +27,22 @@ def json_text(value: Any, indent: int | None = 1, *, sort_keys: bool = False, de
         text = json.dumps(
             value, ensure_ascii=False, allow_nan=False, indent=indent, sort_keys=sort_keys, default=default
         )
+    return _shown(text)
+
+
+def spaced(compact: str) -> str:
+    """What `json_text` makes, on one line, of the value that is written here without white space."""
+    has_escapes = "\\" in compact
+    if has_escapes:  # none of these controls stands in JSON as it is
+        compact = compact.replace("\\\\", "\0").replace('\\"', "\1")
+    parts = compact.split('"')
+    # Of an uneven number of parts every other one is a string.
+    parts[::2] = '"'.join(parts[::2]).replace(",", ", ").replace(":", ": ").split('"')
+    text = '"'.join(parts)
+    return _shown(text.replace("\1", '\\"').replace("\0", "\\\\") if has_escapes else text)
+
+
+def _shown(text: str) -> str:
     if text.isprintable() and not any(mark in text for mark in _COMMANDS):  # half of the time of the pattern
         return text
     return _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

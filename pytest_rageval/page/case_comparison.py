@@ -21,20 +21,13 @@ class MovedScore(NamedTuple):
 
 
 class AlignedChunk(NamedTuple):
-    """A chunk with its rank on both sides; None where it is not there."""
+    """A chunk with its rank on both sides; None where it is not there. `state`: equal, moved, NEW or GONE."""
 
     before: int | None
     after: int | None
     golds: str
     place: str
-
-    @property
-    def state(self) -> str:
-        if self.before is None:
-            return "NEW"
-        if self.after is None:
-            return "GONE"
-        return "equal" if self.before == self.after else "moved"
+    state: str
 
 
 def case_comparison(
@@ -88,8 +81,10 @@ def _aligned(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, A
         twin = next((other for other in remaining if _is_same(other, chunk)), None)
         if twin is not None:
             remaining.remove(twin)
-        yield AlignedChunk(twin["rank"] if twin else None, chunk["rank"], _golds(chunk), place_of(chunk))
-    yield from (AlignedChunk(chunk["rank"], None, _golds(chunk), place_of(chunk)) for chunk in remaining)
+        rank, rank_before = chunk["rank"], twin["rank"] if twin else None
+        state = "NEW" if rank_before is None else "equal" if rank_before == rank else "moved"
+        yield AlignedChunk(rank_before, rank, _golds(chunk), place_of(chunk), state)
+    yield from (AlignedChunk(chunk["rank"], None, _golds(chunk), place_of(chunk), "GONE") for chunk in remaining)
 
 
 def _is_same(chunk: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -32,6 +32,7 @@ from pytest_rageval.plugin.batches import PARTS, Batches
 from pytest_rageval.plugin.case_files.case_hook import with_case_hook
 from pytest_rageval.plugin.case_files.marked_tests import marked_cases
 from pytest_rageval.plugin.case_verdict import assert_gates
+from pytest_rageval.plugin.current_test import KeptCurrentTest
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.report_masking import mask_report
 from pytest_rageval.plugin.evaluator import Evaluator
@@ -40,8 +41,9 @@ from pytest_rageval.plugin.preflight import judges_of_tests, used_target
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.plugin.workers.blocks import block, worker_number
+from pytest_rageval.plugin.workers.worker_notes import hand_over
 from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, join_run, make_target, open_run, prepare
-from pytest_rageval.runs.interrupts import Interrupted, Interrupts
+from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
@@ -61,9 +63,13 @@ class ActiveSession:
         self.run: OpenRun | None = None
         self._progress_line: ProgressLine | None = None
         self.interrupts = Interrupts(
-            self._leave, KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted
+            self._leave,
+            KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted,
+            is_program=partial(is_called_by_script, "_pytest.config", "console_main", "_console_main"),
         )
+        self._current_test = KeptCurrentTest()
         self._files: dict[Path, CaseFile] = {}
+        self._collectors: list[EvalFile] = []
         self._mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | None = None
         self._target: Target | None = None
@@ -127,7 +133,13 @@ class ActiveSession:
 
     def collector(self, path: Path, parent: pytest.Collector) -> pytest.Collector:
         self.session.collected.append(path)
-        return EvalFile.from_parent(parent, path=path, runner=self)
+        self._collectors.append(EvalFile.from_parent(parent, path=path, runner=self))
+        return self._collectors[-1]
+
+    def take_hooks(self) -> None:
+        """Once all is collected, each file knows the hooks of its items."""
+        for collector in self._collectors:
+            collector.take_hooks()
 
     def load(self, path: Path) -> CaseFile:
         """A case file as the project's hook leaves it, read once however often it is asked for."""
@@ -203,6 +215,7 @@ class ActiveSession:
         pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
 
     def _start(self, run: OpenRun) -> OpenRun:
+        self._current_test.keep()
         self._batches = Batches(run.prefetcher, self.trials)
         if not self.session.is_worker:
             self._progress_line = ProgressLine(self.config, partial(tally_text, run.prefetcher.tally))
@@ -230,6 +243,11 @@ class ActiveSession:
         run = self.opened()
         self._batches.plan([item for item in items if not run.is_done(item.case)])
 
+    def hand_over_notes(self) -> None:
+        """On a worker, at its end: what a person should know goes to the controlling process."""
+        if self.session.is_worker:
+            hand_over(self.session, self.run.prefetcher.slots.back_off if self.run is not None else None)
+
     def stop_asking(self) -> None:
         """Close what asks and judges: nothing is observed any more; safe to call twice."""
         if self.run is not None:
@@ -244,6 +262,7 @@ class ActiveSession:
             try:
                 self.stop_asking()
             finally:
+                self._current_test.release()
                 self.run.close()
 
     # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
@@ -265,8 +284,6 @@ class ActiveSession:
         yield target
         self._finish(target.aclose())
         self.session.notes += getattr(target, "notes", ())
-        if self.run is not None and (note := self.run.prefetcher.slots.note) is not None:
-            self.session.notes.append(note)
 
     def judge(self) -> Iterator[Judge | None]:
         judge = self.prepared.judge
@@ -307,11 +324,13 @@ class ActiveSession:
         if run.unfinished is not None and run.is_done(item.case):
             result = run.unfinished.result(item.case)
         else:
-            target, judge = self._adapted.pair(*(item.funcargs[name] for name in PARTS))
-            observed = self._batches.observed(item, target, judge)
+            client, judge_of_item, cache = map(item.funcargs.__getitem__, PARTS)
+            target, judge = self._adapted.pair(client, judge_of_item, cache)
+            trials = self.trials(item.case)
+            observed = self._batches.observed(item, trials, target, judge)
             if self._progress_line is not None:
                 self._progress_line.wipe()
-            item.evaluation = evaluation(self.trials(item.case), observed, self.prepared.plan, item.attempts)
+            item.evaluation = evaluation(trials, observed, self.prepared.plan, item.attempts)
             result = item.evaluation.overall
         if result.error is not None:
             if result.error.kind == "missing" and self.settings.allow_partial:

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pytest
 
-from pytest_rageval.engine import Observed
+from pytest_rageval.engine import Observed, are_at_once
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Trial
 from pytest_rageval.plugin.items import EvalItem, fixture_definition
@@ -32,14 +32,14 @@ class Batches:
                 batch = list(group)
                 self._places.update((item, (batch, position)) for position, item in enumerate(batch))
 
-    def observed(self, item: EvalItem, target: Target, judge: Judge | None) -> list[Observed]:
-        """What came of asking and judging this item's case, by trial."""
-        if item not in self._places or item.attempts > 1:
-            return self._prefetcher.now(self._trials(item.case), target, judge)
+    def observed(self, item: EvalItem, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
+        """What came of asking and judging the trials of this item's case."""
+        if are_at_once(target, judge) or item not in self._places or item.attempts > 1:
+            return self._prefetcher.now(trials, target, judge)
         batch, position = self._places[item]
         if id(batch) not in self._running:
-            trials = [self._trials(each.case) for each in batch]
-            self._running[id(batch)] = Batch(self._prefetcher, trials, target, judge)
+            all_trials = [self._trials(each.case) for each in batch]
+            self._running[id(batch)] = Batch(self._prefetcher, all_trials, target, judge)
         return self._running[id(batch)].observed(position)
 
 

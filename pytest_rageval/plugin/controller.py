@@ -6,7 +6,7 @@ Registered when the session turns out to have cases, on every process but the wo
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NoReturn
 
 import pytest
@@ -27,6 +27,7 @@ from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name,
 from pytest_rageval.plugin.preflight import CLIENT, is_ours, judges_of_files, overrides, report_problems
 from pytest_rageval.plugin.workers.blocks import SCHEDULER, are_blocks_wanted
 from pytest_rageval.plugin.workers.killing import kill_workers
+from pytest_rageval.plugin.workers.worker_notes import WorkerNotes
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.run_reports import write_reports
@@ -54,6 +55,7 @@ class Controller:
         self._finished: Finished | None = None
         self._report: EndReport | None = None
         self._html_table = HtmlTable(self._session)
+        self._workers = WorkerNotes(self._session)
         self._is_broken = False
         """Could a result not be written?"""
         self._extent = Extent(frozenset(), frozenset())
@@ -156,7 +158,7 @@ class Controller:
             return
         trials = self._active.settings.repeat
         progress = WorkersProgress(
-            self._config, lambda: self._writer.rows.values(), lambda: (len(self._expected) or cases) * trials
+            self._config, lambda: self._writer.rows, lambda: (len(self._expected) or cases) * trials
         )
         if progress.is_wanted:
             self._config.pluginmanager.register(progress, "rageval-progress")
@@ -181,13 +183,15 @@ class Controller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A record is on disk before its case is shown as done."""
         payload: str | list[RecordLine] | None = report.__dict__.pop("rageval", None)
-        if payload is not None:
+        if payload is None:
+            return
+        if report.longrepr is not None:
             file, line, _name = report.location
             place = file if line is None else f"{file}:{line + 1}"
             # pytest shows errors of the setup in full there, too.
             is_line = report.when == "call" and self._config.getoption("tbstyle", None) == "line"
             report.longrepr = summarised(report.longrepr, place, is_line=is_line, same_as=self._same_error(report))
-        if payload is not None and report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
+        if report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 if isinstance(payload, str):
                     self._writer.take(payload)
@@ -210,6 +214,10 @@ class Controller:
         folder = self._writer.folder.path
         message = f"rageval: {folder} cannot be written to: {error.strerror}; resume the run when it can"
         pytest.exit(message, returncode=pytest.ExitCode.INTERNAL_ERROR)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self._workers.take_over(node)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
@@ -259,6 +267,8 @@ class Controller:
             return
         self._active.interrupts.begin_finishing()
         self._active.run.prefetcher.loop.cancel()
+        back_off = self._workers.back_off or self._active.run.prefetcher.slots.back_off
+        self._session.notes += filter(None, [back_off.note])
         if not self._is_broken:
             try:
                 self._extent = extent_of(session, exitstatus, self._active, self._expected)
@@ -268,6 +278,14 @@ class Controller:
                 self._cannot_finish(error)
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         self._active.interrupts.end_finishing()
+
+    @pytest.hookimpl(specname="pytest_sessionfinish", wrapper=True, tryfirst=True)
+    def end_session(self) -> Generator[None, None, None]:
+        """Outermost: beyond this hook pytest catches no `pytest.exit`."""
+        try:
+            yield
+        finally:
+            self._active.interrupts.end_session()
 
     def close(self) -> None:
         """Once the workers are gone: what they still wrote counts as well; then the run is closed."""

@@ -96,6 +96,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Wrong settings end the session here, before anything runs; options of ours are checked in any session."""
     ours = session.config.stash[SESSION]
+    if active := entered(session.config):
+        active.take_hooks()
     if not ours.is_worker and (entered(session.config) or ours.given_options):
         enter(session.config).raise_problem()
 
@@ -119,6 +121,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if is_meant and not ours.found_files:
         patterns = ", ".join(ours.globs)
         terminalreporter.write_line(f"rageval: no file holds cases: nothing matches {patterns}", yellow=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if active := entered(session.config):
+        active.hand_over_notes()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

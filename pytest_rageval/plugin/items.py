@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,6 +49,14 @@ class EvalFile(pytest.Module):
     def __init__(self, *, runner: CaseRunner, **collector: Any) -> None:
         super().__init__(**collector)
         self.runner = runner
+        self.place: str | None = None
+        """The file in the locations of its items, once the first of them has asked pytest."""
+        self.hooks = self.ihook
+        """Those of the `conftest.py` files above, for all items: pytest looks them up eleven times an item."""
+
+    def take_hooks(self) -> None:
+        """Once all is collected: `conftest.py` files of other folders, which have come since, are to be left out."""
+        self.hooks = self.ihook
 
     def collect(self) -> Iterator[EvalItem]:
         file = self.runner.load(self.path)
@@ -67,14 +76,12 @@ class EvalFile(pytest.Module):
                 gc.enable()
         yield from items
 
-    def _items(self, cases: tuple[EvalCase, ...]) -> list[EvalItem]:
+    def _items(self, cases: Sequence[EvalCase]) -> list[EvalItem]:
         """Items that share one resolution of their fixtures: they all have the same ones."""
         items: list[EvalItem] = []
         shared: dict[str, Any] = {}
         for case in cases:
-            item = EvalItem.from_parent(
-                self, name=node_name(case.id), callobj=one_case, case=case, runner=self.runner, **shared
-            )
+            item = EvalItem.from_parent(self, name=node_name(case.id), callobj=one_case, case=case, file=self, **shared)
             items.append(item)
             shared = shared or fixture_resolution(item)
         return items
@@ -88,10 +95,10 @@ class KnownFailure(pytest.xfail.Exception):  # type: ignore[misc, name-defined] 
 class EvalItem(pytest.Function):
     """One case. Asking, judging and scoring happen in setup, so their failures are errors; a gate is a failure."""
 
-    def __init__(self, *, case: EvalCase, runner: CaseRunner, **function: Any) -> None:
+    def __init__(self, *, case: EvalCase, file: EvalFile, **function: Any) -> None:
         super().__init__(**function)
         self.case = case
-        self.runner = runner
+        self.file = file
         self.attempts = 0
         self.result: CaseResult | None = None
         """What the case came to; None before, and once it is written."""
@@ -103,11 +110,26 @@ class EvalItem(pytest.Function):
                 answerable=case.answerable, requires_kg=case.requires_kg,
             )
         )  # fmt: skip
-        self.extra_keyword_matches.update(keywords(case))
+
+    @property
+    def ihook(self) -> Any:
+        return self.file.hooks
+
+    @cached_property
+    def location(self) -> tuple[str, int | None, str]:
+        """As pytest has it, the path made relative for the first item of a file only."""
+        if self.file.place is None:
+            self.file.place = super().location[0]
+        _, line, name = self.reportinfo()
+        return self.file.place, line, name
+
+    def listextrakeywords(self) -> set[str]:
+        """What `-k` sees: made when it asks, since a set of five words in each item is half a kilobyte."""
+        return super().listextrakeywords().union(keywords(self.case))
 
     def setup(self) -> None:
         __tracebackhide__ = True
-        self.runner.check_asking_allowed()
+        self.file.runner.check_asking_allowed()
         self.attempts += 1
         self.result = self.evaluation = None
         super().setup()
@@ -115,7 +137,7 @@ class EvalItem(pytest.Function):
             return
         interruption: str | None = None
         try:
-            self.result = self.runner.evaluate(self)
+            self.result = self.file.runner.evaluate(self)
         except pytest.fail.Exception as failure:
             if not failure.pytrace:
                 raise
@@ -128,7 +150,7 @@ class EvalItem(pytest.Function):
         assert self.result is not None
         known: str | None = None
         try:
-            self.runner.assert_gates(self.result)
+            self.file.runner.assert_gates(self.result)
         except pytest.xfail.Exception as failure:
             known = failure.msg
         if known is not None:

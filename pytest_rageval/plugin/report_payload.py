@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
+from math import copysign
 from pathlib import Path
 
 import pytest
@@ -36,29 +38,40 @@ def attach(
     trials: Callable[[EvalCase], list[Trial]],
 ) -> None:
     """Put the records of this item on its report, once its outcome is known."""
-    evaluations = item.stash.get(RESULTS, [])
-    if not isinstance(item, EvalItem) and not evaluations:
+    if not isinstance(item, EvalItem) and not item.stash.get(RESULTS, None):
         return
     _drop_place_of_ours(report)
     if _is_final(report) and not prepared.settings.dry_run:
-        run = opened()
-        if isinstance(item, EvalItem):
-            evaluations_ended = _ended_trials(item, report, run, trials)
-        else:
-            evaluations_ended = _ended(evaluations, report, run)
-        asked = [item.evaluation] if isinstance(item, EvalItem) and item.evaluation is not None else evaluations
-        if calls := calls_of(asked):
-            report.__dict__[CALLS] = calls
-        lines = [line for each in evaluations_ended for line in _lines(item, each, report, prepared, run.config_hash)]
-        if lines and run.writer is not None:  # this process keeps them
-            report.__dict__["rageval"] = lines
-        elif lines:
-            report.__dict__["rageval"] = "\n".join(line.text for line in lines)
-            run.journal.results(report.__dict__["rageval"])
-        item.stash[RESULTS] = []
-        if isinstance(item, EvalItem):
-            item.result = item.evaluation = None  # written: items live until the session ends, observations need not
+        _attach_records(item, report, prepared, opened(), trials)
     _make_printable(report)
+
+
+def _attach_records(
+    item: pytest.Item,
+    report: pytest.TestReport,
+    prepared: Prepared,
+    run: OpenRun,
+    trials: Callable[[EvalCase], list[Trial]],
+) -> None:
+    asked = item.stash.get(RESULTS, [])
+    if not isinstance(item, EvalItem):
+        evaluations = _ended(asked, report, run)
+    else:
+        evaluations = _ended_trials(item, report, run, trials)
+        asked = [item.evaluation] if item.evaluation is not None else asked
+    if calls := calls_of(asked):
+        report.__dict__[CALLS] = calls
+    lines = [line for each in evaluations for line in _lines(item, each, report, prepared, run.config_hash)]
+    if lines and run.writer is not None:  # this process keeps them
+        report.__dict__["rageval"] = lines
+    elif lines:
+        report.__dict__["rageval"] = "\n".join(line.text for line in lines)
+        run.journal.results(report.__dict__["rageval"])
+    # Written: items live until the session ends, observations need not.
+    if isinstance(item, EvalItem):
+        item.result = item.evaluation = None
+    if RESULTS in item.stash:
+        del item.stash[RESULTS]
 
 
 def _is_final(report: pytest.TestReport) -> bool:
@@ -114,15 +127,17 @@ def _lines(
 ) -> list[RecordLine]:
     """A record a trial. What cannot be written fails the test."""
     try:
-        for result in evaluation.trials:
-            item.ihook.pytest_rageval_result(item=item, result=result)
+        hook = item.ihook.pytest_rageval_result
+        if hook.get_hookimpls():  # a call that nobody takes costs as much as to score a case by a metric
+            for result in evaluation.trials:
+                hook(item=item, result=result)
     except Exception as error:  # noqa: BLE001  the project's own code: it fails its test, and not the session
         message = printable(f"pytest_rageval_result: {type(error).__name__}: {error}")
         _fail(report, message)
         evaluation = _broken(evaluation, Problem("hook", message))
     overall = evaluation.overall
     # On the item as well: JUnit takes them from the report of the teardown.
-    properties, earlier = list(_properties(overall)), item.stash.get(PROPERTIES, None)
+    properties, earlier = _properties(overall), item.stash.get(PROPERTIES, None)
     for kept in (item.user_properties, report.user_properties):
         if earlier:  # of an attempt that was repeated (pytest-rerunfailures) nothing stays
             kept[:] = [pair for pair in kept if not any(pair is old for old in earlier)]
@@ -137,17 +152,26 @@ def _lines(
         return record_lines(evaluation, prepared.plan, config_hash)
 
 
-def _properties(result: CaseResult) -> Iterator[tuple[str, object]]:
+def _properties(result: CaseResult) -> list[tuple[str, object]]:
     """What JUnit XML says of a case: how it ended, the gates that failed, its labels, its scores."""
-    yield "rageval.outcome", result.outcome
-    for gate in result.failed_gates:
-        yield "rageval.failed_gate", printable(str(gate))
+    properties = [_fact("rageval.outcome", result.outcome)]
+    properties += [("rageval.failed_gate", printable(str(gate))) for gate in result.failed_gates]
     if result.case.category:
-        yield "rageval.category", printable(result.case.category)
-    for tag in result.case.tags:
-        yield "rageval.tag", printable(tag)
-    for name, value in result.scores.items():
-        yield name, round(value, 6)
+        properties.append(_fact("rageval.category", result.case.category))
+    properties += [_fact("rageval.tag", tag) for tag in result.case.tags]
+    properties += [_score(name, value, copysign(1, value)) for name, value in result.scores.items()]
+    return properties
+
+
+# Many cases have the same facts and scores, and pytest keeps their reports until the session ends.
+@lru_cache(maxsize=4096)
+def _fact(name: str, text: str) -> tuple[str, object]:
+    return name, printable(text)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _score(name: str, value: float, _sign: float) -> tuple[str, object]:
+    return name, round(value, 6)
 
 
 def _broken(evaluation: Evaluation, problem: Problem) -> Evaluation:
@@ -177,9 +201,11 @@ def _make_printable(report: pytest.TestReport) -> None:
         shown = str(longrepr)
         if printable(shown) != shown:
             report.longrepr = printable(shown)
-    report.sections = [
-        (name, _printable_log(content) if "log" in name else printable(content)) for name, content in report.sections
-    ]
+    if report.sections:
+        report.sections = [
+            (name, _printable_log(content) if "log" in name else printable(content))
+            for name, content in report.sections
+        ]
     if hasattr(report, "wasxfail"):
         report.wasxfail = printable(str(report.wasxfail))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -178,11 +179,10 @@ def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
 
 
 def _slowest(rows: Sequence[Row]) -> Iterator[SummaryLine]:
-    timed = [(row.latency["total_ms"], row.key) for row in rows if row.latency.get("total_ms") is not None]
-    if timed:
-        slowest = sorted(timed, key=lambda call: (-(call[0] or 0), call[1]))[:SLOWEST]
+    timed = ((ms, row.key) for row in rows if (ms := row.latency.get("total_ms")) is not None)
+    if slowest := heapq.nsmallest(SLOWEST, timed, key=lambda call: (-call[0], call[1])):
         yield SummaryLine("")
-        named = (f"{key.partition('::')[2]} {duration(ms or 0)}" for ms, key in slowest)
+        named = (f"{key.partition('::')[2]} {duration(ms)}" for ms, key in slowest)
         yield SummaryLine("slowest calls: " + ", ".join(named))
 
 

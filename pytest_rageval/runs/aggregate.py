@@ -6,16 +6,20 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, groupby
+from operator import attrgetter
 from statistics import stdev
 from typing import Any
 
+from pytest_rageval.io.compact.columns import CodedColumn, NumberColumn
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.records import PHASES, legacy_names
-from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, in_order
+from pytest_rageval.runs.row import ASK_FAILED, Row
+from pytest_rageval.runs.row_columns import RowColumns
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
@@ -36,17 +40,17 @@ class RunInfo:
 
 def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any]:
     """The content of metrics.json, without its comparison. Means are over cases, of each over its trials."""
-    trials = in_order(trials)
-    rows = cases_of(trials)
+    trials = RowColumns.of(trials).in_order()
+    rows = trials.cases()
     metrics = {measure.name: _metric(measure, rows, info.expected) for measure in plan.measures}
     layers = _layers(metrics)
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected) for measure in plan.run_measures}
-    outcomes, cost = Counter(row.outcome for row in rows), _cost(trials)
+    outcomes, cost = Counter(rows.outcomes), _cost(trials.costs)
     by_value = {f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS}
     volatile = {
         **info.volatile,
-        "latency": _latency(trials),
+        "latency": _latency(trials.latency),
         "cost": cost,
         "cache_hit_rate": _cache_hit_rate(cost),
     }
@@ -57,12 +61,17 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "description": plan.settings.description,
         "partial": info.is_partial,
         "total_tests": len(rows),
-        "answerable_tests": sum("answerable" in row.groups["answerable"] for row in rows),
-        "unanswerable_tests": sum("unanswerable" in row.groups["answerable"] for row in rows),
+        **_answerable(rows),
         "outcomes": {name: outcomes[name] for name in OUTCOMES},
-        "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
-        "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
-        "judge": _judge(rows),
+        "without_gate": sum(
+            examined == 0 and outcome != "error"
+            for examined, outcome in zip(rows.gates_examined, rows.outcomes, strict=True)
+        ),
+        "gold_without_gate": sum(
+            is_ungated and outcome == "passed"
+            for is_ungated, outcome in zip(rows.has_ungated_gold, rows.outcomes, strict=True)
+        ),
+        "judge": _judge(rows.judges),
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,
@@ -81,12 +90,17 @@ def mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _metric(measure: Measure, rows: Sequence[Row], expected: int) -> dict[str, Any]:
-    values = [row.scores[measure.name] for row in rows if measure.name in row.scores]
-    not_applicable = sum(measure.name in row.not_applicable for row in rows)
+def _answerable(rows: RowColumns) -> dict[str, int]:
+    places = rows.places_by("answerable")
+    return {f"{name}_tests": len(places.get(name, ())) for name in ("answerable", "unanswerable")}
+
+
+def _metric(measure: Measure, rows: RowColumns, expected: int) -> dict[str, Any]:
+    values = rows.scored(measure.name)
+    not_applicable = sum(number for names, number in rows.not_applicable.counts() if measure.name in names)
     n_error = sum(
-        row.outcome == "error" and measure.name not in row.scores and measure.name not in row.not_applicable
-        for row in rows
+        not rows.has_score(measure.name, place) and measure.name not in rows.not_applicable[place]
+        for place in rows.outcomes.where("error".__eq__)
     )
     return _described(measure) | {
         "mean": mean(values),
@@ -105,32 +119,33 @@ def _interval(measure: Measure, values: Sequence[float]) -> Interval | None:
     return mean_interval(values, measure.metric.scale)
 
 
-def _repeats(trials: Sequence[Row], plan: Plan) -> dict[str, Any]:
+def _repeats(trials: RowColumns, plan: Plan) -> dict[str, Any]:
     """With more than one trial a case: how often any of them and all of them held their gates, and how far they differ.
 
     `spread`: by metric, the mean over cases of the standard deviation over a case's trials (n - 1 in the divisor).
     """
     if plan.settings.repeat == 1:
         return {}
-    by_case: dict[str, list[Row]] = {}
-    for row in trials:
-        if row.outcome not in ("error", "skipped"):
-            by_case.setdefault(row.key, []).append(row)
-    cases = list(by_case.values())
+    any_passed, all_passed = list[float](), list[float]()
+    spreads: dict[str, list[float]] = {measure.name: [] for measure in plan.measures}
+    rated = (row for row in trials if row.outcome not in ("error", "skipped"))
+    for _, of_case in groupby(rated, attrgetter("key")):
+        case = list(of_case)
+        any_passed.append(float(any(row.trial_passed for row in case)))
+        all_passed.append(float(all(row.trial_passed for row in case)))
+        for name, spread in spreads.items():
+            values = [row.scores[name] for row in case if name in row.scores]
+            if len(values) > 1:
+                spread.append(stdev(values))
     return {
         "repeats": {
             "trials": plan.settings.repeat,
-            "cases": len(cases),
-            "pass_at_n": mean([float(any(row.trial_passed for row in case)) for case in cases]),
-            "pass_hat_n": mean([float(all(row.trial_passed for row in case)) for case in cases]),
-            "spread": {measure.name: _spread(measure.name, cases) for measure in plan.measures},
+            "cases": len(any_passed),
+            "pass_at_n": mean(any_passed),
+            "pass_hat_n": mean(all_passed),
+            "spread": {name: mean(spread) for name, spread in spreads.items()},
         }
     }
-
-
-def _spread(name: str, cases: Sequence[Sequence[Row]]) -> float | None:
-    scored = ([row.scores[name] for row in case if name in row.scores] for case in cases)
-    return mean([stdev(values) for values in scored if len(values) > 1])
 
 
 def _described(measure: Measure) -> dict[str, Any]:
@@ -158,13 +173,16 @@ def _run_metric(measure: Measure, facts: RunFacts, expected: int) -> dict[str, A
     }
 
 
-def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None) -> RunFacts:
-    asked = [row for row in rows if row.outcome != "skipped" or row.not_applicable]
+def _facts(rows: RowColumns, info: RunInfo, overall: float | None) -> RunFacts:
+    is_asked = [
+        outcome != "skipped" or bool(names) for outcome, names in zip(rows.outcomes, rows.not_applicable, strict=True)
+    ]
+    kinds = Counter(compress(rows.error_kinds, is_asked))
     return RunFacts(
-        asked=len(asked),
-        failed=sum(row.error_kind in ASK_FAILED for row in asked),
-        timed_out=sum(row.error_kind == "timeout" for row in asked),
-        blank=sum(row.is_blank for row in asked),
+        asked=sum(is_asked),
+        failed=sum(number for kind, number in kinds.items() if kind in ASK_FAILED),
+        timed_out=kinds["timeout"],
+        blank=sum(compress(rows.is_blank, is_asked)),
         coverage=info.coverage,
         overall=overall,
     )
@@ -200,9 +218,10 @@ def _overall(layers: Mapping[str, Any], plan: Plan) -> float | None:
     return math.fsum(weights[layer] * layers[layer]["score"] for layer in layers) / total if total else None
 
 
-def _judge(rows: Sequence[Row]) -> dict[str, Any] | None:
+def _judge(column: CodedColumn[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     """Who judged: the model (all of them, where cases differ), the versions of its prompts, and whether it is one."""
-    judges = [row.judge for row in rows if row.judge]
+    latest = {code: place for place, code in enumerate(column.codes)}
+    judges = [judge for code in sorted(latest, key=latest.__getitem__) if (judge := column.values[code])]
     if not judges:
         return None
     prompts = {name: version for judge in judges for name, version in judge["prompt_versions"].items()}
@@ -213,36 +232,32 @@ def _judge(rows: Sequence[Row]) -> dict[str, Any] | None:
     }
 
 
-def _breakdown(rows: Sequence[Row], name: str, plan: Plan) -> dict[str, Any]:
-    grouped: dict[str, list[Row]] = {}
-    for row in rows:
-        for value in row.groups[name]:
-            grouped.setdefault(value, []).append(row)
-    return {value: _group(grouped[value], plan) for value in sorted(grouped)}
+def _breakdown(rows: RowColumns, name: str, plan: Plan) -> dict[str, Any]:
+    return {value: _group(rows, places, plan) for value, places in rows.places_by(name).items()}
 
 
-def _group(rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
+def _group(rows: RowColumns, places: Sequence[int], plan: Plan) -> dict[str, Any]:
     metrics = {}
     for measure in plan.measures:
-        values = [row.scores[measure.name] for row in rows if measure.name in row.scores]
+        values = rows.scored(measure.name, places)
         if values:
             metrics[measure.name] = {"mean": mean(values), "n_scored": len(values)}
-    outcomes = Counter(row.outcome for row in rows)
+    outcomes = Counter(rows.outcomes[place] for place in places)
     averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, plan.settings.k)
     return {
-        "tests": len(rows),
+        "tests": len(places),
         "outcomes": {name: outcomes[name] for name in OUTCOMES},
         "metrics": metrics,
         **{name: value for name, value in averages.items() if value is not None},
     }
 
 
-def _failure_tags(rows: Sequence[Row]) -> dict[str, list[str]]:
+def _failure_tags(rows: RowColumns) -> dict[str, list[str]]:
     """By tag: the cases that failed with it."""
     keys_by_tag: dict[str, list[str]] = {}
-    for row in rows:
-        for tag in dict.fromkeys(tag for _, tag in row.failed):
-            keys_by_tag.setdefault(tag, []).append(row.key)
+    for place in rows.failed.where(bool):
+        for tag in dict.fromkeys(tag for _, tag in rows.failed[place]):
+            keys_by_tag.setdefault(tag, []).append(rows.keys[place])
     return dict(sorted(keys_by_tag.items()))
 
 
@@ -304,13 +319,13 @@ def _means_by_tag(by_tag: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _latency(rows: Sequence[Row]) -> dict[str, Any]:
+def _latency(columns: Mapping[str, NumberColumn]) -> dict[str, Any]:
     """Milliseconds over the cases that were asked; phases where the system reports them."""
-    totals = [value for row in rows if (value := row.latency.get("total_ms")) is not None]
+    measured = {name: column.present() for name, column in columns.items()}
+    totals = measured.get("total_ms", ())
     phases = {}
     for phase in (*PHASES, "judge_ms", "queue_ms"):
-        values = [value for row in rows if (value := row.latency.get(phase)) is not None]
-        if values:
+        if values := measured.get(phase):
             phases[phase] = {"p50": percentile(values, 0.5), "p95": percentile(values, 0.95)}
     return {
         "p50_ms": percentile(totals, 0.5),
@@ -321,18 +336,18 @@ def _latency(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _cost(rows: Sequence[Row]) -> dict[str, Any]:
+def _cost(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What judging took and the cache spared, over all trials."""
-    tokens = [value for row in rows if (value := row.cost["judge_tokens"]) is not None]
-    dollars = [value for row in rows if (value := row.cost["judge_cost_usd"]) is not None]
-    saved = [value for row in rows if (value := row.cost.get("judge_saved_usd")) is not None]
+    tokens = [value for cost in costs if (value := cost["judge_tokens"]) is not None]
+    dollars = [value for cost in costs if (value := cost["judge_cost_usd"]) is not None]
+    saved = [value for cost in costs if (value := cost.get("judge_saved_usd")) is not None]
     return {
         "judge_saved_usd": math.fsum(saved) if saved else None,
         "judge_total_tokens": sum(tokens) if tokens else None,
         "judge_total_usd": math.fsum(dollars) if dollars else None,
-        "judgements": sum(row.cost["judgements"] for row in rows),
-        "judgements_cached": sum(row.cost["judgements_cached"] for row in rows),
-        "target_usage": _sums([row.cost["target_usage"] for row in rows if row.cost["target_usage"]]),
+        "judgements": sum(cost["judgements"] for cost in costs),
+        "judgements_cached": sum(cost["judgements_cached"] for cost in costs),
+        "target_usage": _sums([cost["target_usage"] for cost in costs if cost["target_usage"]]),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import eq
 from typing import NamedTuple, TypeVar
 
 from pytest_rageval.runs.row import CaseScores, Row
@@ -112,7 +113,7 @@ class SharedCases(NamedTuple):
 
 def shared_cases(before: CaseColumns, after: CaseColumns) -> SharedCases:
     """The cases that both runs have."""
-    if before.case_keys == after.case_keys:  # as usual; then nothing has to be looked up
+    if len(before) == len(after) and all(map(eq, before.case_keys, after.case_keys)):  # as usual: no look-ups
         every = range(len(before))
         return SharedCases(before.case_keys, every, every)
     keys = [key for key in before.case_keys if key in after.places]

@@ -9,6 +9,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pytest_rageval.cases import content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import conditions_text
 from pytest_rageval.http.transport import transport_name
+from pytest_rageval.io.compact.texts import TextColumn
 from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.metrics.index_coverage import reported_versions
@@ -43,7 +45,7 @@ def run_config(
     judge: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The content of config.json, fixed before the first case. `target` and `judge` are what the run really uses."""
-    cases, settings = list(cases), plan.settings
+    settings = plan.settings
     asked_for = _asked_for(plan, target, judge)
     assert asked_for.keys() == set(ASKED_FOR)
     dataset = dataset_hash(cases)
@@ -192,8 +194,24 @@ def dataset_hash(cases: Iterable[EvalCase]) -> str:
 
 
 def dataset_hash_of(contents: Iterable[tuple[str, str]]) -> str:
-    """The same, from keys and hashes of contents."""
-    return _hash(sorted(contents))
+    """The same, from keys and hashes of contents: that of the canonical JSON of these pairs, by key."""
+    digest, mark = hashlib.sha256(), "["
+    for pair in _by_key(contents):
+        digest.update(f"{mark}{json.dumps(pair, separators=(',', ':'))}".encode("ascii"))
+        mark = ","
+    digest.update(b"[]" if mark == "[" else b"]")
+    return digest.hexdigest()
+
+
+def _by_key(contents: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Pairs in their order; they are held as columns, since there may be a million."""
+    keys, hashes = TextColumn(), TextColumn()
+    for key, content in contents:
+        keys.append(key)
+        hashes.append(content)
+    if all(key < following for key, following in pairwise(keys)):
+        return zip(keys, hashes, strict=True)
+    return iter(sorted(zip(keys, hashes, strict=True)))
 
 
 def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.judges.judge import several_served
 from pytest_rageval.llm.model_identity import model_family, same_model
-from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 
+Judges = Iterable[Mapping[str, Any] | None]
 
-def judge_notes(config: Mapping[str, Any], systems: Collection[object], rows: Sequence[Row]) -> Iterator[str]:
-    """The notes, a line each; none about a heuristic judge or none. `systems`: the models that gave the answers."""
+
+def judge_notes(
+    config: Mapping[str, Any], systems: Collection[object], judges: Judges, flagged: Sequence[str]
+) -> Iterator[str]:
+    """The notes, a line each; none about a heuristic judge or none.
+
+    systems  the models that gave the answers
+    judges   who judged, as records say it
+    flagged  keys of the cases with judgements that are doubtful
+    """
     judge = config.get("judge") or {}
-    models = sorted({row.judge["model"] for row in rows if row.judge and not row.judge["heuristic"]})
+    models = sorted({each["model"] for each in judges if each and not each["heuristic"]})
     if judge.get("model") in models:
         if judge.get("pinned") is False:
             yield (
@@ -26,12 +34,11 @@ def judge_notes(config: Mapping[str, Any], systems: Collection[object], rows: Se
             yield f"the judge's temperature is {judge['temperature']:g}, not 0: its scores vary from run to run"
         if "judge_check" in config:
             yield from _check_notes(judge["model"], config["judge_check"])
-    served = served_names(rows)
+    served = served_names(judges)
     if (note := several_served(judge.get("identity") or ", ".join(models), served)) is not None:
         yield note
     for llm in sorted(system for system in systems if isinstance(system, str)):
         yield from kinship_notes(llm, models, served)
-    flagged = sorted({row.key for row in rows if row.judge and row.judge.get("flags")})
     if flagged:
         yield f"judgements of {counted(len(flagged), 'case')} are doubtful (see judge.flags): {listed(flagged)}"
 
@@ -47,9 +54,9 @@ def served_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | 
     )
 
 
-def served_names(rows: Sequence[Row]) -> list[str]:
+def served_names(judges: Judges) -> list[str]:
     """The models that judges' servers said they are, each once."""
-    return sorted({name for row in rows if row.judge for name in row.judge.get("served", ())})
+    return sorted({name for judge in judges if judge for name in judge.get("served", ())})
 
 
 def kinship_notes(llm: str, models: Sequence[str], served: Sequence[str] = ()) -> Iterator[str]:

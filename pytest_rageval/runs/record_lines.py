@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_rageval.engine import Evaluation
+from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.runs.records import result_record
 from pytest_rageval.text import printable
 
 UNWRITABLE = (ValueError, TypeError, RecursionError)
@@ -32,8 +33,13 @@ def _ended(result: CaseResult, outcome: Outcome, reason: str | None) -> CaseResu
 class RecordLine(NamedTuple):
     """A line of results.jsonl, and what it says: nobody in the process that wrote it need read it."""
 
-    text: str
+    data: bytes
     record: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The line as it travels between processes."""
+        return self.data.decode()
 
 
 def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[RecordLine]:
@@ -41,7 +47,7 @@ def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[R
     records = [
         plan.mask.value(result_record(result, plan, config_hash, evaluation.overall)) for result in evaluation.trials
     ]
-    return [RecordLine(to_line(record), record) for record in records]
+    return [RecordLine(sealed_line(record), record) for record in records]
 
 
 def unwritable(evaluation: Evaluation, error: Exception) -> Evaluation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
@@ -12,7 +11,7 @@ from pytest_rageval.cases import case_to_mapping, content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
-from pytest_rageval.io.sealed_lines import sealed
+from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import served_model
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
@@ -212,16 +211,8 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
 
 
 def to_line(record: Mapping[str, Any]) -> str:
-    """The record as strict JSON on one line, with its checksum; what has no such form is a ValueError or TypeError.
-
-    Encoded once here, on the side that made it: what gets out of this function can neither break the channel
-    between processes nor a file.
-    """
-    return sealed(_ENCODER.encode(record))
-
-
-# Not pydantic-core's writer, though it is quicker: it writes 1e+16 as 1e16.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """The record as strict JSON on one line, with its checksum; what has no such form is a ValueError or TypeError."""
+    return sealed_line(record).decode()
 
 
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:

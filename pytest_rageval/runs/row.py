@@ -167,6 +167,6 @@ def _over(trials: list[Row]) -> Row:
     stands, scores = over_trials(trials, lambda row: row.error_kind is not None)
     if stands.error_kind is not None:
         return stands
-    not_applicable = frozenset().union(*(row.not_applicable for row in trials)) - scores.keys()
+    not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores)
     is_blank = all(row.is_blank for row in trials)
     return replace(stands, scores=scores, not_applicable=not_applicable, is_blank=is_blank)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.dead_end import FirstCalls
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import Tally
@@ -16,19 +17,17 @@ from pytest_rageval.scale.dispatch import Crew, Dispatch, LostCrewError
 from pytest_rageval.scale.portions import Portions, portion_size
 
 
-def waiting_cases(run: OpenRun, cases: Sequence[EvalCase], repeat: int) -> tuple[list[EvalCase], list[EvalCase]]:
+def waiting_cases(run: OpenRun, cases: SelectedCases, repeat: int) -> tuple[SelectedCases, SelectedCases]:
     """The cases without a result: those with an answer that an interrupted run was given, and those to be asked."""
     unfinished = run.unfinished
     if unfinished is None:
-        return [], list(cases)
-    waiting = [case for case in cases if not run.is_done(case)]
-    answered = [
-        case
-        for case in waiting
-        if any(unfinished.observation(case.key, number) is not None for number in range(repeat))
-    ]
-    keys = {case.key for case in answered}
-    return answered, [case for case in waiting if case.key not in keys]
+        return SelectedCases(), cases
+    waiting = cases.where(lambda key: not unfinished.is_done(key))
+    answered = waiting.where(
+        lambda key: any(unfinished.observation(key, number) is not None for number in range(repeat))
+    )
+    keys = answered.keys()
+    return answered, waiting.where(lambda key: key not in keys)
 
 
 def crew_size(prepared: Prepared, cases: int, most: int) -> int:

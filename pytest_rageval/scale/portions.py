@@ -36,7 +36,7 @@ class Portion:
 class Portions:
     """All cases that wait, made into portions one after the other."""
 
-    def __init__(self, cases: Sequence[EvalCase], size: int) -> None:
+    def __init__(self, cases: Iterable[EvalCase], size: int) -> None:
         self._lost: deque[Portion] = deque()
         self._fresh = _divided(cases, size)
         self._next = next(self._fresh, None)

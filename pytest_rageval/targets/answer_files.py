@@ -6,11 +6,9 @@ All that is wrong with a file is said together, each problem with `file:line:col
 from __future__ import annotations
 
 import csv
-from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
-from itertools import accumulate
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,10 @@ from pydantic_core import from_json
 
 from pytest_rageval.errors import CaseError, TargetError
 from pytest_rageval.io.collector import no_collection
+from pytest_rageval.io.compact.file_lines import HELD, FileLines
+from pytest_rageval.io.compact.texts import TextNumbers
 from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.json_lines import JsonRow, json_rows
-from pytest_rageval.io.line_index import Place, line_at
 from pytest_rageval.io.lines import Line, read_lines
 from pytest_rageval.io.messages import Report, Unsound, bad, shown_value
 from pytest_rageval.io.records import Name, RecordReader
@@ -41,10 +40,6 @@ class AnswerRecord:
     answer: Answer
 
 
-HELD = 10_000
-"""So many answers of a file of lines are held; the others are read again when they are asked for."""
-
-
 class AnswerRecords(Mapping[str, AnswerRecord]):
     """The answers of one system in a file, by id as written: of a long file only a part is in memory.
 
@@ -53,36 +48,41 @@ class AnswerRecords(Mapping[str, AnswerRecord]):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._records: dict[str, AnswerRecord | int] = {}
-        """Answers, or the numbers of their lines."""
+        self._texts = FileLines(path)
+        self._held: dict[str, AnswerRecord] = {}
+        self._lines = TextNumbers()
+        """Where the others stand."""
+        self.last_line = 0
 
     def add(self, record: AnswerRecord) -> None:
         """Take an answer of the next line; cells of a CSV file may go over several lines, and are held."""
-        is_held = len(self._records) < HELD or self._path.suffix != ".jsonl"
-        self._records[record.id] = record if is_held else record.line
+        if len(self._held) < HELD or self._path.suffix != ".jsonl":
+            self._held[record.id] = record
+        else:
+            self._lines[record.id] = record.line
+        self.last_line = record.line
 
     def line(self, name: str) -> int:
         """The line of an answer that is there."""
-        record = self._records[name]
-        return record if isinstance(record, int) else record.line
+        record = self._held.get(name)
+        return self._lines[name] if record is None else record.line
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._held) + len(self._lines)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._records)
+        return chain(self._held, self._lines)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._records
+        return name in self._held or name in self._lines
 
     def __getitem__(self, name: str) -> AnswerRecord:
-        record = self._records[name]
-        return self._read_again(name, record) if isinstance(record, int) else record
+        record = self._held.get(name)
+        return self._read_again(name, self._lines[name]) if record is None else record
 
     def _read_again(self, name: str, line: int) -> AnswerRecord:
         try:
-            start, end = self._offsets[line - 1 : line + 1]
-            text = line_at(Place(self._path, start, end - start, line))
+            text = self._texts.text(line)
             # The line has been read strictly before.
             record = _record(JsonRow(line, from_json(text, allow_inf_nan=False), text))[1]
         except (OSError, ValueError, Unsound):
@@ -90,12 +90,6 @@ class AnswerRecords(Mapping[str, AnswerRecord]):
         if record is None or record.id != name:
             raise TargetError("invalid_response", f"{self._path.name}:{line}: has changed since the file was read")
         return record
-
-    @cached_property
-    def _offsets(self) -> array[int]:
-        """Where each line begins, and where the last one ends."""
-        with self._path.open("rb") as file:
-            return array("Q", accumulate(map(len, file), initial=0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.messages import shown_value
@@ -37,7 +37,7 @@ class AnswersTarget:
         """True if there is an answer for the case with this key."""
         return self._name(case_key) is not None
 
-    def check_coverage(self, cases: Sequence[tuple[str, str]], *, is_partial_allowed: bool = False) -> list[str]:
+    def check_coverage(self, cases: Collection[tuple[str, str]], *, is_partial_allowed: bool = False) -> list[str]:
         """Everything that does not fit between the file and all cases, given as (key, id): one line each.
 
         Cases without an answer (unless `is_partial_allowed`), ids that no case has, ids that several cases have, and
@@ -72,13 +72,15 @@ class AnswersTarget:
 
     def _fits_exactly(self, cases: Iterable[tuple[str, str]]) -> bool:
         """Has each case one answer, and each answer one case? Of many cases little more is noted than that."""
-        records, answered = self._answers.records, set[str]()
+        records = self._answers.records
+        answered = bytearray(records.last_line + 1)
+        """By line."""
         for key, case_id in cases:
             name = key if key in records else case_id
-            if name not in records or name in answered or (case_id in records and case_id != name):
+            if name not in records or answered[records.line(name)] or (case_id in records and case_id != name):
                 return False
-            answered.add(name)
-        return len(answered) == len(records)
+            answered[records.line(name)] = True
+        return sum(answered) == len(records)
 
     def _name(self, case_key: str) -> str | None:
         """What the answer to a case stands under."""

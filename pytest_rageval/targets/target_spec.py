@@ -6,7 +6,7 @@ Adapters are imported only where they are chosen: scoring a file of answers neve
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +19,6 @@ from pytest_rageval.targets.target import Target
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
-    from pytest_rageval.model import EvalCase
     from pytest_rageval.targets.answer_files import AnswersFile
     from pytest_rageval.targets.chat_target import Api
 
@@ -98,16 +97,15 @@ def target_from_object(
 
 
 def check_target(
-    target: Target, spec: str, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False
+    target: Target, spec: str, names: Collection[tuple[str, str]], *, is_partial_allowed: bool = False
 ) -> list[str]:
     """Whether the target that `spec` spells can answer at all, before it is asked: why not, one line each, or nothing.
 
-    One connection to the host of an HTTP target is tried; a file of answers must cover all cases.
+    One connection to the host of an HTTP target is tried; a file of answers must cover all cases, given as (key, id).
     """
     check_coverage = getattr(target, "check_coverage", None)
     if check_coverage is not None:
-        ids = [(case.key, case.id) for case in cases]
-        problems: list[str] = check_coverage(ids, is_partial_allowed=is_partial_allowed)
+        problems: list[str] = check_coverage(names, is_partial_allowed=is_partial_allowed)
         return problems
     if spec.startswith(("http:", "https:", "openai:", "ollama:")):
         from pytest_rageval.http.connecting import probe

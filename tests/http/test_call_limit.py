@@ -177,6 +177,36 @@ def test_a_refused_call_goes_before_those_that_were_never_sent_and_its_time_stan
     assert asyncio.run(use()) == ["refused", "ended", "again", "came later"]
 
 
+def test_calls_that_begin_together_because_others_ended_together_begin_among_many():
+    async def use() -> list[int]:
+        limit = CallLimit(8)
+        limit.overload = overload = _Listed(8)
+
+        async def call(answer: asyncio.Event) -> None:
+            async with limit.permit() as permit:
+                permit.sent()
+                await answer.wait()
+
+        first, second = asyncio.Event(), asyncio.Event()
+        calls = [asyncio.ensure_future(call(answer)) for answer in [first] * 8 + [second] * 8]
+        for answer in (first, second):
+            await asyncio.sleep(0.01)
+            answer.set()
+        await asyncio.gather(*calls)
+        return overload.others
+
+    assert asyncio.run(use()) == [*range(8), *[7] * 8]
+
+
+class _Listed(Overload):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.others: list[int] = []
+
+    def ended(self, seconds: float, others: int) -> None:
+        self.others.append(others)
+
+
 # ── servers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -70,3 +70,21 @@ def test_an_error_of_one_ends_it_and_leaves_nothing_running():
     with pytest.raises(ValueError, match="number 7"):
         list(work.over(range(100)))
     assert (work.under_way, work.closed) == (0, 1)
+
+
+def test_ctrl_c_between_a_result_and_the_end_of_its_wait_ends_what_is_left_and_stays_ctrl_c():
+    work = Work()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    async def interrupted(number: int) -> int:
+        if number == 0:
+            # In the next turn of the loop the result is there, and the loop not yet stopped.
+            asyncio.get_running_loop().call_soon(interrupt)
+            return number
+        return await work(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(at_once(interrupted, range(4), 4, close=work.close, watch=work.told.append))
+    assert (work.cancelled, work.closed) == (2, 1)

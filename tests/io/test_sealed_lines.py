@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_rageval.io import sealed_lines
-from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, unsealed
+from pytest_rageval.io.sealed_lines import DamagedLineError, compact_json, sealed, sealed_line, unsealed
 
 RECORD = {"schema": 2, "case_key": "evalcases/a.jsonl::남산", "scores": {"mrr": 0.5}}
 LINE = sealed(json.dumps(RECORD, ensure_ascii=False, separators=(",", ":"))).encode()
@@ -57,3 +65,66 @@ def test_a_line_beyond_all_measure_is_not_parsed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sealed_lines, "LONGEST", len(LINE) - 1)
     with pytest.raises(DamagedLineError, match="is longer than"):
         unsealed(LINE)
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+def as_the_standard_library_writes_it(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+PARTS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(PARTS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES)
+def test_a_value_is_written_as_the_standard_library_writes_it(value: Any):
+    assert compact_json(value) == as_the_standard_library_writes_it(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(1e-4, math.nextafter(1e-4, 0), 1.5e-5, 5e-324, -0.0, -1.5e-5, 1e15, 1e16, 1.7e308, 2**63, -(2**64), 10**40),
+        *(
+            (1, (2,)),
+            {"a": (), "b": {}},
+            {2: "a", None: "b", True: "c", 1.5e-5: "d"},
+            [Level.LOW],
+            "\x00\x1b\x7f\u2028",
+        ),
+    ],
+)
+def test_numbers_tuples_and_names_have_the_form_that_the_standard_library_gives_them(value: Any):
+    assert compact_json({"of": [value]}) == as_the_standard_library_writes_it({"of": [value]})
+
+
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+DEEP: list[Any] = []
+for _ in range(5_000):
+    DEEP = [DEEP]
+NO_JSON = [
+    *(math.nan, -math.inf, {1, 2}, b"a", Path("a"), Decimal("1"), datetime.now(UTC), object(), {(1, 2): 3}),
+    *("\ud800", {"\ud800": 1}, ENDLESS, DEEP),
+]
+
+
+@pytest.mark.parametrize("value", NO_JSON, ids=lambda value: type(value).__name__)
+def test_what_has_no_form_as_strict_json_is_refused_in_the_words_of_the_standard_library(value: Any):
+    with pytest.raises((ValueError, TypeError, RecursionError)) as expected:
+        as_the_standard_library_writes_it({"a": value})
+    with pytest.raises(type(expected.value)) as refused:
+        sealed_line({"a": value})
+    assert str(refused.value) == str(expected.value)
+
+
+def test_a_line_is_sealed_as_its_text_is():
+    assert sealed_line(RECORD) == LINE
+    assert unsealed(sealed_line(RECORD)) == RECORD

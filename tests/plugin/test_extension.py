@@ -78,6 +78,16 @@ def test_a_sub_folder_may_have_another_client(project: Project):
     project.run().assert_outcomes(passed=2, failed=2)
 
 
+def test_a_hook_of_a_folder_that_is_collected_later_does_not_see_cases_of_others(project: Project):
+    project.cases([a_case("one"), a_case("two")], "evalcases/a.jsonl")
+    project.cases([a_case("one")], "evalcases/later/b.jsonl")
+    hook = "def pytest_rageval_result(item, result):\n    raise ValueError('not mine')\n"
+    project.write("evalcases/later/conftest.py", hook)
+    result = project.run()
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["FAILED evalcases/later/b.jsonl::one - pytest_rageval_result: ValueError:*"])
+
+
 def test_a_function_scoped_client_is_asked_on_demand(project: Project):
     project.cases(SOME)
     project.write("conftest.py", "import pytest, bot\n@pytest.fixture\ndef rag_client():\n    return bot.answer\n")

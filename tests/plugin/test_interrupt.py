@@ -78,7 +78,7 @@ def _lines(project: Project) -> list[str]:
 @pytest.mark.parametrize(
     ("how", "gap"),
     [
-        ([], 0.1),
+        ([], 0.3),
         (["-n", "2"], 0.0),
         pytest.param([], 0.0, marks=pytest.mark.torture),
         pytest.param(["-n", "2"], 0.3, marks=pytest.mark.torture),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ import pytest
 from fault_server import status
 from judge_server import JudgeServer
 from processes import PATIENCE_S, running, wait_until
-from project import SOME, a_missed_case
+from project import SOME, a_case, a_missed_case
 from stored_runs import RUN, StoredProject, command, problems
 
 CASES = [*SOME[:3], a_missed_case("missed")]
@@ -202,21 +203,48 @@ def test_nobody_judges_with_none(project: StoredProject):
     ]
 
 
+def _judging(project: StoredProject, server: JudgeServer) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+    """`rageval judge` in a process of its own."""
+    command = [sys.executable, "-m", "pytest_rageval.cli.main", "judge", RUN, *by(server)]
+    environment = os.environ | {"OPENAI_API_KEY": "none"}
+    return running(command, cwd=project.path, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def _arrived(server: JudgeServer) -> int:
+    """How many answers the judge was given, of which it may have said nothing yet."""
+    return sum(request.path.endswith("/chat/completions") for request in server.requests)
+
+
 @pytest.mark.child_process
 def test_ctrl_c_leaves_the_run_and_keeps_what_was_judged(project: StoredProject):
     before = project.files()
-    with JudgeServer({"score": 4, "reasoning": "so"}, delay=3) as server:
-        environment = os.environ | {"OPENAI_API_KEY": "none"}
-        command = [sys.executable, "-m", "pytest_rageval.cli.main", "judge", RUN, *by(server)]
-        with running(command, cwd=project.path, env=environment, stderr=subprocess.PIPE, text=True) as process:
-            wait_until(lambda: len(server.chats) >= 2, "two answers are sent to the judge", process)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=PATIENCE_S)
+    with JudgeServer({"score": 4, "reasoning": "so"}, delay=0.5) as server, _judging(project, server) as process:
+        wait_until(lambda: _arrived(server) >= 2, "two answers are sent to the judge", process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert f"interrupted: run {RUN} is as it was; what was judged is in the judge cache" in said
     assert "Traceback" not in said
     assert project.files() == before
     assert [path.name for path in project.folder().iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.child_process
+def test_ctrl_c_while_the_run_is_written_waits_until_it_is(tmp_path: Path):
+    project = StoredProject.new(tmp_path / "p", [a_case(f"q{number}") for number in range(150)])
+    project.pytest()
+    observations = project.folder() / "observations.jsonl"
+    first = observations.stat().st_ino
+    with JudgeServer(score=3) as server, _judging(project, server) as process:
+        wait_until(lambda: observations.stat().st_ino != first, "the first file of the run is replaced", process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert f"interrupted: run {RUN} was written by then, with what was judged" in said
+    assert "Traceback" not in said
+    assert {record["scores"]["groundedness"] for record in project.records().values()} == {3.0}
+    assert project.json("metrics.json")["metrics"]["groundedness"]["mean"] == 3.0
+    assert "groundedness" in (project.folder() / "summary.md").read_text(encoding="utf-8")
 
 
 def test_no_key_is_written(project: StoredProject, monkeypatch: pytest.MonkeyPatch):

@@ -205,7 +205,7 @@ def test_a_client_without_a_base_url_is_a_settings_error():
 def check(spec: str, root: Path, *cases: EvalCase, **options: Any) -> list[str]:
     is_partial_allowed = options.pop("is_partial_allowed", False)
     target = target_from_spec(spec, root=root, reports=root / "reports", **options)
-    return check_target(target, spec, cases, is_partial_allowed=is_partial_allowed)
+    return check_target(target, spec, [(case.key, case.id) for case in cases], is_partial_allowed=is_partial_allowed)
 
 
 def test_a_server_that_cannot_be_reached_is_said_before_it_is_asked(tmp_path: Path):

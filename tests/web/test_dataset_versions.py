@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def founding_cases() -> list[EvalCase]:
     return list(load_file(FOUNDING / "eval_set.jsonl", FOUNDING).cases)
 
 
-def plain(cases: tuple[EvalCase, ...] | list[EvalCase]) -> list[EvalCase]:
+def plain(cases: Iterable[EvalCase]) -> list[EvalCase]:
     return [replace(case, source=NOWHERE) for case in cases]
 
 

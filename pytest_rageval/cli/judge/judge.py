@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -12,6 +11,7 @@ import click
 
 from pytest_rageval.cli.decided_again import Deciding, deciding, deciding_options
 from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.judge.interruptible import Interruptible
 from pytest_rageval.cli.judge.spot_check import spot_check
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import Opened, opened, run_argument
@@ -26,7 +26,7 @@ from pytest_rageval.llm.budget import Budget
 from pytest_rageval.plan import Plan
 from pytest_rageval.prepare import run_check
 from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
-from pytest_rageval.rescore.rescore import Redo, check_observed, redo
+from pytest_rageval.rescore.rescore import Lines, Redo, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
 from pytest_rageval.runs.estimate import estimate
 from pytest_rageval.text import counted, names_of, printable
@@ -104,22 +104,31 @@ def _judge_again(
             "--metrics groundedness,correctness"
         )
     labels = shared.labels(at)
-    with _judge_at_hand(plan, at, cases=at.run.finished_metrics["total_tests"]) as judge:
-        if not is_named:
-            check_judge_of(at.run, judge)
-        described = described_judge(judge, plan.settings.judge_temperature)
-        check = {} if judge.heuristic else {"judge_check": run_check(at.project, judge, plan)}
-        config = config_again(at.run, plan, judge=described, **check, **(labels.changed if labels else {}))
-        with Progress("judged") as watch, _left_as_it_was(at):
-            again = Rejudge(at.run, plan, judge, watch)
+    with Interruptible(at.run.run_id) as interruptible:
+        with _judge_at_hand(plan, at, cases=at.run.finished_metrics["total_tests"]) as judge:
+            if not is_named:
+                check_judge_of(at.run, judge)
+            described = described_judge(judge, plan.settings.judge_temperature)
+            check = {} if judge.heuristic else {"judge_check": run_check(at.project, judge, plan)}
+            config = config_again(at.run, plan, judge=described, **check, **(labels.changed if labels else {}))
             how = Redo(at.run, plan, config, at.baseline, labels=labels.cases if labels else None)
-            finished = redo(how, lambda lines: again.lines(labels.applied(lines) if labels else lines))
+            with Progress("judged") as watch:
+                again = Rejudge(at.run, plan, judge, watch)
+
+                def judged(lines: Lines) -> Lines:
+                    yield from again.lines(labels.applied(lines) if labels else lines)
+                    interruptible.begin_writing()
+
+                finished = redo(how, judged)
+        _say_failures(again)
+        shared.end(finished, plan, at)
+
+
+def _say_failures(again: Rejudge) -> None:
     if again.problem is not None:
         what = printable(f"{again.problem.kind}: {again.problem.message}")
-        click.secho(
-            f"{again.failed} of {counted(again.judged, 'answer')} could not be judged; the first: {what}", fg="yellow"
-        )
-    shared.end(finished, plan, at)
+        answers = counted(again.judged, "answer")
+        click.secho(f"{again.failed} of {answers} could not be judged; the first: {what}", fg="yellow")
 
 
 def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:
@@ -132,8 +141,8 @@ def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None,
     with _judge_at_hand(second, at) as judge:
         if second_judge is None and "judge" not in overrides:
             check_judge_of(at.run, judge)
-        with Progress("judged") as watch, _left_as_it_was(at):
-            spot_check(at, first, second, judge, n, watch)
+        with Interruptible(at.run.run_id) as interruptible, Progress("judged") as watch:
+            spot_check(at, first, second, judge, n, watch, interruptible.begin_writing)
 
 
 @contextmanager
@@ -174,14 +183,3 @@ async def _check(judge: Judge) -> None:
             raise SettingsError(f"judge {judge.model!r}: {problem}")
     finally:
         await judge.aclose()
-
-
-@contextmanager
-def _left_as_it_was(at: Opened) -> Iterator[None]:
-    """Ctrl-C ends with a line that says what became of the work."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        message = f"interrupted: run {at.run.run_id} is as it was; what was judged is in the judge cache"
-        click.echo(message, err=True)
-        sys.exit(130)

@@ -22,13 +22,20 @@ SHOWN = 50
 
 
 def spot_check(
-    at: Opened, first: Plan, second: Plan, judge: Judge, n: int | None, watch: Callable[[int], None]
+    at: Opened,
+    first: Plan,
+    second: Plan,
+    judge: Judge,
+    n: int | None,
+    watch: Callable[[int], None],
+    begin_writing: Callable[[], None],
 ) -> None:
     """Check the run's judge against another, say what came, and write it to metrics.json and the reports."""
     folder = RunFolder(at.run.path)
     folder.claim()
     try:
         check = check_by_second_judge(at.run, first, second, judge, n, watch)
+        begin_writing()
         _write(at, check, first)
     finally:
         folder.close()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, NoReturn
 
+from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.cli.exit_codes import INTERRUPTED
 from pytest_rageval.cli.run.case_selection import CaseSelection
 from pytest_rageval.cli.run.screen import CaseProgress, Screen
 from pytest_rageval.errors import JudgeUnavailable, SettingsError
 from pytest_rageval.finish import Extent, Finished
-from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
 from pytest_rageval.report.run_reports import write_all_reports
 from pytest_rageval.runs.disk.record_order import put_in_order
 from pytest_rageval.runs.estimate import estimate
-from pytest_rageval.runs.interrupts import Interrupts
+from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.scale.cluster_run import ClusterRun, crew_size, waiting_cases
 from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.streaming import CaseStream, finish_run, has_results, judge_at_hand
@@ -62,7 +62,8 @@ class Pipeline:
         """`elsewhere`: the machines that ask, where it is not this process."""
         self._prepared, self._cases, self._target, self._screen = prepared, cases, target, screen
         self._elsewhere = elsewhere
-        self._interrupts = Interrupts(self._leave)
+        is_program = partial(is_called_by_script, "pytest_rageval.cli.main", "main")
+        self._interrupts = Interrupts(self._leave, is_program=is_program)
         self._notes: list[str] = []
         self._run_id = ""
         self._is_failing = self._is_interrupted = False
@@ -114,7 +115,7 @@ class Pipeline:
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _stream(self, run: OpenRun) -> None:
-        here, elsewhere = list(self._cases.asked), list[EvalCase]()
+        here, elsewhere = self._cases.asked, SelectedCases()
         if self._elsewhere is not None:
             here, elsewhere = waiting_cases(run, self._cases.asked, self._prepared.settings.repeat)
         stream = CaseStream(self._prepared, run, here)
@@ -141,7 +142,7 @@ class Pipeline:
             progress.wipe()
             self._dead_end = stream.dead_end
 
-    def _stream_elsewhere(self, run: OpenRun, cases: Sequence[EvalCase], elsewhere: Elsewhere) -> None:
+    def _stream_elsewhere(self, run: OpenRun, cases: SelectedCases, elsewhere: Elsewhere) -> None:
         """The cases evaluated by workers; their records are put in order once nothing comes any more."""
         workers = crew_size(self._prepared, len(cases), elsewhere.workers)
         crew = elsewhere.cluster.crew(self._prepared, run.config_hash)
@@ -194,8 +195,8 @@ class Pipeline:
     def _extent(self) -> Extent:
         has_failed = self._is_failing or self._dead_end is not None
         return Extent(
-            every={case.key for case in self._cases.cases},
-            expected={case.key for case in self._cases.asked},
+            every=self._cases.cases.keys(),
+            expected=self._cases.asked.keys(),
             selection={option: self._prepared.mask.text(text) for option, text in self._cases.selected_by.items()},
             is_ended_early=self._is_interrupted or self._dead_end is not None,
             exit_status=INTERRUPTED if self._is_interrupted else int(has_failed),

@@ -65,22 +65,28 @@ def _with_text(warning: Warning | str, text: str) -> Warning | str:
 def mask_report(report: pytest.TestReport, mask: Mask) -> None:
     """Mask credentials in all of a test's report that other plugins show: its traceback, what it printed and logged,
     its properties."""
-    longrepr = report.longrepr
-    if isinstance(longrepr, tuple):
-        path, line, reason = longrepr
-        report.longrepr = (path, line, mask.shown(reason))
-    elif longrepr is not None and (shown := mask.shown(str(longrepr))) != str(longrepr):
-        report.longrepr = shown
-    else:
-        _mask_crash(longrepr, mask)
-    report.sections = [(name, mask.shown(content)) for name, content in report.sections]
-    if not mask.is_empty:
+    if report.longrepr is not None:
+        _mask_longrepr(report, mask)
+    if report.sections:
+        report.sections = [(name, mask.shown(content)) for name, content in report.sections]
+    if report.user_properties and not mask.is_empty:
         properties = report.user_properties
         report.user_properties = [(mask.text(name), _shown_property(value, mask)) for name, value in properties]
     if "extras" in report.__dict__:  # of pytest-html
         report.__dict__["extras"] = mask.value(report.__dict__["extras"])
     if hasattr(report, "wasxfail"):
         report.wasxfail = mask.shown(str(report.wasxfail))
+
+
+def _mask_longrepr(report: pytest.TestReport, mask: Mask) -> None:
+    longrepr = report.longrepr
+    if isinstance(longrepr, tuple):
+        path, line, reason = longrepr
+        report.longrepr = (path, line, mask.shown(reason))
+    elif (shown := mask.shown(str(longrepr))) != str(longrepr):
+        report.longrepr = shown
+    else:
+        _mask_crash(longrepr, mask)
 
 
 def _mask_crash(longrepr: Any, mask: Mask) -> None:

@@ -89,12 +89,12 @@ class RunFolder:
     def run_id(self) -> str:
         return self.path.name
 
-    def append(self, name: str, line: str) -> int:
+    def append(self, name: str, line: str | bytes) -> int:
         """Add one line to a file of the run, of so many bytes; it is with the operating system when this returns.
 
         An OSError names the file, in which then no half of the line is left.
         """
-        data = memoryview((line + "\n").encode("utf-8"))
+        data = memoryview((line.encode() if isinstance(line, str) else line) + b"\n")
         written = 0
         try:
             if name not in self._files:

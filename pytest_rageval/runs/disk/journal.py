@@ -10,10 +10,11 @@ from contextlib import suppress
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed, Unobserved
+from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.model import Problem, Trial
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.resume import Unfinished
-from pytest_rageval.runs.records import observation_record, to_line
+from pytest_rageval.runs.records import observation_record
 
 RESULTS, OBSERVATIONS = "results.jsonl", "observations.jsonl"
 
@@ -35,7 +36,7 @@ class RunJournal:
         if self._settings.redact or self._folder is None:
             return observed
         try:
-            line = to_line(observation_record(trial, observed, self._settings))
+            line = sealed_line(observation_record(trial, observed, self._settings))
         except (ValueError, TypeError, RecursionError) as error:
             return Unobserved(Problem("record", f"what was observed cannot be written as JSON: {error}"))
         try:

@@ -14,22 +14,25 @@ its name and its values, and no line had a checksum.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.atomic import write_pieces
 from pytest_rageval.io.line_index import lines_of, whole_records
-from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, unsealed
+from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, sealed_pieces, unsealed
 from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.stored_records import check_result
-from pytest_rageval.runs.row import Row, SharedParts, cases_of
+from pytest_rageval.runs.row import Row
+from pytest_rageval.runs.row_columns import RowColumns
 
 SCORES = "scores.jsonl"
 SCHEMA = 2
+VALUES_AT_ONCE = 1_000
+"""So many values of a column are written together."""
 COLUMNS = ("case_key", "content_hash", "outcome", "category", "error")
 """The columns before the metrics; `error` is the kind of error, or null."""
 REMEDY = "remove it, and results.jsonl is read instead"
@@ -57,31 +60,37 @@ class Scores:
 
 def write_scores(folder: Path, cases: Iterable[Row]) -> None:
     """Write the table of a run, from a row a case; equal cases are equal bytes."""
-    write_lines(folder / SCORES, _lines(sorted(cases, key=lambda row: row.key)))
+    write_pieces(folder / SCORES, _pieces(RowColumns.of(cases).in_order()))
 
 
-def _lines(cases: list[Row]) -> Iterator[str]:
-    yield _json({"schema": SCHEMA, "cases": len(cases)})
-    columns: tuple[list[str | None], ...] = (
-        [row.key for row in cases],
-        [row.content_hash for row in cases],
-        [row.outcome for row in cases],
-        [row.groups["category"][0] for row in cases],
-        [row.error_kind for row in cases],
-    )
-    for name, facts in zip(COLUMNS, columns, strict=True):
-        yield _column(name, facts)
-    yield _column(DECISIONS, [row.decision_hash for row in cases])
-    for name in sorted({name for row in cases for name in row.scores}):
-        yield _column(name, [row.scores.get(name) for row in cases])
+def _pieces(cases: RowColumns) -> Iterator[str]:
+    yield sealed(_json({"schema": SCHEMA, "cases": len(cases)}))
+    yield "\n"
+    categories = (groups["category"][0] for groups in cases.groups)
+    columns = (cases.keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds)
+    for name, values in zip(COLUMNS, columns, strict=True):
+        yield from _column(name, values)
+    yield from _column(DECISIONS, cases.decision_hashes)
+    for name, scores in sorted(cases.scores.items()):
+        yield from _column(name, scores)
 
 
-def _column(name: str, values: Sequence[Any]) -> str:
-    return _json({"schema": SCHEMA, "column": name, "values": values})
+def _column(name: str, values: Iterable[Any]) -> Iterator[str]:
+    """A sealed line in pieces: that of a million cases would take as much memory as the cases."""
+    remaining = iter(values)
+    parts = iter(lambda: _json([*islice(remaining, VALUES_AT_ONCE)])[1:-1], "")
+    beginning = _json({"schema": SCHEMA, "column": name, "values": []}).removesuffix("]}")
+    yield from sealed_pieces(chain([beginning], _joined(parts), ["]"]))
+    yield "\n"
 
 
-def _json(value: Mapping[str, Any]) -> str:
-    return sealed(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+def _joined(parts: Iterable[str]) -> Iterator[str]:
+    for number, part in enumerate(parts):
+        yield f",{part}" if number else part
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def read_scores(folder: Path) -> Scores | None:
@@ -138,12 +147,10 @@ def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
 
 def scores_of_records(path: Path) -> Scores:
     """The table from results.jsonl, for a run that has none; a last line that was cut off is left out."""
-    shared = SharedParts()
-    rows = (Row.of(record, shared) for _, record in whole_records([path], check=check_result))
-    return scores_of(cases_of(rows))
+    return scores_of(RowColumns.of(Row.of(record) for _, record in whole_records([path], check=check_result)).cases())
 
 
 def scores_of(cases: Iterable[Row]) -> Scores:
     """The table from a row a case."""
-    by_key = {row.key: row for row in cases}
-    return Scores(CaseColumns.of(by_key), {key: row.groups["category"][0] for key, row in by_key.items()})
+    rows = RowColumns.of(cases).in_order()
+    return Scores(rows.by_key(), {row.key: row.groups["category"][0] for row in rows})

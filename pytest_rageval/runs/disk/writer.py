@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.line_index import ends_well, line_at, whole_records
+from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.model import CaseResult, EvalCase, Problem
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.disk.folder import RunFolder
@@ -18,8 +19,9 @@ from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESUL
 from pytest_rageval.runs.disk.resume import check_same, fold_journals, journals, mend
 from pytest_rageval.runs.disk.stored_records import check_result
 from pytest_rageval.runs.record_lines import RecordLine
-from pytest_rageval.runs.records import result_record, to_line
-from pytest_rageval.runs.row import Row, SharedParts
+from pytest_rageval.runs.records import result_record
+from pytest_rageval.runs.row import Row
+from pytest_rageval.runs.row_columns import RowColumns
 
 
 class Keeper:
@@ -29,8 +31,7 @@ class Keeper:
         self.plan = plan
         self.config = config
         self.folder = folder
-        self.rows: dict[tuple[str, int], Row] = {}
-        self._shared = SharedParts()
+        self.rows = RowColumns()
         self.versions: Mapping[str, Any] | None = None
         self.reported: set[str] = set()
         self.model_names: set[str] = set()
@@ -74,12 +75,12 @@ class Keeper:
 
     def take(self, payload: str) -> None:
         """Keep what the report of another process brought: lines of results.jsonl."""
-        self.add([RecordLine(line, json.loads(line)) for line in payload.split("\n")])
+        self.add([RecordLine(line.encode(), json.loads(line)) for line in payload.split("\n")])
 
     def add(self, lines: Iterable[RecordLine]) -> None:
         """Keep lines of results.jsonl."""
         for line in lines:
-            written = self.folder.append(RESULTS, line.text)
+            written = self.folder.append(RESULTS, line.data)
             row = self.note(line.record)
             self._noted_bytes += written
             if row.outcome == "error":
@@ -87,14 +88,17 @@ class Keeper:
 
     def crashed(self, case: EvalCase, message: str) -> None:
         """Keep a record for a case whose process died; one that had finished before keeps its own."""
-        keys = [(case.key, number) for number in range(self.plan.settings.repeat)]
-        if not self.rows.keys() >= {*keys}:
+        if not self._has_all(case.key):
             self.take_over(case.key)
-        if self.rows.keys() >= {*keys}:
+        if self._has_all(case.key):
             return
         result = CaseResult(case, "error", error=Problem("crash", message))
         record = result_record(result, self.plan, self.config["config_hash"])
-        self.add([RecordLine(to_line(record), record)])
+        self.add([RecordLine(sealed_line(record), record)])
+
+    def _has_all(self, case_key: str) -> bool:
+        """Are all trials of a case recorded?"""
+        return all(self.rows.has(case_key, number) for number in range(self.plan.settings.repeat))
 
     def take_over(self, case_key: str | None = None) -> None:
         """Keep results that workers have written and could not send, of one case or of all."""
@@ -102,8 +106,8 @@ class Keeper:
         for path in journals(self.folder.path, RESULTS):
             notes: list[str] = []
             for place, record in whole_records([path], notes, check_result, is_growing=True):
-                key = record["case_key"], record["trial"]
-                if key not in self.rows and case_key in (None, record["case_key"]):
+                key = record["case_key"]
+                if not self.rows.has(key, record["trial"]) and case_key in (None, key):
                     self.take(line_at(place))
             self.warnings += [note for note in notes if note not in self.warnings]
 
@@ -115,7 +119,7 @@ class Keeper:
             return
         if not ends_well(path):
             self.folder.append(RESULTS, "")  # ends the torn line, which is then left out
-        self.rows.clear()
+        self.rows = RowColumns()
         self._coverages.clear()
         for _, record in whole_records([path], self.warnings, check_result):
             self.note(record)
@@ -135,8 +139,8 @@ class Keeper:
 
     def note(self, record: Mapping[str, Any]) -> Row:
         """Take what aggregation needs of a record; nothing is written."""
-        row = Row.of(record, self._shared)
-        self.rows[row.key, row.trial] = row
+        row = Row.of(record)
+        self.rows.add(row)
         coverage, versions = record["indexing_coverage"], record["versions"]
         if coverage is not None:
             self._coverages.setdefault(json.dumps(coverage, sort_keys=True), (row.key, coverage))

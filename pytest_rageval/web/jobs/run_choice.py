@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,7 +41,7 @@ class RunChoice:
     source: Source
 
     @cached_property
-    def cases(self) -> tuple[EvalCase, ...]:
+    def cases(self) -> Sequence[EvalCase]:
         return self.datasets.cases(self.dataset.slug, self.dataset.number)
 
     @property

@@ -96,7 +96,7 @@ class WorkingCopies:
             raise SettingsError(copy.problem)
         return copy
 
-    def cases(self, copy: WorkingCopy) -> tuple[EvalCase, ...]:
+    def cases(self, copy: WorkingCopy) -> Sequence[EvalCase]:
         """The cases as they are labelled by now; CaseError where the file cannot be read whole."""
         path = self.path(copy.slug)
         loaded = load_file(path, path.parent)

@@ -56,7 +56,7 @@ class Preview(NamedTuple):
 class DatasetReading(NamedTuple):
     """What an upload gave: the cases, every problem as a line, and how many cases are of which spelling."""
 
-    cases: tuple[EvalCase, ...]
+    cases: Sequence[EvalCase]
     problems: tuple[str, ...]
     spellings: Mapping[tuple[str, ...], int]
 

@@ -63,7 +63,7 @@ class DatasetStore:
             return version.model_copy(update={"problem": f"{place} {CHANGED}"})
         return version
 
-    def cases(self, slug: str, number: int) -> tuple[EvalCase, ...]:
+    def cases(self, slug: str, number: int) -> Sequence[EvalCase]:
         """The cases of a version; UnknownVersion where there is none, CaseError where the file cannot be read whole."""
         path = self.files.checked_path(slug, number)
         status = path.stat()

@@ -140,7 +140,7 @@ def opinion_files(path: Path) -> dict[str, Path]:
     return {file.name.removeprefix(stem).removesuffix(".jsonl"): file for file in files}
 
 
-def opinions(path: Path, root: Path) -> tuple[EvalCase, ...]:
+def opinions(path: Path, root: Path) -> Sequence[EvalCase]:
     """The cases of a file of second opinions; none where there is no file yet, CaseError where it is broken."""
     if not path.exists():
         return ()

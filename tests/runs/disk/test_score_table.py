@@ -100,4 +100,4 @@ def test_a_table_of_the_older_schema_is_read(tmp_path: Path):
 def test_columns_of_metrics_renamed_keep_their_scores():
     found = scores_of(ROWS).renamed({"recall_any@5": "recall_any@10"})
     assert found.cases["a.jsonl::둘"].scores == {"mrr": 0.5, "recall_any@10": 1.0}
-    assert found.cases.scores["recall_any@10"] == [None, None, 1.0]
+    assert list(found.cases.scores["recall_any@10"]) == [None, None, 1.0]

@@ -1,0 +1,78 @@
+"""The cases of a long file of lines: the first are held, each other one is read again when it is asked for."""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import overload
+
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.compact.file_lines import HELD, FileLines
+from pytest_rageval.io.compact.texts import TextColumn
+from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import EvalCase, Source
+
+
+class ChangedCaseFile(CaseError):
+    """A case file is no longer what it was when it was read first."""
+
+
+class LongCaseFile(Sequence[EvalCase]):
+    """Cases in the order of their lines; ChangedCaseFile where a line is no longer what it was."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        """`name`: how keys and messages name the file."""
+        self._name = name
+        self._texts = FileLines(path)
+        self._held: list[EvalCase] = []
+        # Of each case that is not held:
+        self._ids, self._lines, self._checksums = TextColumn(), array("I"), array("I")
+
+    def add(self, case: EvalCase, text: str) -> None:
+        """Take the next case, and the line that it was read from."""
+        if len(self._held) < HELD:
+            self._held.append(case)
+        else:
+            self._ids.append(case.id)
+            self._lines.append(case.source.line)
+            self._checksums.append(_checksum(text))
+
+    def __len__(self) -> int:
+        return len(self._held) + len(self._ids)
+
+    @overload
+    def __getitem__(self, place: int) -> EvalCase: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[EvalCase]: ...
+    def __getitem__(self, place: int | slice) -> EvalCase | list[EvalCase]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
+        return self._held[place] if place < len(self._held) else self._read_again(place - len(self._held))
+
+    def names_at(self, place: int) -> tuple[str, str]:
+        """Key and id of a case, without its line."""
+        beyond = place - len(self._held)
+        case_id = self._held[place].id if beyond < 0 else self._ids[beyond]
+        return f"{self._name}::{case_id}", case_id
+
+    def _read_again(self, place: int) -> EvalCase:
+        line = self._lines[place]
+        try:
+            text = self._texts.text(line).rstrip()
+            if _checksum(text) == self._checksums[place]:
+                return case_from_record(parse(text), Source(self._name, line))[0]
+        except (OSError, ValueError, StrictJsonError, Unsound):
+            pass
+        raise ChangedCaseFile(
+            f"{self._name}:{line}: has changed since the run began; put it back and finish the run with "
+            "--rageval-resume, or begin another"
+        )
+
+
+def _checksum(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
