@@ -172,10 +172,12 @@ class BackgroundLoop:
         self._collect_as_usual()
 
     async def _finish(self) -> None:
-        for task in self._tasks:
+        # Those that targets and judges began, too: asyncio complains of a task that outlives its loop.
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=1)
+        if tasks:
+            await asyncio.wait(tasks, timeout=1)
         await self._loop.shutdown_asyncgens()
 
 

@@ -111,7 +111,7 @@ class _Lifespan:
             async with asyncio.timeout(seconds):
                 message = await self._from_app.get()
         except TimeoutError:
-            self._task.cancel()
+            await self._cancel(self._task)
             raise TargetError("timeout", f"{self._name}: not started up within {seconds:.6g} s (timeout)") from None
         if message["type"] == "lifespan.startup.failed":
             raise TargetError("exception", f"{self._name}: startup failed: {_last_line(message.get('message', ''))}")
@@ -122,8 +122,12 @@ class _Lifespan:
             return
         await self._to_app.put({"type": "lifespan.shutdown"})
         await asyncio.wait([self._task], timeout=SHUTDOWN_TIMEOUT)
-        self._task.cancel()
-        await asyncio.wait([self._task], timeout=1)
+        await self._cancel(self._task)
+
+    async def _cancel(self, task: asyncio.Task[None]) -> None:
+        """Once cancelled it still has to end, which its loop may not live to see."""
+        task.cancel()
+        await asyncio.wait([task], timeout=1)
 
     async def _run(self) -> None:
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}

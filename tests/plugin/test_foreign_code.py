@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from project import SOME, Project, a_case, lines_with
 
@@ -106,3 +108,20 @@ def test_a_skipped_case_is_not_asked(project: Project):
     project.write("bot.py", NOTING_BOT)
     project.run().assert_outcomes(failed=1, skipped=1)
     assert (project.path / "asked").read_text() == "."
+
+
+def test_what_a_system_leaves_running_ends_with_the_run(project: Project, caplog: pytest.LogCaptureFixture):
+    project.write(
+        "background.py",
+        """
+import asyncio
+async def answer(question):
+    asyncio.create_task(asyncio.sleep(600))
+    return "at 100 degrees"
+""",
+    )
+    project.configure('target = "background:answer"')
+    project.cases([a_case("a")])
+    project.run()
+    gc.collect()
+    assert "Task was destroyed but it is pending!" not in caplog.text

@@ -302,6 +302,21 @@ def test_a_startup_that_hangs_is_a_timeout():
     assert outcome.kind == "timeout"
 
 
+def test_a_startup_that_hangs_has_ended_when_that_is_said():
+    async def hanging(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)  # closes what it had opened
+
+    async def run() -> set[asyncio.Task[Any]]:
+        with pytest.raises(TargetError, match="not started up"):
+            await AsgiTarget(App(lifespan=hanging), "x", Connection(timeout=0.05)).ask(QUESTION)
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(run()) == set()
+
+
 @pytest.mark.parametrize("error", [ValueError("bad"), httpx.ConnectError("its own backend"), SystemExit(1)])
 def test_what_an_application_raises_is_the_error_of_that_case_and_not_retried(error: BaseException):
     calls = []
