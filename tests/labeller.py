@@ -6,6 +6,7 @@ import html
 import re
 import time
 
+from processes import PATIENCE_S
 from web_app import WebApp
 
 
@@ -18,7 +19,7 @@ class Labeller:
         self.open(address)
 
     def open(self, address: str) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while 'hx-trigger="every 1s"' in (page := self.app.page(address)):  # the search is under way
             assert time.monotonic() < deadline
         self.address, self.page = address, page

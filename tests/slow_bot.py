@@ -8,23 +8,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from processes import PATIENCE_S
+
 from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs, Order
 
 BOT = """
-import os, sys, time
+import itertools, os, sys, time
+
+asked = itertools.count()
 
 def answer(question):
+    is_free = next(asked) < 3
+    while not is_free and "BOT_GATE" in os.environ and not os.path.exists(os.environ["BOT_GATE"]):
+        time.sleep(0.02)
     time.sleep(float(os.environ.get("BOT_SECONDS", "0.15")))
     print("key in use:", os.environ.get("BOT_API_KEY"), file=sys.stderr)
     return {"answer": "Water boils at 100 degrees.", "debug": {"retrieved_chunks": []}}
 """
 CONFIGURATION = 'target = "slow_bot_app:answer"\nconcurrency = 1\n[gates]\ncase = ["token_f1 >= 0.1"]\n'
-DEADLINE_S = 60.0
 
 
 def project_with_bot(root: Path, keys: str = "BOT_API_KEY=sk-test-1234567890abcdef\n") -> Jobs:
-    """A project whose bot reads a key from `.env`."""
+    """A project whose bot reads `.env`: a key, and `BOT_GATE`, a file that it waits for after three answers."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "slow_bot_app.py").write_text(BOT)
     (root / ".env").write_text(keys)
@@ -57,7 +63,7 @@ def an_order(cases: int = 3, *, configuration: str = CONFIGURATION, **changes: A
 
 def until(jobs: Jobs, job_id: str, claim: Callable[[JobStatus], bool]) -> JobStatus:
     """The job as soon as the claim is true of it."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + PATIENCE_S
     while not claim(status := jobs.status(job_id)):
         assert time.monotonic() < deadline, (status, jobs.log(job_id))
         time.sleep(0.03)

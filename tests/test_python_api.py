@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from attacks import PAYLOADS
 from markupsafe import escape
-from processes import python
+from processes import python, wait_until
 from project import BOT, SOME, Project, a_case, a_missed_case
 
 import pytest_rageval
@@ -192,7 +192,9 @@ def test_runs_of_other_cases_are_not_compared_and_it_is_said_why(project: Projec
 def test_ctrl_c_keeps_what_was_evaluated(project: Project):
     def interrupted(question: str) -> Any:
         if "Who" in question:
-            time.sleep(1)  # until the answers before this one are recorded
+            wait_until(
+                lambda: project.runs and (project.runs[-1] / "results.jsonl").stat().st_size, "a case is recorded"
+            )
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(2)
         return bot(question)

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from processes import PATIENCE_S
 
 from pytest_rageval.web.app import create_web_app
 from pytest_rageval.web.server import make_server, open_socket
@@ -72,10 +73,10 @@ def served(root: Path, **settings: Any) -> Iterator[WebApp]:
         server = make_server(web_app, chosen)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while not server.started:
             assert thread.is_alive(), "the server ended at once"
-            assert time.monotonic() < deadline, "the server did not start within 30 s"
+            assert time.monotonic() < deadline, f"the server did not start within {PATIENCE_S} s"
             time.sleep(0.01)
         app = WebApp(chosen, listening.getsockname()[1])
         try:

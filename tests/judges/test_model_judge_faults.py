@@ -85,7 +85,7 @@ def test_nothing_is_sent_earlier_than_the_server_asks():
 )
 def test_a_fault_that_stays_is_a_typed_error(kind: str, fault: Any, kind_of_error: str, times: int):
     with JudgeServer(fault) as server:
-        failure = failure_of(a_judge(server, kind, retries=1, timeout=0.4))
+        failure = failure_of(a_judge(server, kind, retries=1, timeout=1.5 if kind_of_error == "timeout" else 20.0))
     assert failure.kind == kind_of_error
     assert len(server.chats) == times
 

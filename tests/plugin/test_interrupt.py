@@ -63,7 +63,7 @@ def test_before_the_first_case_is_done_it_is_said_how_the_run_goes_on(project: P
         "an observation",
     )
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
+    output = ending(process)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     resume = f"pytest --rageval-resume {project.runs[-1].name} finishes the run"
     assert resume in output.decode()

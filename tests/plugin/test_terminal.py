@@ -32,19 +32,24 @@ def test_the_verdict_is_the_first_line_of_the_summary(project: Project):
 
 
 SLOW = """
-import bot, time
+import bot, os, time
 def answer(question):
-    time.sleep(1.2)
+    try:
+        os.close(os.open("first", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        while not os.path.exists("gate"):
+            time.sleep(0.02)
     return bot.answer(question)
 """
+"""Answers the first question of a run, and the others once there is a gate."""
 
 
 @pytest.mark.child_process
 def test_a_terminal_shows_how_far_asking_is_and_keeps_none_of_it(project: Project):
     project.cases([a_case(f"c{number}") for number in range(3)])
     project.write("slow.py", SLOW)
-    shown = on_a_terminal(project, "--rageval-target", "slow:answer", "--rageval-concurrency", "1")
-    assert "asked 1, judged 1, in flight 1" in shown
+    arguments = ("--rageval-target", "slow:answer", "--rageval-concurrency", "1")
+    shown = on_a_terminal(project, *arguments, gate_at="asked 1, judged 1, in flight 1")
     assert "Captured" not in shown
     assert "asked" not in last_lines(shown)
 
@@ -53,8 +58,7 @@ def test_a_terminal_shows_how_far_asking_is_and_keeps_none_of_it(project: Projec
 def test_a_terminal_shows_how_far_the_workers_are_and_keeps_none_of_it(project: Project):
     project.cases([a_case(f"c{number}") for number in range(4)])
     project.write("slow.py", SLOW)
-    shown = on_a_terminal(project, "-n", "2", "--rageval-target", "slow:answer")
-    assert "asked 1 of 4, judged 1" in shown
+    shown = on_a_terminal(project, "-n", "2", "--rageval-target", "slow:answer", gate_at="asked 1 of 4, judged 1")
     assert "asked" not in last_lines(shown)
     assert "4 passed" in last_lines(shown)
 
@@ -63,8 +67,10 @@ def test_a_terminal_shows_how_far_the_workers_are_and_keeps_none_of_it(project: 
 @pytest.mark.parametrize("how", [(), ("-n", "2")])
 def test_a_pipe_gets_no_line_of_progress(project: Project, how: tuple[str, ...]):
     project.cases([a_case("c1")])
-    project.write("slow.py", SLOW)
-    assert "asked " not in project.run_process("--rageval-target", "slow:answer", *how).stdout.str()
+    project.write(
+        "slow.py", "import bot, time\ndef answer(question):\n    time.sleep(1.2)\n    return bot.answer(question)\n"
+    )
+    assert "asked " not in project.run_process("--rageval-target", "slow:asked", *how).stdout.str()
 
 
 @pytest.mark.child_process
@@ -82,12 +88,17 @@ def test_korean_names_stand_in_columns_on_a_terminal_of_any_width(project: Proje
     assert [line for line in lines if line.startswith("=") and cell_len(line.rstrip()) > width] == []
 
 
-def on_a_terminal(project: Project, *arguments: str, width: int = 80, **environment: str) -> str:
-    """What a terminal gets from a run."""
+def on_a_terminal(
+    project: Project, *arguments: str, width: int = 80, gate_at: str | None = None, **environment: str
+) -> str:
+    """What a terminal gets from a run; `gate_at`: what it shows before the run may go on."""
     command = ("-m", "pytest", *plain(arguments))
     settings = {"TERM": "xterm", "COLUMNS": str(width), "NO_COLOR": "", **environment}
     with Terminal(project.path, *command, **ALONE | settings) as terminal:
         terminal.resize(width, 24)
+        if gate_at is not None:
+            terminal.until(gate_at)
+            project.write("gate", "")
         terminal.ended()
     return terminal.written
 

@@ -55,11 +55,11 @@ def test_a_time_out_of_another_plugin_is_one_line(project: Project):
     pytest.importorskip("pytest_timeout")
     project.write("slow.py", HANGS)
     project.cases([a_case("boil")])
-    shown = project.run_process("--timeout=1", "--rageval-target", "slow:answer")
+    shown = project.run_process("--timeout=4", "--rageval-target", "slow:answer")
     shown.assert_outcomes(errors=1)
     lines = shown.outlines
     headline = next(number for number, line in enumerate(lines) if "ERROR at setup of boil" in line)
-    assert lines[headline + 1] == "timeout: Timeout (>1.0s) from pytest-timeout."
+    assert lines[headline + 1] == "timeout: Timeout (>4.0s) from pytest-timeout."
     assert not lines_with(shown, "prefetch.py")
     assert not lines_with(shown, "another exception")
 

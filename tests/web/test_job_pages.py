@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from chromium import Chromium
+from processes import wait_until
 from slow_bot import an_order, ended, jobs_of, project_with_bot, under_way, until
 from web_app import WebApp, served
 
@@ -70,16 +71,15 @@ def test_a_job_that_is_finished_has_nothing_to_resume(tmp_path: Path):
 @pytest.mark.browser
 @pytest.mark.child_process
 def test_the_page_follows_a_run_to_its_end_and_then_asks_no_more(tmp_path: Path, chromium: Chromium):
-    jobs = project_with_bot(tmp_path, "BOT_SECONDS=0.2\n")
+    gate = tmp_path / "gate"
+    jobs = project_with_bot(tmp_path, f"BOT_SECONDS=0.2\nBOT_GATE={gate}\n")
     job = jobs.start(an_order(12))
     with served(tmp_path) as app, chromium.page() as page:
         page.page.goto(f"{app.address}/jobs/{job.id}")
         until(jobs, job.id, under_way)
-        deadline = time.monotonic() + 30
-        while page.page.evaluate("document.querySelector('progress').value") < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: page.page.evaluate("document.querySelector('progress').value") >= 2, "two answers are shown")
         assert jobs.status(job.id).is_going
+        gate.touch()
         page.page.wait_for_selector("#progress:not([hx-trigger])", timeout=60_000)
         assert page.page.evaluate("document.querySelectorAll('[hx-trigger]').length") == 0
         asked = len(page.requests)

@@ -41,30 +41,25 @@ def test_a_run_tells_what_it_is_made_of_and_its_key_is_in_no_file(tmp_path: Path
     assert not any(KEY.encode() in content for content in written)
 
 
-def test_a_case_is_seen_soon_after_it_ended(tmp_path: Path):
-    jobs = project_with_bot(tmp_path)
+def test_a_case_is_seen_while_the_next_one_is_waited_for(tmp_path: Path):
+    jobs = project_with_bot(tmp_path, f"BOT_GATE={tmp_path / 'never'}\n")
     job = jobs.start(an_order(8))
-    status = until(jobs, job.id, under_way)
-    at = (tmp_path / "reports" / "runs" / job.id / "results.jsonl").stat().st_mtime
-    assert time.time() - at < 1.5
+    status = until(jobs, job.id, lambda status: status.progress.done == 3)
     assert status.state == "running"
     until(jobs, job.id, lambda status: bool(status.progress.rate and status.progress.seconds_left))
     jobs.cancel(job.id)
     until(jobs, job.id, ended)
 
 
-def test_a_cancelled_run_ends_soon_keeps_what_ended_and_can_be_finished(tmp_path: Path):
-    jobs = project_with_bot(tmp_path)
+def test_a_cancelled_run_waits_for_no_answer_keeps_what_ended_and_can_be_finished(tmp_path: Path):
+    jobs = project_with_bot(tmp_path, f"BOT_GATE={tmp_path / 'never'}\n")
     job = jobs.start(an_order(40))
     until(jobs, job.id, under_way)
-    begun = time.monotonic()
     jobs.cancel(job.id)
     status = until(jobs, job.id, ended)
-    took = time.monotonic() - begun
     assert status.state == "stopped"
     assert 2 <= status.progress.done < 40
     assert run_of(tmp_path, job.id).metrics is not None
-    assert took < 5, took  # less than 2 s where nothing else runs; a bound for machines that are busy
     (tmp_path / ".env").write_text("BOT_SECONDS=0\n")
     jobs.resume(job.id)
     status = until(jobs, job.id, ended)

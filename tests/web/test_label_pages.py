@@ -14,6 +14,7 @@ from chromium import Chromium
 from keyboard_user import KeyboardUser
 from label_project import FILE, label_project
 from labeller import Labeller
+from processes import PATIENCE_S
 from web_app import WebApp, served
 
 from pytest_rageval.config.project import Project
@@ -206,7 +207,7 @@ def test_the_keys_of_the_terminal_press_the_buttons(app: WebApp, file: Path, chr
             """Press keys as fast as it goes, and wait for what comes of all of them."""
             for name in names.split():
                 page.keyboard.press(name)
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + PATIENCE_S
             while not (page.locator(selector).count() == count and f"case={case}" in page.evaluate("location.search")):
                 assert time.monotonic() < deadline, (names, page.locator("#label").inner_text())
                 time.sleep(0.02)
