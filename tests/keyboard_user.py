@@ -88,7 +88,7 @@ class KeyboardUser:
 
         def choose() -> None:
             page = self.page.page._target
-            with page.expect_file_chooser(timeout=10_000) as chooser:
+            with page.expect_file_chooser(timeout=60_000) as chooser:
                 page.keyboard.press("Enter")
             chooser.value.set_files(str(file))
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from processes import PATIENCE_S, wait_until
 from slow_bot import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
 
 from pytest_rageval.errors import SettingsError
@@ -99,7 +100,7 @@ def test_a_run_goes_on_without_its_server_and_a_killed_run_is_said(tmp_path: Pat
     assert server.stdout is not None
     job_id = server.stdout.readline().strip()
     server.kill()
-    server.communicate(timeout=30)
+    server.communicate(timeout=PATIENCE_S)
     jobs = jobs_of(tmp_path)
     assert until(jobs, job_id, under_way).state == "running"
     run = read_process(tmp_path / "data/jobs" / job_id / RUN_PROCESS)
@@ -132,10 +133,7 @@ def test_a_process_that_got_the_pid_of_another_is_not_that_one():
     assert not other.is_alive
     assert not other.send(signal.SIGTERM)
     child = subprocess.Popen([sys.executable, "-c", "pass"])  # a zombie from its end until it is waited for
-    deadline = time.monotonic() + 30
-    while identify(child.pid) is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: identify(child.pid) is None, "it has ended")
     child.wait(30)
 
 

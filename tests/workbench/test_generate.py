@@ -6,13 +6,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fault_server import hangs, status
 from judge_server import JudgeServer
+from processes import PATIENCE_S, wait_until
 from project import Project, a_case, lines_with
 
 from pytest_rageval.cases import load_file
@@ -243,11 +243,9 @@ def test_ctrl_c_keeps_what_was_made_and_says_the_line_that_resumes(project: Proj
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest_rageval", *words], cwd=project.path, stderr=subprocess.PIPE, text=True
         )
-        deadline = time.monotonic() + 30
-        while len(server.chats) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: len(server.chats) == 2, "the model is asked twice", process)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 130
         assert f"interrupted; rageval {' '.join(words)} goes on from here" in errors
         kept = {record["question"] for record in records(project)}
