@@ -12,8 +12,9 @@ from pytest_rageval.export.csv_and_json import json_lines
 from pytest_rageval.export.export_source import look_through
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.runs.aggregate import normalised
+from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.runs.row import CaseScores, Row
+from pytest_rageval.runs.row import CaseScores
 
 REPORT = "report.json"
 MOST_CASES = 5_000
@@ -37,10 +38,12 @@ def _worst(cases: Cases, metrics: Mapping[str, Any]) -> frozenset[str] | None:
     """Keys of the cases with the worst scores, failed ones and errors first; None where there is room for all."""
     if len(cases) <= MOST_CASES:
         return None
-    return frozenset(heapq.nsmallest(MOST_CASES, cases, key=lambda key: (*_badness(cases[key], metrics), key)))
+    columns = CaseColumns.of(cases)
+    ranked = ((*_badness(case, metrics), key) for key, case in zip(columns.case_keys, columns.in_turn(), strict=True))
+    return frozenset(key for *_, key in heapq.nsmallest(MOST_CASES, ranked))
 
 
-def _badness(case: Row | CaseScores, metrics: Mapping[str, Any]) -> tuple[int, float]:
+def _badness(case: CaseScores, metrics: Mapping[str, Any]) -> tuple[int, float]:
     """The lower, the worse: its outcome, then the mean of its scores as 0 to 1 with higher better (1 without any)."""
     rank = 0 if case.outcome in ("error", "failed") else 1 if case.is_bad else 2
     shares = [normalised(value, metrics[name]["scale"], metrics[name]["better"]) for name, value in case.scores.items()]

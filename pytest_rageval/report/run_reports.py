@@ -13,9 +13,12 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.report.summary_markdown import summary_markdown
 from pytest_rageval.runs.disk.reader import StoredRun
 
+MOST_OF_A_PAGE = 100_000
+"""Cases: a page of more is larger than 10 MB, and takes 4 kB of memory each while it is made."""
+
 
 class RunReports(NamedTuple):
-    """What became of a run's reports. `notes`: a line for each that could not be written, but the page."""
+    """What became of a run's reports. `notes`: a line for each that could not be written, or is not, but the page."""
 
     notes: tuple[str, ...]
     page: EndReport | None
@@ -30,12 +33,17 @@ class RunReports(NamedTuple):
 def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *, exit_status: int) -> RunReports:
     """Write all reports of a run that just ended outside pytest; OSError where the summary cannot be written, after all
     else that can."""
-    page = None
-    if plan.settings.report:
+    page, notes = None, list[str]()
+    if plan.settings.report and len(cases) > MOST_OF_A_PAGE:
+        notes.append(
+            f"report.html is left out, which lists every case: these are {len(cases):,}, more than {MOST_OF_A_PAGE:,}; "
+            f"`rageval report {folder.name}` writes it all the same"
+        )
+    elif plan.settings.report:
         from pytest_rageval.page.report_writer import end_report  # here, because templates are a fifth of a short run
 
         page = end_report(folder, plan.settings, baseline, exit_status=exit_status)
-    return RunReports(write_reports(folder, plan, cases), page)
+    return RunReports((*write_reports(folder, plan, cases), *notes), page)
 
 
 def write_reports(folder: Path, plan: Plan, cases: Cases) -> tuple[str, ...]:

@@ -58,7 +58,13 @@ class CaseColumns(Mapping[str, CaseScores]):
         return key in self.places
 
     def __getitem__(self, key: str) -> CaseScores:
-        place = self.places[key]
+        return self._at(self.places[key])
+
+    def in_turn(self) -> Iterator[CaseScores]:
+        """Each case in the order of their keys; none is looked up."""
+        return map(self._at, range(len(self)))
+
+    def _at(self, place: int) -> CaseScores:
         return CaseScores(
             self.content_hashes[place],
             self.outcomes[place],

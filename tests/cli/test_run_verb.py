@@ -11,6 +11,8 @@ import pytest
 from project import SOME, Project, a_case, a_missed_case, lines_with
 from run_files import records_of, stable_bytes
 
+from pytest_rageval.report import run_reports
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -230,6 +232,23 @@ def test_files_of_the_run_that_cannot_be_written_are_exit_code_3_and_the_run_can
     resumed = project.rageval("run", "--resume", "one")
     assert resumed.ret == 0
     assert project.metrics()["outcomes"]["passed"] == len(SOME)
+
+
+def test_a_page_of_too_many_cases_is_left_out_and_can_be_written_all_the_same(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(run_reports, "MOST_OF_A_PAGE", len(SOME))
+    project.cases(SOME)
+    assert project.rageval("run", "--run-id", "a").ret == 0
+    assert (project.runs[-1] / "report.html").is_file()
+    project.cases([*SOME, a_case("one-more")])
+    result = project.rageval("run", "--run-id", "b")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["report.html is left out, *: these are 5, more than 4; `rageval report b` writes *"])
+    assert not (project.runs[-1] / "report.html").exists()
+    assert (project.runs[-1] / "summary.md").is_file()
+    assert project.rageval("report", "b").ret == 0
+    assert (project.runs[-1] / "report.html").is_file()
 
 
 def test_the_description_is_kept(project: Project):
