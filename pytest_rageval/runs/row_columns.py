@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from array import array
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import groupby
@@ -12,7 +11,7 @@ from operator import attrgetter
 from typing import Any, overload
 
 from pytest_rageval.io.compact.columns import CodedColumn, HashColumn, NumberColumn
-from pytest_rageval.io.compact.texts import TextColumn, TextNumbers
+from pytest_rageval.io.compact.texts import TextColumn, TextIndex
 from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.row import Row, cases_of
 
@@ -26,12 +25,11 @@ class RowColumns(Sequence[Row]):
     """
 
     def __init__(self) -> None:
-        self._places = TextNumbers()
-        """Where the last row of each key and trial stands."""
         self._replaced: set[int] = set()
         """Where rows stand that came again."""
         self._is_ascending = True
         self.keys = TextColumn()
+        self._places = TextIndex(self.keys)
         self.trials = array("I")
         self.outcomes: CodedColumn[str] = CodedColumn()
         self.content_hashes = HashColumn(64)
@@ -60,13 +58,13 @@ class RowColumns(Sequence[Row]):
 
     def add(self, row: Row) -> None:
         """Take a row; one of the same key and trial counts no more."""
-        place, name = len(self.keys), _name(row.key, row.trial)
+        place = len(self.keys)
         if place and (self.keys[-1], self.trials[-1]) >= (row.key, row.trial):
             self._is_ascending = False
-        if not self._is_ascending and (replaced := self._places.get(name)) is not None:
-            self._replaced.add(replaced)
-        self._places[name] = place
+        if not self._is_ascending:
+            self._replaced.update(self._places_of(row.key, row.trial))
         self.keys.append(row.key)
+        self._places.note_last()
         self.trials.append(row.trial)
         self.outcomes.append(row.outcome)
         self.content_hashes.append(row.content_hash)
@@ -101,7 +99,14 @@ class RowColumns(Sequence[Row]):
 
     def has(self, key: str, trial: int) -> bool:
         """Is there a row of this trial?"""
-        return _name(key, trial) in self._places
+        return next(self._places_of(key, trial), None) is not None
+
+    def has_case(self, key: str) -> bool:
+        """Is there a row of any trial?"""
+        return next(self._places.places(key), None) is not None
+
+    def _places_of(self, key: str, trial: int) -> Iterator[int]:
+        return (place for place in self._places.places(key) if self.trials[place] == trial)
 
     @property
     def _current(self) -> Sequence[int]:
@@ -204,17 +209,7 @@ class CaseKeysOfRows(Collection[str]):
         return iter(self._rows.keys)
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, str):
-            return False
-        keys = self._rows.keys
-        if self._rows.has(key, 0):
-            return True
-        place = bisect_left(keys, key)  # a later trial may stand for the case
-        return place < len(keys) and keys[place] == key
-
-
-def _name(key: str, trial: int) -> str:
-    return f"{trial} {key}"
+        return isinstance(key, str) and self._rows.has_case(key)
 
 
 def _add(columns: dict[str, NumberColumn], values: Mapping[str, float], place: int) -> None:

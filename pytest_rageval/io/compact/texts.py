@@ -1,4 +1,4 @@
-"""Many texts in one piece of memory, by number, and the number of each."""
+"""Many texts in one piece of memory, by number, and where each stands."""
 
 from __future__ import annotations
 
@@ -33,63 +33,78 @@ class TextColumn(Sequence[str]):
     def __getitem__(self, number: int | slice) -> str | list[str]:
         if isinstance(number, slice):
             return [self[each] for each in range(*number.indices(len(self)))]
-        return self._encoded_at(range(len(self))[number]).decode("utf-8", "surrogatepass")
+        return self.encoded(range(len(self))[number]).decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
         return map(self.__getitem__, range(len(self)))
 
-    def _encoded_at(self, number: int) -> bytearray:
+    def encoded(self, number: int) -> bytearray:
+        """The bytes of a text."""
         return self._bytes[self._ends[number] : self._ends[number + 1]]
 
 
+class TextIndex:
+    """Where texts stand in a column: some ten bytes each."""
+
+    def __init__(self, column: TextColumn) -> None:
+        self._column = column
+        self._noted = 0
+        self._slots = array("I", bytes(4 * _FEWEST))
+        """By hash, the next free one where that is taken: a place and one more, 0 of none."""
+
+    def note_last(self) -> None:
+        """Take the text that was appended last; all before it are taken."""
+        self._noted += 1
+        if 3 * self._noted > 2 * len(self._slots):
+            self._slots = array("I", bytes(8 * len(self._slots)))
+            for place, text in enumerate(self._column):
+                self._take(place, text)
+        else:
+            self._take(self._noted - 1, self._column[-1])
+
+    def places(self, text: str) -> Iterator[int]:
+        """Where a text stands."""
+        encoded, slots, column = _encoded(text), self._slots, self._column
+        last = len(slots) - 1
+        slot = hash(text) & last
+        while taken := slots[slot]:
+            if column.encoded(taken - 1) == encoded:
+                yield taken - 1
+            slot = (slot + 1) & last
+
+    def _take(self, place: int, text: str) -> None:
+        slots = self._slots
+        last = len(slots) - 1
+        slot = hash(text) & last
+        while slots[slot]:
+            slot = (slot + 1) & last
+        slots[slot] = place + 1
+
+
 class TextTable(TextColumn):
-    """Texts, each once: a set that keeps their order, in some ten bytes a text beside a column's."""
+    """Texts, each once: a set that keeps their order."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._slots = array("I", bytes(4 * _FEWEST))
-        """By hash, the next free one where that is taken: the number of a text and one more, 0 of none."""
         super().__init__()
+        self._index = TextIndex(self)
         for text in texts:
             self.add(text)
 
     def add(self, text: str) -> int:
         """The number of a text, the next one where it is new."""
-        slot = self._slot(text)
-        if (taken := self._slots[slot]) > 0:
-            return taken - 1
-        number = len(self)
-        self.append(text)
-        self._slots[slot] = number + 1
-        if 3 * len(self) > 2 * len(self._slots):
-            self._grow()
+        number = self.number(text)
+        if number is None:
+            number = len(self)
+            self.append(text)
+            self._index.note_last()
         return number
 
     def number(self, text: str) -> int | None:
         """The number of a text; None where it is not there."""
-        taken = self._slots[self._slot(text)]
-        return taken - 1 if taken else None
+        return next(self._index.places(text), None)
 
     def __contains__(self, text: object) -> bool:
-        return isinstance(text, str) and self._slots[self._slot(text)] > 0
-
-    def _slot(self, text: str) -> int:
-        """Where the text is noted, or would be."""
-        encoded, slots = _encoded(text), self._slots
-        last = len(slots) - 1
-        slot = hash(text) & last
-        while (taken := slots[slot]) and self._encoded_at(taken - 1) != encoded:
-            slot = (slot + 1) & last
-        return slot
-
-    def _grow(self) -> None:
-        last = 2 * len(self._slots) - 1
-        slots = array("I", bytes(4 * (last + 1)))
-        for number, text in enumerate(self, start=1):
-            slot = hash(text) & last
-            while slots[slot]:
-                slot = (slot + 1) & last
-            slots[slot] = number
-        self._slots = slots
+        return isinstance(text, str) and self.number(text) is not None
 
 
 class TextNumbers:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.io.compact.texts import TextColumn, TextNumbers, TextTable
+from pytest_rageval.io.compact.texts import TextColumn, TextIndex, TextNumbers, TextTable
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=6)
 
@@ -32,6 +32,17 @@ def test_a_table_numbers_each_text_once_in_the_order_of_their_coming(texts: list
     assert list(table) == list(places)
     assert [table.number(text) for text in [*texts, *others]] == [places.get(text) for text in [*texts, *others]]
     assert [text in table for text in others] == [text in places for text in others]
+
+
+@given(st.lists(st.sampled_from(["a", "b", "탑", "\ud800", ""]), max_size=40))
+def test_an_index_knows_every_place_of_a_text(texts: list[str]):
+    column = TextColumn()
+    index = TextIndex(column)
+    for text in texts:
+        column.append(text)
+        index.note_last()
+    for text in ("a", "b", "탑", "\ud800", "", "c"):
+        assert sorted(index.places(text)) == [place for place, each in enumerate(texts) if each == text]
 
 
 def test_many_texts_are_all_found_again():
