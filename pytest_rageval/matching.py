@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple, Protocol
 
 from pytest_rageval.io.suggestions import listed
@@ -274,14 +274,11 @@ class _Named:
     """Finds the retrieved chunks that a reference names: by its chunk_id, else by its path and heading."""
 
     def __init__(self, chunks: Sequence[Chunk], hits: Sequence[frozenset[int]]) -> None:
+        self._matched = tuple(zip(chunks, hits, strict=True))
         self._by_id: dict[str, list[tuple[Chunk, frozenset[int]]]] = {}
-        self._by_place: dict[tuple[str, tuple[str, ...]], list[tuple[Chunk, frozenset[int]]]] = {}
-        for chunk, hit in zip(chunks, hits, strict=True):
-            if chunk.chunk_id is not None:
-                self._by_id.setdefault(chunk.chunk_id, []).append((chunk, hit))
-            if chunk.rel_path is not None:
-                place = path_form(chunk.rel_path), headings(chunk.heading_path or "")
-                self._by_place.setdefault(place, []).append((chunk, hit))
+        for matched in self._matched:
+            if matched[0].chunk_id is not None:
+                self._by_id.setdefault(matched[0].chunk_id, []).append(matched)
 
     def by(self, reference: Reference) -> Sequence[tuple[Chunk, frozenset[int]]]:
         if reference.chunk_id is not None and reference.chunk_id in self._by_id:
@@ -289,6 +286,15 @@ class _Named:
         if reference.rel_path is None:
             return ()
         return self._by_place.get((path_form(reference.rel_path), headings(reference.heading_path or "")), ())
+
+    @cached_property
+    def _by_place(self) -> Mapping[tuple[str, tuple[str, ...]], list[tuple[Chunk, frozenset[int]]]]:
+        by_place: dict[tuple[str, tuple[str, ...]], list[tuple[Chunk, frozenset[int]]]] = {}
+        for chunk, hit in self._matched:
+            if chunk.rel_path is not None:
+                place = path_form(chunk.rel_path), headings(chunk.heading_path or "")
+                by_place.setdefault(place, []).append((chunk, hit))
+        return by_place
 
 
 def _cited(reference: Reference, at: int, golds: _Golds, named: _Named) -> frozenset[int]:

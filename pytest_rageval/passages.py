@@ -29,15 +29,12 @@ def contexts(case: EvalCase, answer: Answer, k: int) -> list[Passage]:
 
     Texts that are absent or blank are not among them.
     """
-    for passages in (
-        (Passage(chunk.chunk_id, chunk.text or "") for chunk in in_rank_order(answer.chunks or ())[:k]),
-        (Passage(reference.chunk_id, reference.text or "") for reference in answer.references or ()),
-        (Passage(None, text) for text in case.contexts or ()),
-    ):
-        passages_with_text = [passage for passage in passages if passage.text.strip()]
-        if passages_with_text:
-            return passages_with_text
-    return []
+    for sources in (in_rank_order(answer.chunks or ())[:k], answer.references or ()):
+        cited = [(source.chunk_id, source.text) for source in sources]
+        passages = [Passage(chunk_id, text) for chunk_id, text in cited if text and not text.isspace()]
+        if passages:
+            return passages
+    return [Passage(None, text) for text in case.contexts or () if text and not text.isspace()]
 
 
 def citations(answer: Answer) -> list[Citation]:

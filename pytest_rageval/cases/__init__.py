@@ -6,7 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_rageval.cases.canonical import asked_hash, case_from_mapping, case_to_mapping, content_hash
+    from pytest_rageval.cases.canonical import (
+        asked_hash,
+        case_from_mapping,
+        case_hashes,
+        case_to_mapping,
+        content_hash,
+    )
     from pytest_rageval.cases.discovery import find_case_files, is_case_file
     from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases, read_long_file
     from pytest_rageval.cases.schema import case_schema
@@ -15,6 +21,7 @@ __all__ = [
     "CaseFile",
     "asked_hash",
     "case_from_mapping",
+    "case_hashes",
     "case_schema",
     "case_to_mapping",
     "content_hash",
@@ -30,6 +37,7 @@ _HOME = {
     "asked_hash": "canonical",
     "case_from_mapping": "canonical",
     "case_schema": "schema",
+    "case_hashes": "canonical",
     "case_to_mapping": "canonical",
     "content_hash": "canonical",
     "find_case_files": "discovery",

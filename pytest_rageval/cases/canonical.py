@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import Expects
@@ -52,21 +52,39 @@ def case_from_mapping(record: Mapping[str, Json]) -> EvalCase:
 
 def content_hash(case: EvalCase) -> str:
     """SHA-256, in 64 hex digits, of everything but the source: equal for equal cases, wherever they are written."""
-    mapping = case_to_mapping(case)
-    del mapping["source"]
-    return hashlib.sha256(written_small(mapping).encode()).hexdigest()
-
-
-_NOT_DECIDING = ("id", "category", "difficulty", "domain", "tags", "metadata", "source")
-"""What of a case is neither sent, nor held against an answer, but through gates that are for some cases only."""
+    return _content_hash(case_to_mapping(case))
 
 
 def asked_hash(case: EvalCase) -> str:
     """SHA-256, in 64 hex digits, of what is asked and what is right: question, history, scope, contexts, gold,
     `answerable` and `requires_kg`. Labels leave it as it is."""
+    return _asked_hash(case_to_mapping(case))
+
+
+class CaseHashes(NamedTuple):
+    content: str
+    asked: str
+
+
+def case_hashes(case: EvalCase) -> CaseHashes:
+    """What `content_hash` and `asked_hash` say of a case."""
     mapping = case_to_mapping(case)
-    for name in _NOT_DECIDING:
-        mapping.pop(name, None)
+    return CaseHashes(_content_hash(mapping), _asked_hash(mapping))
+
+
+_NOT_DECIDING = frozenset({"id", "category", "difficulty", "domain", "tags", "metadata", "source"})
+"""What of a case is neither sent, nor held against an answer, but through gates that are for some cases only."""
+
+
+def _content_hash(mapping: Mapping[str, Json]) -> str:
+    return _hash({name: part for name, part in mapping.items() if name != "source"})
+
+
+def _asked_hash(mapping: Mapping[str, Json]) -> str:
+    return _hash({name: part for name, part in mapping.items() if name not in _NOT_DECIDING})
+
+
+def _hash(mapping: Mapping[str, Json]) -> str:
     return hashlib.sha256(written_small(mapping).encode()).hexdigest()
 
 

@@ -46,7 +46,7 @@ async def judge_answer(
     times = 1 if judge.heuristic else repeats
     rest = requests(known)
     found: dict[str, Judgement] = {}
-    if rest or CLASSIFIER in rubrics:
+    if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
             found[CLASSIFIER] = await _classified(judge, request, times, phrases)
             if _abstained(found[CLASSIFIER]):

@@ -58,8 +58,8 @@ def requests_for(
     """
     if answer.text is None or not answer.text.strip():
         return []
-    contexts: Json = [passage._asdict() for passage in passages.contexts(case, answer, k)]
     chosen = [wordings.get(name) or load_rubric(name) for name in rubrics]
+    contexts: Json = [{"chunk_id": chunk_id, "text": text} for chunk_id, text in passages.contexts(case, answer, k)]
     abstains = answer.abstained if answer.abstained is not None else abstained
     has_context = bool(contexts) or answer.chunks == ()
     applying = [rubric for rubric in chosen if _is_asked(rubric, case, answer, k, abstains, has_context=has_context)]

@@ -214,6 +214,7 @@ class Registry:
     def __init__(self, metrics: Iterable[Metric] = ()) -> None:
         self._metrics: dict[str, Metric] = {}
         self._aliases: dict[str, str] = {}
+        self._layers: dict[str, Layer] = {}
         for metric in metrics:
             self.add(metric)
 
@@ -247,6 +248,13 @@ class Registry:
         if bare in self._metrics:
             return self._metrics[bare]
         raise SettingsError(f"unknown metric {name!r}{did_you_mean(name, [*self._metrics, *self._aliases])}")
+
+    def layer_of(self, score: str) -> Layer:
+        """The layer of a score by its name, cut-off included; looked up once for each name."""
+        layer = self._layers.get(score)
+        if layer is None:
+            layer = self._layers[score] = self[score.partition("@")[0]].layer
+        return layer
 
     def measure(self, written: str, k: int) -> Measure:
         """`recall@5` → the measure recall_any@5; without a cut-off the configured `k` is taken where one is needed."""

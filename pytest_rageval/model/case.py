@@ -99,8 +99,10 @@ class Gold:
     @property
     def is_empty(self) -> bool:
         """Is nothing labelled?"""
-        parts = (getattr(self, field.name) for field in fields(self) if field.name != "ids_are_prefixes")
-        return not any(parts)
+        return not any(getattr(self, part) for part in _LABELLED)
+
+
+_LABELLED = tuple(field.name for field in fields(Gold) if field.name != "ids_are_prefixes")
 
 
 class Turn(NamedTuple):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pytest_rageval.cases import asked_hash
 from pytest_rageval.matching import gold_kind
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 
 
-def decision_hash(case: EvalCase, plan: Plan) -> str:
+def decision_hash(case: EvalCase, asked: str, plan: Plan) -> str:
     """Of what is asked, what is right and which gates decide: two runs must share it to be compared in a case.
 
     Two hashes, joined by a hyphen: of question, scope and gold, and of the gates in effect for the case. Another id,
-    category, tag or other label alone leaves it as it is, unless a gate is for cases of that label.
+    category, tag or other label alone leaves it as it is, unless a gate is for cases of that label. `asked`: the case's
+    `asked_hash`.
     """
     kind = gold_kind(case.gold, plan.settings.gold_by)
-    return f"{asked_hash(case)[:40]}-{plan.gates_in_effect.hash(case, kind)[:16]}"
+    return f"{asked[:40]}-{plan.gates_in_effect.hash(case, kind)[:16]}"
 
 
 def asked_part(decision: str | None) -> str:

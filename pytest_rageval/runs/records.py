@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from pytest_rageval.cases import case_to_mapping, content_hash
+from pytest_rageval.cases import case_hashes, case_to_mapping
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
@@ -173,10 +173,11 @@ def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
 
 def case_fields(case: EvalCase, plan: Plan) -> dict[str, Any]:
     """What the record says of the case itself: enough for every breakdown without its file."""
+    hashes = case_hashes(case)
     return {
         "test_case_id": case.id,
-        "content_hash": content_hash(case),
-        "decision_hash": decision_hash(case, plan),
+        "content_hash": hashes.content,
+        "decision_hash": decision_hash(case, hashes.asked, plan),
         "answerable": case.answerable,
         "category": case.category,
         "difficulty": case.difficulty,
@@ -298,7 +299,7 @@ def _abstention(obs: Observation | None, scores: Mapping[str, float], text: Reco
 def _layers(scores: Mapping[str, float], registry: Registry) -> dict[str, dict[str, float]]:
     by_layer: dict[str, dict[str, float]] = {}
     for name, value in scores.items():
-        by_layer.setdefault(registry[name.partition("@")[0]].layer, {})[name] = value
+        by_layer.setdefault(registry.layer_of(name), {})[name] = value
     return {layer: by_layer[layer] for layer in LAYERS if layer in by_layer}
 
 
