@@ -199,7 +199,7 @@ async def _judged(
         except JudgeError as error:
             problem = _problem(f"judge_{error.kind}", error, plan.mask)
             return Unobserved(problem, replace(timings, judge_ms=_ms(started)), answer)
-        timings = replace(timings, judge_ms=_ms(started))
+        timings = Timings(timings.queue_ms, timings.ask_ms, _ms(started))
     if permit is not None:
         await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
     return judgements, timings

@@ -35,7 +35,11 @@ def declines(answer: str, phrases: Sequence[str] = ()) -> Declined:
     says something, or one after it that follows a "but". A refusal that concludes ("Therefore, I cannot answer") in the
     last sentence decides whatever stands before it.
     """
-    answer = answer[:LONGEST_TEXT]
+    return _declines(answer[:LONGEST_TEXT], tuple(phrases))
+
+
+@lru_cache(maxsize=16)  # several metrics and the judge ask about the same answer, one after the other
+def _declines(answer: str, phrases: tuple[str, ...]) -> Declined:
     folded = _folded(answer) if phrases else ""
     for phrase in phrases:
         if _folded(phrase) in folded:

@@ -199,10 +199,12 @@ def unfit(judgement: object) -> str | None:
 
 def _unfit_text(judgement: Judgement) -> str | None:
     texts = (judgement.reasoning, judgement.model, *judgement.supported_claims, *judgement.unsupported_claims)
-    if not all(isinstance(text, str) for text in texts):
+    try:
+        whole_text = "".join(texts)
+    except TypeError:
         return "its reasoning or claims are not all strings"
     try:
-        "".join(texts).encode()
+        whole_text.encode()
         if judgement.flags != () or judgement.extra != {}:
             _JSON_TEXT.encode([judgement.flags, dict(judgement.extra)]).encode()
     except UnicodeEncodeError:
@@ -213,7 +215,11 @@ def _unfit_text(judgement: Judgement) -> str | None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    kind = type(value)
+    is_plain = kind is float or kind is int  # as nearly all: asked a dozen times a judgement
+    if not is_plain and (kind is bool or not isinstance(value, int | float)):
+        return False
+    return bool(abs(value) <= sys.float_info.max)
 
 
 def _checked_sampling(judge: Judge) -> dict[str, Json]:
