@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import compress, count
 from operator import ne
 from typing import Literal, NamedTuple
@@ -13,9 +14,6 @@ Kind = Literal["same", "gone", "new"]
 MOST_WORDS = 1500
 """Words of a text that are compared: the time grows with the product of both."""
 _SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-# Han and kana are written without spaces: each character is a word. White space belongs to the word before it.
-_WORD = re.compile(rf"(?:[{_SINGLE}]|[^\W{_SINGLE}]+|[^\w\s]|\A)\s*")
-_LETTERS = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
 _ASCII_LETTERS = {code: ord(chr(code).lower() if chr(code).isalnum() else " ") for code in range(128)}
 
 
@@ -35,11 +33,23 @@ def word_set(text: str) -> frozenset[str]:
     """The words of a text, small letters, without punctuation."""
     if text.isascii():  # a third of the time
         return frozenset(text.translate(_ASCII_LETTERS).split())
-    return frozenset(_LETTERS.findall(text.lower()))
+    return frozenset(_letters().findall(text.lower()))
+
+
+# Patterns with so many letters take a run of one case as long as ten modules: made when two texts are compared.
+@cache
+def _word() -> re.Pattern[str]:
+    # Han and kana are written without spaces: each character is a word. White space belongs to the word before it.
+    return re.compile(rf"(?:[{_SINGLE}]|[^\W{_SINGLE}]+|[^\w\s]|\A)\s*")
+
+
+@cache
+def _letters() -> re.Pattern[str]:
+    return re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
 
 
 def _words(text: str) -> list[str]:
-    words = _WORD.findall(text) if text else []
+    words = _word().findall(text) if text else []
     if len(words) <= MOST_WORDS:
         return words
     return [*words[:MOST_WORDS], "".join(words[MOST_WORDS:])]

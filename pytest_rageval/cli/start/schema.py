@@ -19,7 +19,7 @@ from pytest_rageval.config.settings_schema import settings_schema
 from pytest_rageval.gates.grammar import gate_grammar
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.runs.disk.stored_records import result_schema
+from pytest_rageval.runs.disk.stored_kinds import result_schema
 
 PARTS = ("commands", "pytest_options", "settings", "environment", "case", "result", "gates", "metrics")
 PACKAGE = Path(__file__).parents[2]

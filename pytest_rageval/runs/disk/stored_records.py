@@ -1,36 +1,30 @@
-"""What readers rely on in a line of results.jsonl or observations.jsonl: its keys, and the kinds of their values."""
+"""Checks of a line of results.jsonl or observations.jsonl: that it is a record, with the keys that readers rely on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
-
-from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.messages import Unsound
-from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.sealed_lines import DamagedLineError
-from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import CaseResult, EvalCase, Json
-from pytest_rageval.plan import make_plan
-from pytest_rageval.runs.records import SCHEMA, result_record
+from pytest_rageval.runs.records import SCHEMA
 
 Keys = Mapping[str, frozenset[str]]
 
 
 def check_result(record: Mapping[str, Any]) -> None:
     """DamagedLineError unless this is a record as a run writes it to results.jsonl."""
-    _check(record, _RESULT_KEYS, _RESULT_PARTS, _RESULTS)
+    _check(record, _RESULT_KEYS, _RESULT_PARTS, "result")
 
 
 def check_observation(record: Mapping[str, Any]) -> None:
     """DamagedLineError unless this is a record as a run writes it to observations.jsonl."""
-    _check(record, _OBSERVATION_KEYS, _OBSERVATION_PARTS, _OBSERVATIONS)
+    _check(record, _OBSERVATION_KEYS, _OBSERVATION_PARTS, "observation")
 
 
-def _check(record: Mapping[str, Any], keys: frozenset[str], parts: Keys, reader: RecordReader[Any]) -> None:
+def _check(
+    record: Mapping[str, Any], keys: frozenset[str], parts: Keys, what: Literal["result", "observation"]
+) -> None:
     if missing := keys - record.keys():
         raise DamagedLineError(f"is not a record: it has no {', '.join(sorted(missing))}")
     schema = record["schema"]
@@ -38,8 +32,10 @@ def _check(record: Mapping[str, Any], keys: frozenset[str], parts: Keys, reader:
         return
     if not isinstance(schema, int) or schema > SCHEMA:
         raise DamagedLineError(f"is of schema {schema}, which this version does not know; read it with a newer one")
+    from pytest_rageval.runs.disk.stored_kinds import READERS  # here, because what this version writes needs none
+
     try:
-        reader.read({name: record[name] for name in keys})
+        READERS[what].read({name: record[name] for name in keys})
     except Unsound as unsound:
         raise DamagedLineError(f"is not a record: {'; '.join(map(str, unsound.findings.kept))}") from None
     for name, inner in parts.items():
@@ -68,89 +64,3 @@ _OBSERVATION_KEYS = frozenset(
     {"schema", "case_key", "trial", "case", "answer", "judgements", "asked_k", "k", "timings", "error"}
 )
 _OBSERVATION_PARTS: Keys = {"case": frozenset({"source"}), "error": frozenset({"kind", "message"})}
-
-
-@dataclass(frozen=True, slots=True)
-class _FailedGate:
-    metric: str
-    threshold: str
-    value: float | None = None
-    tag: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    passed: bool
-    gates_held: int
-    failed_gates: list[_FailedGate]
-
-
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """The kinds of what a result holds; null is absent, so what may be null has a default."""
-
-    case_key: str
-    trial: int
-    test_case_id: str
-    content_hash: str
-    answerable: bool
-    tags: list[str]
-    source: dict[str, Json]
-    outcome: Literal["passed", "failed", "error", "skipped", "xfailed"]
-    references: list[dict[str, Json]]
-    retrieved_chunks: list[dict[str, Json]]
-    latency: dict[str, float | None]
-    scores: dict[str, float]
-    score_details: dict[str, dict[str, Json]]
-    cost: dict[str, Json]
-    verdict: _Verdict
-    skipped_metrics: dict[str, str | None]
-    attempts: int
-    category: str | None = None
-    difficulty: str | None = None
-    domain: str | None = None
-    reason: str | None = None
-    question: str | None = None
-    answer: str | None = None
-    judge: dict[str, Json] | None = None
-    abstention: dict[str, Json] | None = None
-    error: dict[str, str | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Observation:
-    """The kinds of what an observation holds."""
-
-    case_key: str
-    trial: int
-    case: dict[str, Json]
-    judgements: dict[str, dict[str, Json]]
-    timings: dict[str, float | None]
-    answer: dict[str, Json] | None = None
-    asked_k: int | None = None
-    k: int | None = None
-    error: dict[str, Json] | None = None
-
-
-_RESULTS: RecordReader[_Result] = RecordReader(_Result, skips_unknown=True)
-_OBSERVATIONS: RecordReader[_Observation] = RecordReader(_Observation, skips_unknown=True)
-
-
-# ── for other programs ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def result_schema() -> dict[str, Json]:
-    """JSON Schema (draft 2020-12) of a line of results.jsonl: every key that is written, with the kind of its value as
-    far as readers rely on it."""
-    plan = make_plan(Settings(), load_registry())
-    written = result_record(CaseResult(EvalCase(id="", question=""), "error"), plan, "")
-    kinds = TypeAdapter(_Result).json_schema()
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Result of a case",
-        "description": f"One line of results.jsonl, schema {SCHEMA}; docs/runs.md says what each key means.",
-        "type": "object",
-        "properties": {name: kinds["properties"].get(name, {}) for name in written},
-        "required": [*written],
-        "$defs": kinds["$defs"],
-    }
