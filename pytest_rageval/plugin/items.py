@@ -49,6 +49,7 @@ class EvalFile(pytest.Module):
     def __init__(self, *, runner: CaseRunner, **collector: Any) -> None:
         super().__init__(**collector)
         self.runner = runner
+        self.mark = pytest.mark.rageval
         self.place: str | None = None
         """The file in the locations of its items, once the first of them has asked pytest."""
         self.hooks = self.ihook
@@ -105,7 +106,7 @@ class EvalItem(pytest.Function):
         self.evaluation: Evaluation | None = None
         """The result with its trials, to be recorded; None where the run that is resumed has recorded it."""
         self.add_marker(
-            pytest.mark.rageval(
+            file.mark.with_args(
                 id=case.id, category=case.category, difficulty=case.difficulty, domain=case.domain,
                 answerable=case.answerable, requires_kg=case.requires_kg,
             )
