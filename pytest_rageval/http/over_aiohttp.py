@@ -54,9 +54,10 @@ class AiohttpCarrier:
                 allow_redirects=False,
                 trace_request_ctx=connection,
                 ssl=tls_context() if request.url.scheme == "https" else True,
+                middlewares=_NONE if request.method == "POST" else _ONCE,
             )
-        except _Passed as passed:
-            error = passed.error
+        except (_Passed, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as failure:
+            error = failure.error if isinstance(failure, _Passed) else failure
             is_closed = isinstance(error, aiohttp.ServerDisconnectedError | OSError) and not isinstance(
                 error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError
             )
@@ -136,7 +137,6 @@ def _new_session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
         max_line_size=MOST_HEADER_BYTES,
         max_field_size=MOST_HEADER_BYTES,
         max_headers=MOST_HEADER_FIELDS,
-        middlewares=(_once,),
         trace_configs=[trace],
     )
 
@@ -165,6 +165,11 @@ async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType)
         return await send(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         raise _Passed(error) from None
+
+
+_ONCE = (_once,)
+_NONE = ()
+"""For a POST, which it never repeats: a middleware costs 15 µs of CPU a request."""
 
 
 class _Reply:

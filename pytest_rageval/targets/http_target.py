@@ -12,7 +12,7 @@ from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.ask_body import ASK_PATH, CHUNKS_PATH, STATS_PATH, ask_body
 from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.index_listing import listed_chunks
-from pytest_rageval.targets.native_contract import answer_from_body, data_from_body
+from pytest_rageval.targets.native_contract import answer_from_body, data_from_body, get_ready
 
 
 class HttpTarget:
@@ -30,6 +30,7 @@ class HttpTarget:
 
     async def ask(self, request: AskRequest) -> Answer:
         """One question; raises TargetError where no usable answer comes."""
+        get_ready()
         try:
             reply = await self._client.request("POST", self._ask, json=ask_body(request))
         except HttpFailure as failure:
