@@ -16,7 +16,7 @@ from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, RegressionGate,
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
-from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
+from pytest_rageval.judges.rubrics import Rubric, load_rubric
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
 from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
@@ -223,7 +223,11 @@ def _rubrics(settings: Settings, measures: Iterable[Measure]) -> tuple[str, ...]
 
 def own_rubrics(settings: Settings, root: Path) -> dict[str, Rubric]:
     """The rubrics of the project's own folder by name; all problems of its files are one SettingsError."""
-    return {} if settings.rubrics is None else check_rubrics(root / settings.rubrics, settings.rubrics)
+    if settings.rubrics is None:
+        return {}
+    from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics  # here, because few projects have any
+
+    return check_rubrics(root / settings.rubrics, settings.rubrics)
 
 
 def _wordings(rubrics: Iterable[str], own: Mapping[str, Rubric]) -> dict[str, Rubric]:

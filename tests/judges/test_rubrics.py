@@ -10,7 +10,8 @@ import pytest
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.judges.rubrics import check_rubrics, load_rubric, rubric_names, rubric_of
+from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
+from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics
 from pytest_rageval.judges.rubrics.rubric_file import read_rubric
 from pytest_rageval.judges.rubrics.rubric_lookup import _FOLDER
 from pytest_rageval.llm.fencing import MARKER
@@ -163,22 +164,23 @@ def test_an_unknown_rubric_names_the_nearest_one():
 
 def test_a_file_of_the_project_replaces_the_rubric_of_its_name(tmp_path):
     folder = a_folder(tmp_path, groundedness=shipped_text().replace("a strict examiner", "a kind examiner"))
-    own = load_rubric("groundedness", folder)
+    rubrics = check_rubrics(folder)
+    assert rubrics.keys() == {"groundedness"}
+    own = rubrics["groundedness"]
     assert "a kind examiner" in own.prompt
-    assert load_rubric("relevance", folder) == load_rubric("relevance")
     assert rubric_of(JudgeRequest("groundedness", own.prompt_version, {}, wording=own)) is own
     assert rubric_of(JudgeRequest("groundedness", "1+abc", {})) == load_rubric("groundedness")
 
 
 def test_an_edited_prompt_has_another_version_although_its_author_kept_the_number(tmp_path):
-    own = load_rubric("groundedness", a_folder(tmp_path, groundedness=shipped_text() + "\n"))
+    own = check_rubrics(a_folder(tmp_path, groundedness=shipped_text() + "\n"))["groundedness"]
     assert own.version == load_rubric("groundedness").version
     assert own.prompt_version != load_rubric("groundedness").prompt_version
 
 
 def test_a_rubric_of_the_project_may_have_another_scale(tmp_path):
     text = shipped_text().replace("scale = [0, 5]", "scale = [1, 5]").replace("minimum = 0", "minimum = 1")
-    assert load_rubric("groundedness", a_folder(tmp_path, groundedness=text)).scale == (1.0, 5.0)
+    assert check_rubrics(a_folder(tmp_path, groundedness=text))["groundedness"].scale == (1.0, 5.0)
 
 
 def test_a_plan_holds_the_wording_of_each_rubric_that_is_asked(tmp_path):
@@ -275,7 +277,7 @@ def test_a_rubric_gives_what_is_read_of_the_one_it_replaces(name, old, new, prob
 
 def test_a_rubric_may_leave_out_what_only_helps(tmp_path):
     text = shipped_text("reference_match").replace("{contexts}", "").replace("{references}", "{reference}")
-    own = load_rubric("reference_match", a_folder(tmp_path, reference_match=text))
+    own = check_rubrics(a_folder(tmp_path, reference_match=text))["reference_match"]
     assert own.variables == {"question", "answer", "reference"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tomllib
@@ -18,6 +17,7 @@ from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.judges.rubrics.rubric_lookup import rubric_of_table
 from pytest_rageval.llm.fencing import MARKER
 from pytest_rageval.model import PLACEHOLDER, VARIABLES, Json, Rubric
 
@@ -36,26 +36,7 @@ def read_rubric(name: str, content: bytes, shown: str) -> Rubric:
     problems = [f"{shown}:{_line_of(text, place)}: {problem}" for place, problem in _problems(table)]
     if problems:
         raise SettingsError(*problems)
-    return _made(name, content, table)
-
-
-def shipped_rubric(name: str, content: bytes) -> Rubric:
-    """The rubric of a file of ours, whose table the tests check: checking it at each start would cost 15 ms."""
-    return _made(name, content, tomllib.loads(content.decode()))
-
-
-def _made(name: str, content: bytes, table: Mapping[str, Any]) -> Rubric:
-    low, high = table["scale"]
-    return Rubric(
-        name=name,
-        version=table["version"],
-        prompt_version=f"{table['version']}+{hashlib.sha256(content).hexdigest()[:12]}",
-        scale=(float(low), float(high)),
-        scores=table["scores"],
-        prompt=table["prompt"].strip() + "\n",
-        schema=table["schema"],
-        step=None if table.get("step") is None else float(table["step"]),
-    )
+    return rubric_of_table(name, content, table)
 
 
 # ── what a file may hold ──────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,124 @@
+"""A project's own rubrics: the files of its folder, each in place of a shipped rubric or as a metric of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import suggestion
+from pytest_rageval.judges.rubrics.rubric_file import read_rubric
+from pytest_rageval.judges.rubrics.rubric_lookup import rubric_names, shipped_rubric
+from pytest_rageval.judges.rubrics.text_rubric import SUFFIXES, read_text_rubric
+from pytest_rageval.model import Rubric
+
+_LARGEST_FILE = 256 * 1024
+"""Bytes: what goes out with every request is no book."""
+
+
+def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
+    """The rubrics of a project's own folder by name; all problems of all its files are one SettingsError.
+
+    `shown` is the folder as messages name it. Each file replaces the shipped rubric of its name, or is a new one.
+    """
+    place = shown or str(folder)
+    paths = _files(folder)
+    if not paths:
+        expected = f"rubric files, as in {rubric_names()[0]}.toml" if folder.is_dir() else "a folder"
+        raise SettingsError(f"rubrics: {place} is not there or empty; expected {expected}")
+    rubrics: dict[str, Rubric] = {}
+    problems: list[str] = []
+    stems: dict[str, Path] = {}
+    for path in paths:
+        if path.stem in stems:
+            problems.append(f"{place}/{path.name}: {stems[path.stem].name} is the same rubric; keep one of the two")
+        stems[path.stem] = path
+        try:
+            rubrics[path.stem] = _own(path, f"{place}/{path.name}")
+        except SettingsError as error:
+            problems += error.problems
+    if problems:
+        raise SettingsError(*problems)
+    return rubrics
+
+
+def _files(folder: Path) -> list[Path]:
+    """The rubric files of a folder in order; a README is none."""
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in paths if path.suffix in (".toml", *SUFFIXES) and path.stem.casefold() != "readme"]
+
+
+def _own(path: Path, shown: str) -> Rubric:
+    name = path.stem
+    is_shipped = name in rubric_names()
+    if not is_shipped and (problem := _unfit_name(name)) is not None:
+        raise SettingsError(f"{shown}: {problem}")
+    content = _content(path, shown)
+    shipped = shipped_rubric(name) if is_shipped else None
+    if path.suffix == ".toml":
+        rubric = read_rubric(name, content, shown)
+    else:
+        rubric = read_text_rubric(name, content, shown, shipped)
+    if problems := list(_unlike(rubric, shipped, shown) if shipped else _incomplete(rubric, shown)):
+        raise SettingsError(*problems)
+    return rubric
+
+
+def _content(path: Path, shown: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise SettingsError(f"{shown}: cannot be read: {error.strerror or error}") from None
+    if len(content) > _LARGEST_FILE:
+        raise SettingsError(f"{shown}: larger than {_LARGEST_FILE // 1024} KiB; a rubric goes out with every request")
+    return content
+
+
+def _unfit_name(name: str) -> str | None:
+    """Why no new rubric may be called so, or None: it would be no name of a metric, or is a shipped one mistyped."""
+    # Nearer than usual: completeness and conciseness are rubrics of their own, however like correctness they look.
+    if (meant := suggestion(name, rubric_names(), cutoff=_MISTYPED)) is not None:
+        return f"unknown rubric {name!r}; did you mean {meant!r}? A new one needs a name less like it"
+    if _NEW_NAME.fullmatch(name) is None:
+        return f"{name!r} cannot be a metric's name; use lower-case letters, digits and underscores, as in politeness"
+    return None
+
+
+_MISTYPED = 0.85
+_NEW_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def _incomplete(rubric: Rubric, shown: str) -> Iterator[str]:
+    """What a rubric lacks that makes a metric of its own."""
+    if rubric.scores.keys() != {rubric.name}:
+        written = ", ".join(rubric.scores) or "nothing"
+        yield f'{shown}: scores holds {written}, expected {rubric.name} = "FIELD": a new file is one metric of its name'
+    if "answer" not in rubric.variables:
+        yield f"{shown}: prompt has no {{answer}}, without which there is nothing to judge"
+    for name in sorted(rubric.variables & _OF_CLAIMS):
+        yield f"{shown}: prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
+
+
+_OF_CLAIMS = frozenset({"claim", "claims"})
+
+
+def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
+    """Where a project's rubric does not give what is read of it: the scores of the shipped one, or its lists."""
+    if own.scores.keys() != shipped.scores.keys():
+        expected = ", ".join(f'{score} = "FIELD"' for score in shipped.scores) or "no score"
+        yield f"{shown}: scores holds {', '.join(own.scores) or 'nothing'}, expected {expected}"
+    if not shipped.scores:
+        for field in shipped.schema["required"]:
+            if field not in own.schema["required"]:
+                yield f"{shown}: schema.required lacks {field!r}, which is what this rubric is asked for"
+    needed = shipped.variables & {"question", "answer", "contexts"}
+    if "claims" in shipped.variables and not own.variables & {"claim", "claims"}:
+        yield f"{shown}: prompt has no {{claims}}, without which {shipped.name} cannot be judged"
+    # Beside a reference the context is a help; elsewhere it is what the answer is judged by.
+    for name in sorted(needed - ({"contexts"} if "references" in shipped.variables else set()) - own.variables):
+        yield f"{shown}: prompt has no {{{name}}}, without which {shipped.name} cannot be judged"
+    if "claims" not in shipped.variables:
+        for name in sorted(own.variables & _OF_CLAIMS):
+            yield f"{shown}: prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
