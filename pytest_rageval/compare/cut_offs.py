@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from pytest_rageval.compare.side import Side
 from pytest_rageval.gates.regression import RegressionGate
 
 
@@ -51,3 +52,9 @@ def at_shared_cut_off(gate: RegressionGate, shared: Collection[str], k_before: i
     if not cuts:
         return gate
     return replace(gate, measure=replace(gate.measure, k=k_before if k_before in cuts else cuts[0]))
+
+
+def renamed_metrics(before: Side, after: Side) -> dict[str, str]:
+    """Names before → names after of metrics that differ in their cut-off only: `recall_any@5` → `recall_any@2`."""
+    k_before, k_after = (side.config.get("k") if side.config else None for side in (before, after))
+    return paired_cut_offs(before.metrics["metrics"].keys(), after.metrics["metrics"].keys(), k_before, k_after)

@@ -11,7 +11,6 @@ from typing import Any
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.by_category import by_category
 from pytest_rageval.compare.case_diff import Record, detail, records_of
-from pytest_rageval.compare.cut_offs import paired_cut_offs
 from pytest_rageval.compare.side import Side
 from pytest_rageval.compare.verdict_sentence import alike_line
 from pytest_rageval.compare.verdicts import Comparison, compare_cases
@@ -126,12 +125,6 @@ def _described(side: Side) -> dict[str, Any]:
         "judge": metrics["judge"]["model"] if metrics["judge"] else None,
         "has_records": side.has_records,
     }
-
-
-def renamed_metrics(before: Side, after: Side) -> dict[str, str]:
-    """Names before → names after of metrics that differ in their cut-off only: `recall_any@5` → `recall_any@2`."""
-    k_before, k_after = (side.config.get("k") if side.config else None for side in (before, after))
-    return paired_cut_offs(before.metrics["metrics"].keys(), after.metrics["metrics"].keys(), k_before, k_after)
 
 
 def _moved(

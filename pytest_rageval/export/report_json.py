@@ -1,17 +1,17 @@
-"""report.json: configuration, aggregates and cases of a run for other programs, written when it ends."""
+"""A run as JSON for other programs, line by line, and report.json, which holds that when a run ends."""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_rageval.compare.previous_run import Cases
-from pytest_rageval.export.csv_and_json import json_lines
-from pytest_rageval.export.export_source import look_through
+from pytest_rageval.export.export_source import ExportSource, look_through
 from pytest_rageval.io.atomic import write_lines
-from pytest_rageval.runs.aggregate import normalised
+from pytest_rageval.io.json_text import json_text
+from pytest_rageval.runs.aggregate import normalised, with_aliases
 from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.row import CaseScores
@@ -48,3 +48,26 @@ def _badness(case: CaseScores, metrics: Mapping[str, Any]) -> tuple[int, float]:
     rank = 0 if case.outcome in ("error", "failed") else 1 if case.is_bad else 2
     shares = [normalised(value, metrics[name]["scale"], metrics[name]["better"]) for name, value in case.scores.items()]
     return rank, math.fsum(shares) / len(shares) if shares else 1.0
+
+
+def json_lines(source: ExportSource) -> Iterator[str]:
+    """The lines of one JSON object: `run_id`, `configuration` (config.json), `aggregates` (metrics.json, null where
+    the run did not finish), `cases` (the records of results.jsonl) and, before them, how many cases are left out."""
+    yield "{"
+    yield f' "schema": 1,\n "run_id": {_strict(source.run.run_id)},'
+    yield f' "configuration": {_strict(source.run.config)},'
+    yield f' "aggregates": {_strict(source.metrics and with_aliases(source.metrics))},'
+    yield f' "cases_left_out": {source.left_out},'
+    if source.left_out:
+        rest = f"the other {source.left_out} have better scores"
+        yield f' "note": {_strict(f"{rest}; rageval export {source.run.run_id} --format json holds all cases")},'
+    yield ' "cases": ['
+    last = len(source)
+    for number, text in enumerate(source.texts(), start=1):
+        yield f"  {text}{',' if number < last else ''}"
+    yield " ]"
+    yield "}"
+
+
+def _strict(value: Any) -> str:
+    return json_text(value, None)

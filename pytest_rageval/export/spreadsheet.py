@@ -1,18 +1,26 @@
-"""Cells of CSV files: texts that a spreadsheet would run as formulas are quoted."""
+"""Tables as CSV, a run among them: texts that a spreadsheet would run as formulas are quoted."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from io import StringIO
 
+from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.text import printable
 
 Cell = str | bool | int | float | None
 
 # Spreadsheets of East Asian locales take the full-width signs for the plain ones, and leading blanks are passed over.
 _FORMULA = re.compile(r"[\s\x00-\x20\ufeff\u200b-\u200f\u2060]*[=+\-@＝＋－＠﹦﹢﹣﹫\t\r]")
+
+
+def csv_lines(source: ExportSource) -> Iterator[str]:
+    """A row with the names, then a row a case and trial, line by line: it need not be in memory."""
+    yield csv_line(source.columns())
+    for record in source.records():
+        yield csv_line(source.row(record))
 
 
 def csv_line(cells: Iterable[Cell]) -> str:

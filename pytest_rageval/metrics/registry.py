@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
@@ -281,3 +281,36 @@ def option_types(metric: Metric) -> Mapping[str, Any]:
     """The annotated types of a metric's options, for checking the configuration table."""
     hints = get_type_hints(metric.function)
     return {name: hints.get(name, Any) for name in metric.known_options}
+
+
+class DocParts(NamedTuple):
+    """The parts of a metric's docstring. `rule`: to what it is not applicable."""
+
+    definition: str
+    details: str
+    rule: str
+    source: str
+    example: str
+
+
+def doc_parts(metric: Metric) -> DocParts:
+    """A docstring in parts: first paragraph, rest, 'Not applicable …', 'Source: …', and what leads to its example."""
+    definition, _, rest = metric.doc.partition("\n\n")
+    details, _, example = rest.partition("\n\n")
+    if ">>>" in details:
+        details, example = "", rest
+    line = " ".join(details.split())
+    line, _, source = line.partition(" Source: ")
+    before, _, rule = line.partition("Not applicable ")
+    before = _RANGE.sub("", before.strip())
+    return DocParts(
+        definition=" ".join(definition.split()),
+        details=before[:1].upper() + before[1:],
+        rule=rule.removesuffix("."),
+        source=source.removesuffix("."),
+        example=example,
+    )
+
+
+_RANGE = re.compile(r"\A(?:In (?:\[0, 1\]|0 to \d), )?(?:higher|lower) is better(?:$|[.;]\s*)", re.IGNORECASE)
+"""Said by the table."""

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.compare.case_diff import place_of, representative_trial
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.described import is_described
-from pytest_rageval.metrics.reference.arithmetic import arithmetic
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.numbers import duration, score_text, short
-from pytest_rageval.page.case_comparison import case_comparison
 from pytest_rageval.page.case_parts.case_texts import TextPart, limited, marked_text
 from pytest_rageval.page.case_parts.checked_claims import checked_claims
 from pytest_rageval.page.case_parts.draft_line import draft_line
@@ -172,6 +171,8 @@ def _comparison(
     """The case before and after; None where the page compares nothing."""
     if run.other is None:
         return None
+    from pytest_rageval.page.case_comparison import case_comparison  # here, because most first runs compare nothing
+
     earlier = representative_trial(before.records) if before else None
     was = _texts(earlier, before.observations.get(earlier["trial"]))[0] if before and earlier else None
     return case_comparison(record, earlier, answer, was, run.names)

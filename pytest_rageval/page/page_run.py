@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.compare import comparison_words as words
-from pytest_rageval.compare.pairing import pair, renamed_metrics
+from pytest_rageval.compare.cut_offs import renamed_metrics
 from pytest_rageval.compare.side import Side, open_side
 from pytest_rageval.compare.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict, was_compared
 from pytest_rageval.config.settings import Settings
@@ -173,6 +173,8 @@ def read_page(
     if not facts.get("is_chosen"):
         settings = _as_decided(settings, side.metrics)
     if before is not None:
+        from pytest_rageval.compare.pairing import pair  # here, because a run without a baseline pairs nothing
+
         ignores = settings.ignore_invariants
         comparison = pair(before, side, settings, ignore_invariants=ignores, is_detailed=False).content
     return page_of(side, before, comparison, settings, full_texts, **facts)

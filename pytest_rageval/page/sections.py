@@ -8,8 +8,7 @@ from typing import NamedTuple
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.case_filter import group_of
 from pytest_rageval.compare.layer_table import LayerCell, layer_rows
-from pytest_rageval.metrics.reference.definitions_page import doc_parts
-from pytest_rageval.metrics.registry import LAYERS, Metric
+from pytest_rageval.metrics.registry import LAYERS, Metric, doc_parts
 from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.page.figures import (
     Bar,

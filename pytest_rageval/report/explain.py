@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.described import is_described
-from pytest_rageval.metrics.reference.arithmetic import arithmetic
 from pytest_rageval.model import Gold, Observation
 from pytest_rageval.numbers import score_text, short
 from pytest_rageval.page.case_view import ChunkRow

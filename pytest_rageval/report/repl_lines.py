@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_rageval.engine import Evaluation
+from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.judged import abstention_quality, citation_accuracy, composite, faithfulness, relevance
 from pytest_rageval.metrics.judged import synthesis as synthesis_metric
-from pytest_rageval.metrics.reference.arithmetic import arithmetic
 from pytest_rageval.metrics.registry import Measure, Metric
 from pytest_rageval.metrics.retrieval import context_recall, mrr, negative_accuracy, precision, specificity_accuracy
 from pytest_rageval.model import Chunk, NotApplicable, Observation, Score

@@ -17,9 +17,10 @@ from kept_runs import a_result, a_run, an_error
 from resealed import change_lines
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.csv_and_json import csv_lines, json_lines
 from pytest_rageval.export.export_source import FIELDS, ExportSource, look_through, replacing
 from pytest_rageval.export.parquet import write_parquet
+from pytest_rageval.export.report_json import json_lines
+from pytest_rageval.export.spreadsheet import csv_lines
 from pytest_rageval.export.sqlite import write_sqlite
 from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.model import GateFailed

@@ -14,9 +14,10 @@ from rich.progress import track
 
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.csv_and_json import csv_lines, json_lines
 from pytest_rageval.export.export_source import ExportSource, look_through, replacing
 from pytest_rageval.export.parquet import write_parquet
+from pytest_rageval.export.report_json import json_lines
+from pytest_rageval.export.spreadsheet import csv_lines
 from pytest_rageval.export.sqlite import write_sqlite
 from pytest_rageval.export.trec_files import trec_qrels_lines, trec_run_lines
 from pytest_rageval.io.atomic import write_lines

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from typing import NamedTuple
 
 from pytest_rageval.metrics.answer import Hangul, best_f1
-from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
+from pytest_rageval.metrics.registry import LAYERS, DocParts, Metric, doc_parts, option_types
 
 NAMES = {"no": "{}", "always": "{}@k", "optional": "{}[@k]"}
 """How a metric's name is written, by whether it takes a cut-off."""
-
-
-class DocParts(NamedTuple):
-    """The parts of a metric's docstring. `rule`: to what it is not applicable."""
-
-    definition: str
-    details: str
-    rule: str
-    source: str
-    example: str
 
 
 def metrics_page(metrics: Iterable[Metric]) -> str:
@@ -31,29 +20,6 @@ def metrics_page(metrics: Iterable[Metric]) -> str:
     return prose.replace("<!-- metrics -->\n", "\n".join(_by_layer(listed))).replace(
         "<!-- languages -->\n", "\n".join(_languages())
     )
-
-
-def doc_parts(metric: Metric) -> DocParts:
-    """A docstring in parts: first paragraph, rest, 'Not applicable …', 'Source: …', and what leads to its example."""
-    definition, _, rest = metric.doc.partition("\n\n")
-    details, _, example = rest.partition("\n\n")
-    if ">>>" in details:
-        details, example = "", rest
-    line = " ".join(details.split())
-    line, _, source = line.partition(" Source: ")
-    before, _, rule = line.partition("Not applicable ")
-    before = _RANGE.sub("", before.strip())
-    return DocParts(
-        definition=" ".join(definition.split()),
-        details=before[:1].upper() + before[1:],
-        rule=rule.removesuffix("."),
-        source=source.removesuffix("."),
-        example=example,
-    )
-
-
-_RANGE = re.compile(r"\A(?:In (?:\[0, 1\]|0 to \d), )?(?:higher|lower) is better(?:$|[.;]\s*)", re.IGNORECASE)
-"""Said by the table."""
 
 
 def _by_layer(metrics: Iterable[Metric]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.compare.case_filter import decided_changes
-from pytest_rageval.compare.pairing import renamed_metrics
+from pytest_rageval.compare.cut_offs import renamed_metrics
 from pytest_rageval.compare.side import Side
 from pytest_rageval.compare.verdict_sentence import was_compared
 from pytest_rageval.page.falls import falls_by_metric

@@ -11,8 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import PlainTextResponse, Response
 
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.reference.definitions_page import doc_parts
-from pytest_rageval.metrics.registry import LAYERS, Metric, Registry
+from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
 from pytest_rageval.web.forms.agent_form import (
     CHAT_APIS,
     JUDGES,

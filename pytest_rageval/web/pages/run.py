@@ -9,8 +9,9 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.csv_and_json import csv_lines, json_lines
 from pytest_rageval.export.export_source import look_through
+from pytest_rageval.export.report_json import json_lines
+from pytest_rageval.export.spreadsheet import csv_lines
 from pytest_rageval.page.report_page import KEYS
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
