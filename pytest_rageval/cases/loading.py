@@ -12,7 +12,6 @@ from pytest_rageval.cases.conversion import Converted, case_from_record
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.discovery import NO_CASES, is_of_questions
 from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.cases.long_case_file import LongCaseFile
 from pytest_rageval.cases.paired_files import Partner, find_partner
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.compact.texts import TextNumbers
@@ -48,28 +47,12 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     A file `X.questions.csv` or `X.questions.jsonl` is joined with `X.references.csv` or `X.references.jsonl` beside it.
     `source.file` is the path relative to `root`, with slashes; the path as given where it lies elsewhere.
     """
-    report = Report(_name(path, root))
+    report = Report(shown_name(path, root))
     if is_of_questions(path):
         return CaseFile(path, (), ())  # read with its questions, which say what is wrong with it
     with no_collection():
-        partner = find_partner(path, report, lambda other: _name(other, root), max_line_bytes)
-    return cases_of_rows(path, _rows(path, report, max_line_bytes), report, partner)
-
-
-def read_long_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> CaseFile:
-    """The same, but of a JSONL file without references beside it only some thousand cases are held in memory: the
-    others are read again when they are asked for."""
-    may_have_references = "questions." in path.name or is_of_questions(path)
-    if may_have_references or path.suffix.lower() == ".csv":
-        return load_file(path, root, max_line_bytes=max_line_bytes)
-    report = Report(_name(path, root))
-    cases, spellings = LongCaseFile(path, report.file), Counter[tuple[str, ...]]()
-    with no_collection():
-        for row, (case, spelling) in _converted(_rows(path, report, max_line_bytes), report, None, TextNumbers()):
-            assert isinstance(row, JsonRow)
-            cases.add(case, row.text)
-            spellings[spelling] += 1
-    return CaseFile(path, cases, _problems(report, len(cases)), spellings)
+        partner = find_partner(path, report, lambda other: shown_name(other, root), max_line_bytes)
+    return cases_of_rows(path, rows_of(path, report, max_line_bytes), report, partner)
 
 
 def cases_of_rows(
@@ -77,15 +60,16 @@ def cases_of_rows(
 ) -> CaseFile:
     """The cases of a file's rows, joined with their references where they have a partner, and all that is wrong."""
     with no_collection():
-        converted = [case_and_spelling for _, case_and_spelling in _converted(rows, report, partner, {})]
+        converted = [case_and_spelling for _, case_and_spelling in converted_rows(rows, report, partner, {})]
     of_references = partner.problems() if partner else ()
-    problems = _problems(report, len(converted), of_references)
+    problems = file_problems(report, len(converted), of_references)
     return CaseFile(
         path, tuple([case for case, _ in converted]), problems, Counter([spelling for _, spelling in converted])
     )
 
 
-def _problems(report: Report, cases: int, of_references: Sequence[str] = ()) -> tuple[str, ...]:
+def file_problems(report: Report, cases: int, of_references: Sequence[str] = ()) -> tuple[str, ...]:
+    """All that is wrong with a file, as complete lines; that it is empty is wrong, too."""
     if not cases and not of_references and not len(report):
         report.add(1, 1, "the file holds no case")
     return (*report.problems, *of_references)
@@ -96,7 +80,7 @@ def looks_like_cases(path: Path) -> bool:
     if path.suffix.lower() not in (".jsonl", ".csv") or any(mark in path.name for mark in NO_CASES):
         return False
     report = Report(path.name)
-    row = next(_rows(path, report, MAX_LINE_BYTES), None)
+    row = next(rows_of(path, report, MAX_LINE_BYTES), None)
     if row is None or len(report):
         return False
     try:
@@ -106,14 +90,15 @@ def looks_like_cases(path: Path) -> bool:
     return True
 
 
-def _rows(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | Iterator[CsvRow]:
+def rows_of(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | Iterator[CsvRow]:
+    """The rows of a file as they are read, of CSV if its name ends so; what is no row goes into the report."""
     lines = read_lines(path, report, max_bytes)
     if path.suffix.lower() == ".csv":
         return csv_rows(lines, report, CELLS, [("question", "query")], max_bytes)
     return json_rows(lines, report)
 
 
-def _converted(
+def converted_rows(
     rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None, lines_by_id: LineNumbers
 ) -> Iterator[tuple[JsonRow | CsvRow, Converted]]:
     """The rows that are cases, and these; everything else goes into the report."""
@@ -165,7 +150,7 @@ def _used_at(line: int, record: Mapping[str, Json]) -> str:
     return f"id already used at line {line}; ids are unique in a file"
 
 
-def _name(path: Path, root: Path) -> str:
+def shown_name(path: Path, root: Path) -> str:
     """How messages, keys and node ids name the file; bytes of the name that are not UTF-8 are escaped."""
     name = path.as_posix()
     for absolute in (os.path.abspath, os.path.realpath):

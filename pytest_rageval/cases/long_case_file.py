@@ -4,24 +4,53 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections import Counter
 from pathlib import Path
 from typing import overload
 
 from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.discovery import is_of_questions
+from pytest_rageval.cases.loading import (
+    MAX_LINE_BYTES,
+    CaseFile,
+    converted_rows,
+    file_problems,
+    load_file,
+    rows_of,
+    shown_name,
+)
+from pytest_rageval.cases.selected_cases import NamedCases
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.compact.file_lines import HELD, FileLines
-from pytest_rageval.io.compact.texts import TextColumn
-from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.compact.texts import TextColumn, TextNumbers
+from pytest_rageval.io.json_lines import JsonRow
+from pytest_rageval.io.messages import Report, Unsound
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase, Source
+
+
+def read_long_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> CaseFile:
+    """Read a case file as `load_file` does, but of a JSONL file without references beside it only some thousand cases
+    are held in memory: the others are read again when they are asked for."""
+    may_have_references = "questions." in path.name or is_of_questions(path)
+    if may_have_references or path.suffix.lower() == ".csv":
+        return load_file(path, root, max_line_bytes=max_line_bytes)
+    report = Report(shown_name(path, root))
+    cases, spellings = LongCaseFile(path, report.file), Counter[tuple[str, ...]]()
+    with no_collection():
+        for row, (case, spelling) in converted_rows(rows_of(path, report, max_line_bytes), report, None, TextNumbers()):
+            assert isinstance(row, JsonRow)
+            cases.add(case, row.text)
+            spellings[spelling] += 1
+    return CaseFile(path, cases, file_problems(report, len(cases)), spellings)
 
 
 class ChangedCaseFile(CaseError):
     """A case file is no longer what it was when it was read first."""
 
 
-class LongCaseFile(Sequence[EvalCase]):
+class LongCaseFile(NamedCases):
     """Cases in the order of their lines; ChangedCaseFile where a line is no longer what it was."""
 
     def __init__(self, path: Path, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -9,12 +10,19 @@ from functools import cached_property
 from itertools import accumulate
 from typing import overload
 
-from pytest_rageval.cases.long_case_file import LongCaseFile
 from pytest_rageval.io.compact.texts import TextTable
 from pytest_rageval.model import EvalCase
 
 
-class SelectedCases(Sequence[EvalCase]):
+class NamedCases(Sequence[EvalCase]):
+    """Cases of which key and id are known without reading them."""
+
+    @abstractmethod
+    def names_at(self, place: int) -> tuple[str, str]:
+        """Key and id of one case."""
+
+
+class SelectedCases(NamedCases):
     """Cases of several sequences, one after the other, all of them or those at some places."""
 
     def __init__(self, parts: Iterable[Sequence[EvalCase]] = (), places: Sequence[int] | None = None) -> None:
@@ -56,7 +64,7 @@ class SelectedCases(Sequence[EvalCase]):
     def names_at(self, place: int) -> tuple[str, str]:
         """Key and id of one case."""
         part, inner = self._found(self._places[place])
-        if isinstance(part, LongCaseFile | SelectedCases):
+        if isinstance(part, NamedCases):
             return part.names_at(inner)
         case = part[inner]
         return case.key, case.id
