@@ -24,8 +24,7 @@ from pytest_rageval.gates.gate import unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judge import Judge, described_judge
-from pytest_rageval.judges.judge_endpoint import judge_endpoint
-from pytest_rageval.llm.budget import Budget
+from pytest_rageval.judges.judge_spec import WITHOUT_SERVER
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
@@ -112,9 +111,13 @@ def _with_run_id(project: Project) -> Project:
 
 
 def _judge(settings: Settings, root: Path, workers: int) -> Judge | None:
-    budget = None if settings.max_cost is None else Budget(settings.max_cost / workers)
-    options = judge_endpoint(settings, share=1 / workers, budget=budget)
-    return judge_from_spec(settings.judge, root=root, options=options)
+    if settings.judge in WITHOUT_SERVER:
+        if settings.judge_cache != "replay":
+            settings.resolved_judge_headers()  # wrong ones are said of any judge
+        return judge_from_spec(settings.judge, root=root)
+    from pytest_rageval.judges.judge_endpoint import judge_of_run  # here, because the usual judge has no endpoint
+
+    return judge_of_run(settings, root, workers)
 
 
 def make_target(project: Project) -> Target:

@@ -1,10 +1,21 @@
-"""How a judge's server is asked, by the settings."""
+"""How a judge's server is asked, by the settings: its options, and the judge of a run."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pytest_rageval.config.settings import Settings
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge_spec import judge_from_spec
 from pytest_rageval.llm.budget import Budget
 from pytest_rageval.llm.endpoint_options import EndpointOptions
+
+
+def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:
+    """The configured judge; limits and budget are divided among the processes of the run."""
+    budget = None if settings.max_cost is None else Budget(settings.max_cost / workers)
+    options = judge_endpoint(settings, share=1 / workers, budget=budget)
+    return judge_from_spec(settings.judge, root=root, options=options)
 
 
 def judge_endpoint(settings: Settings, *, share: float = 1.0, budget: Budget | None = None) -> EndpointOptions:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import import_object, plugged_in
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.text import excerpt, printable
+
+if TYPE_CHECKING:
+    from pytest_rageval.llm.endpoint_options import EndpointOptions
 
 GROUP = "rageval.judges"
 """Entry points: `NAME = "package:factory"` makes the spec `NAME:REST` call `factory(REST)`."""
+
+WITHOUT_SERVER = frozenset({"lexical", "none"})
+"""Specs of judges that ask no server, whatever is installed."""
 
 _SPELLINGS = (
     "lexical", "none", "stub:SCORE", "openai:MODEL", "openai:MODEL@URL", "http://HOST", "anthropic:MODEL",
@@ -27,18 +32,13 @@ _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _MODEL = re.compile(r"\w[\w.+:/-]*\w")
 
 
-def judge_from_spec(
-    spec: str, *, base_url: str | None = None, root: Path | None = None, options: EndpointOptions | None = None
-) -> Judge | None:
+def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOptions | None = None) -> Judge | None:
     """The judge that a spec names; None for `none`. Anything that names no judge is a SettingsError.
 
     `package.module:object` is a judge, or a class or function without arguments that gives one; `root` is put on the
-    import path for it. What `options` say goes to judges that ask a server; `base_url` replaces theirs. A name that is
-    nothing else is a model at that URL.
+    import path for it. What `options` say goes to judges that ask a server. A name that is nothing else is a model at
+    their URL.
     """
-    options = options or EndpointOptions()
-    if base_url is not None:
-        options = replace(options, base_url=base_url)
     spec = spec.strip()
     name, colon, rest = spec.partition(":")
     if name == "none" and not colon:
@@ -64,7 +64,7 @@ def judge_from_spec(
         candidate = _from_dotted_path(spec, name, rest, root)
         if candidate is not _NO_MODULE:
             return _checked(spec, candidate)
-    if _MODEL.fullmatch(spec) is None or options.base_url is None:
+    if _MODEL.fullmatch(spec) is None or options is None or options.base_url is None:
         raise _unknown(spec)
     from pytest_rageval.judges.served_judge import served_judge
 

@@ -11,7 +11,7 @@ from pytest_rageval.llm.model_spec import chat_model, model_and_url
 from pytest_rageval.text import printable
 
 
-def served_judge(kind: str, rest: str, options: EndpointOptions) -> Judge:
+def served_judge(kind: str, rest: str, options: EndpointOptions | None) -> Judge:
     """The judge of the spec `KIND:REST`; the URL in it comes before that of the options.
 
     openai, anthropic    MODEL or MODEL@URL; without any URL, the provider's own host
@@ -20,6 +20,7 @@ def served_judge(kind: str, rest: str, options: EndpointOptions) -> Judge:
     deepeval             METRIC@SPEC, the spec of the model that it asks
     http, https          what follows in the URL of a server of OpenAI's kind, with one model
     """
+    options = options or EndpointOptions()
     try:
         if kind == "embedding":
             return _embedding(rest, options)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.plan import Plan
 from pytest_rageval.text import counted
+
+if TYPE_CHECKING:
+    from pytest_rageval.llm.prices import Tariff
 
 
 def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
