@@ -40,9 +40,7 @@ from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords,
 from pytest_rageval.plugin.preflight import judges_of_tests, used_target
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.plugin.workers.blocks import block, worker_number
-from pytest_rageval.plugin.workers.worker_notes import hand_over
-from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, join_run, make_target, open_run, prepare
+from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, make_target, open_run, prepare
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
@@ -223,20 +221,11 @@ class ActiveSession:
         return run
 
     def opened(self, own_test: pytest.Item | None = None) -> OpenRun:
-        """The run; a worker joins it at its first case, and tests of the user's own open it at theirs."""
+        """The run; tests of the user's own open it at their first case."""
         if self.run is not None:
             return self.run
-        if not self.session.is_worker:
-            with self.usage_errors():
-                return self.open(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
-        worker_input = self.session.worker_input
-        folder = Path(worker_input("rageval_run")) if worker_input("rageval_run") else None
-        worker = worker_input("workerid")
-        self.run = self._start(join_run(self.prepared, folder, worker, worker_input("rageval_config_hash")))
-        if worker_input("rageval_blocks"):
-            items = [item for item in self.session.of_pytest.items if isinstance(item, EvalItem)]
-            self.plan_batches(block(items, worker_number(worker), self.session.workers))
-        return self.run
+        with self.usage_errors():
+            return self.open(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
 
     def plan_batches(self, items: Sequence[EvalItem]) -> None:
         """Take the final order of the items, those left out that the run which is resumed has done."""
@@ -244,9 +233,7 @@ class ActiveSession:
         self._batches.plan([item for item in items if not run.is_done(item.case)])
 
     def hand_over_notes(self) -> None:
-        """On a worker, at its end: what a person should know goes to the controlling process."""
-        if self.session.is_worker:
-            hand_over(self.session, self.run.prefetcher.slots.back_off if self.run is not None else None)
+        """At the end of a worker: its notes go to the controlling process, which this is."""
 
     def stop_asking(self) -> None:
         """Close what asks and judges: nothing is observed any more; safe to call twice."""

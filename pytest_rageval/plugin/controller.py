@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -16,18 +16,12 @@ from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
 from pytest_rageval.page.report_file import EndReport
 from pytest_rageval.plugin.active import ActiveSession
-from pytest_rageval.plugin.display.github_report import report_to_github
-from pytest_rageval.plugin.display.html_table import HtmlTable
-from pytest_rageval.plugin.display.progress_line import WorkersProgress
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict
 from pytest_rageval.plugin.display.summary_line import summarised
 from pytest_rageval.plugin.display.terminal_summary import write_summary
 from pytest_rageval.plugin.extent import extent_of
-from pytest_rageval.plugin.items import EvalItem, fixture_definition, node_name, without_group
+from pytest_rageval.plugin.items import EvalItem, fixture_definition
 from pytest_rageval.plugin.preflight import CLIENT, is_ours, judges_of_files, overrides, report_problems
-from pytest_rageval.plugin.workers.blocks import SCHEDULER, are_blocks_wanted
-from pytest_rageval.plugin.workers.killing import kill_workers
-from pytest_rageval.plugin.workers.worker_notes import WorkerNotes
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.run_reports import write_reports
@@ -37,8 +31,8 @@ from pytest_rageval.runs.record_lines import RecordLine
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
 
-OUTCOMES = ("passed", "failed", "skipped")
-"""Of a report that is the last one of its test: not `rerun`."""
+if TYPE_CHECKING:
+    from pytest_rageval.plugin.workers.controlled_workers import ControlledWorkers
 
 
 class Controller:
@@ -54,13 +48,31 @@ class Controller:
         """The tests that showed an error of their setup first, by what it said."""
         self._finished: Finished | None = None
         self._report: EndReport | None = None
-        self._html_table = HtmlTable(self._session)
-        self._workers = WorkerNotes(self._session)
         self._is_broken = False
         """Could a result not be written?"""
         self._extent = Extent(frozenset(), frozenset())
         self._aggregated = 0
         """Of how many records the metrics are that were written."""
+        self._workers = self._controlled_workers()
+        self._complete_html_table()
+
+    def _controlled_workers(self) -> ControlledWorkers | None:
+        """The hooks for the workers of xdist, registered; None where there are no workers."""
+        if not self._config.pluginmanager.hasplugin("dsession"):
+            return None
+        from pytest_rageval.plugin.workers.controlled_workers import ControlledWorkers  # here: most runs have none
+
+        workers = ControlledWorkers(self._active, self._expected, self._cannot_write)
+        self._config.pluginmanager.register(workers, "rageval-workers")
+        return workers
+
+    def _complete_html_table(self) -> None:
+        """Register the hooks for pytest-html's page, where it writes one."""
+        if self._config.getoption("htmlpath", None):
+            from pytest_rageval.plugin.display.html_table import HtmlTable  # here: most sessions write no such page
+
+            table = HtmlTable(self._active, self._expected, lambda: self._finished)
+            self._config.pluginmanager.register(table, "rageval-html")
 
     # ── before ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -70,15 +82,11 @@ class Controller:
         if self._config.option.setuponly:
             return
         self._active.check_gates()
-        if self._config.getoption("dist") == "loadgroup":
-            self._say_what_is_wrong_with_groups()
         files = [path for path in self._session.collected if not self._session.is_deselected(path)]
         if not files:
             return
-        if are_blocks_wanted(self._config):
-            from pytest_rageval.plugin.workers.scheduling import BlockScheduler
-
-            self._config.pluginmanager.register(BlockScheduler(self._expected, self._session), SCHEDULER)
+        if self._workers is not None:
+            self._workers.arrange_blocks()
         shard = Shard.parse(self._active.settings.shard) if self._active.settings.shard else None
         cases = [case for path in files for case in self._active.load(path).cases]
         selected = [case for case in cases if shard is None or shard.takes(case.key)]
@@ -88,30 +96,11 @@ class Controller:
             # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.
             self._active.run.prefetcher.loop.run(self._active.prepared.judge.aclose())
 
-    def _say_what_is_wrong_with_groups(self) -> None:
-        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        if terminal is not None:
-            terminal.write_line(
-                "rageval: --dist loadgroup waits for ever where a worker dies, and fails under some versions of pytest "
-                "(pytest-xdist issue 1386); use --dist load or loadfile",
-                yellow=True,
-            )
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
         """Under xdist: end the session over broken case files before a worker asks anything."""
         if self._session.collected:
             report_problems(session, [self._active.load(path) for path in self._session.collected])
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        run = self._active.run
-        if self._config.pluginmanager.hasplugin(SCHEDULER):
-            node.workerinput["rageval_blocks"] = "yes"
-        node.workerinput["rageval_checked"] = os.pathsep.join(map(str, self._session.collected))
-        if run is not None and run.writer is not None:
-            node.workerinput["rageval_config_hash"] = run.config_hash
-            node.workerinput["rageval_run"] = str(run.writer.folder.path)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -145,37 +134,19 @@ class Controller:
             if prepared.settings.dry_run:
                 return
             run = self._active.open(is_judge_asked=is_judge_asked, judges=judges_of_files(self._session))
-        self._show_progress_of_workers(len(cases))
+        if self._workers is not None:
+            self._workers.show_progress(len(cases))
         asked = sum(not run.is_done(case) for case in cases)
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if line is not None and terminal is not None:
             terminal.write_line(line)
 
-    def _show_progress_of_workers(self, cases: int) -> None:
-        """`cases`: how many are to be asked, as far as it is known before the workers have selected."""
-        if not self._config.pluginmanager.hasplugin("dsession"):
-            return
-        trials = self._active.settings.repeat
-        progress = WorkersProgress(
-            self._config, lambda: self._writer.rows, lambda: (len(self._expected) or cases) * trials
-        )
-        if progress.is_wanted:
-            self._config.pluginmanager.register(progress, "rageval-progress")
-
     def _check_target(self) -> None:
         """Is there a target, can it be reached, does it have all answers? A dry run looks at files of answers only."""
         active, settings = self._active, self._active.settings
         if settings.target is None or not settings.dry_run or settings.target.startswith("answers:"):
             check_can_answer(active.prepared, active.make_target(), active.all_cases())
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        if not self._expected:
-            cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
-            self._expected.update(
-                (nodeid, cases[plain]) for nodeid in ids for plain in without_group(nodeid) if plain in cases
-            )
 
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -215,45 +186,6 @@ class Controller:
         message = f"rageval: {folder} cannot be written to: {error.strerror}; resume the run when it can"
         pytest.exit(message, returncode=pytest.ExitCode.INTERNAL_ERROR)
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        self._workers.take_over(node)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
-        """A case whose worker died is an error, recorded like any other."""
-        case = self._expected.get(crashitem)
-        if case is not None:
-            report.when = "setup"
-            try:
-                self._writer.crashed(case, str(report.longrepr))
-            except OSError as error:
-                self._cannot_write(error)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
-        if report.nodeid in self._expected:
-            self._html_table.escape_id(cells)
-
-    @pytest.hookimpl(optionalhook=True, trylast=True)
-    def pytest_html_results_table_html(self, report: pytest.TestReport, data: list[str]) -> None:
-        if report.nodeid in self._expected and report.when == "call" and report.outcome in OUTCOMES:
-            self._html_table.take_text(report, data)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_html_results_summary(self, prefix: list[str], session: pytest.Session) -> None:
-        """pytest-html is about to write its page: complete the rows of cases."""
-        if self._finished is None:
-            self._html_table.put_texts_back()
-            return
-        prepared = self._active.prepared
-        keys = {nodeid: case.key for nodeid, case in self._expected.items()}
-        above, problem = self._html_table.complete(
-            self._finished.folder, prepared.settings, prepared.project.baseline_file, keys, int(session.exitstatus)
-        )
-        prefix += above
-        self._session.notes += [problem] if problem is not None else []
-
     # ── after ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @pytest.hookimpl(tryfirst=True)
@@ -267,7 +199,8 @@ class Controller:
             return
         self._active.interrupts.begin_finishing()
         self._active.run.prefetcher.loop.cancel()
-        back_off = self._workers.back_off or self._active.run.prefetcher.slots.back_off
+        of_workers = self._workers.back_off if self._workers is not None else None
+        back_off = of_workers or self._active.run.prefetcher.slots.back_off
         self._session.notes += filter(None, [back_off.note])
         if not self._is_broken:
             try:
@@ -306,7 +239,8 @@ class Controller:
         if not writer.folder.path.is_dir():  # nothing happened
             return
         # xdist has waited for its workers, unless a second signal left its session before.
-        are_workers_gone = not self._active.interrupts.is_repeated or kill_workers(self._config)
+        is_repeated = self._active.interrupts.is_repeated
+        are_workers_gone = self._workers is None or not is_repeated or self._workers.kill()
         writer.take_over()
         if len(writer.rows) > self._aggregated:
             self._write()
@@ -378,7 +312,12 @@ class Controller:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._finished is not None:
             write_summary(terminalreporter, self._finished, self._session.notes, self._session.root, self._report)
-            report_to_github(terminalreporter, self._finished, self._config)
+            if os.environ.get("GITHUB_ACTIONS") == "true":
+                from pytest_rageval.plugin.display.github_report import (
+                    report_to_github,  # here: most runs are elsewhere
+                )
+
+                report_to_github(terminalreporter, self._finished, self._config)
         else:
             for note in self._session.notes:
                 terminalreporter.write_line(printable(note), yellow=True)

@@ -23,6 +23,7 @@ CONTROLLER = "rageval-controller"
 def enter(config: pytest.Config) -> ActiveSession:
     """The session's active part; its hooks are registered at the first call, those of results on all but workers."""
     if ACTIVE not in config.stash:
+        session = config.stash[SESSION]
         is_first = "pytest_rageval.plugin.active" not in sys.modules
         with no_collection():
             from pytest_rageval.plugin.active import ActiveSession
@@ -30,11 +31,16 @@ def enter(config: pytest.Config) -> ActiveSession:
             from pytest_rageval.plugin.dead_end import DeadEnd
             from pytest_rageval.plugin.display.report_masking import ReportMasking
 
+            kind: type[ActiveSession] = ActiveSession
+            if session.is_worker:
+                from pytest_rageval.plugin.workers.active_worker import ActiveWorker
+
+                kind = ActiveWorker
+
         if is_first:
             gc.freeze()  # what was loaded stays: each look of the collector at it takes 40 ms, and pytest looks twice
 
-        session = config.stash[SESSION]
-        active = config.stash[ACTIVE] = ActiveSession(session)
+        active = config.stash[ACTIVE] = kind(session)
         config.pluginmanager.register(ReportMasking(config, active.mask), "rageval-masking")
         if not session.is_worker:
             config.pluginmanager.register(Controller(active), CONTROLLER)

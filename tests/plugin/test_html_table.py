@@ -11,6 +11,7 @@ import pytest
 from project import SOME, Project, a_case, a_missed_case, lines_with
 
 from pytest_rageval.page import table_parts
+from pytest_rageval.plugin.display import html_table
 
 PAGE = ("--html", "page/tests.html")
 ALONE = (*PAGE, "--self-contained-html")
@@ -153,7 +154,7 @@ def test_without_details_a_case_shows_what_pytest_shows(project: Project, monkey
     def broken(*_: object, **__: object) -> None:
         raise ValueError("no page")
 
-    monkeypatch.setattr(table_parts, "CaseTable", broken)
+    monkeypatch.setattr(html_table, "CaseTable", broken)
     result = project.run(*ALONE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert lines_with(result, "pytest-html: no details of cases: ValueError: no page")

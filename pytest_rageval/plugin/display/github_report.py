@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_rageval.finish import Finished
+from pytest_rageval.report.ci.annotations import annotation_lines
+from pytest_rageval.report.ci.failing_cases import FailingCase, failing_cases
+from pytest_rageval.report.ci.run_markdown import LONGEST_SUMMARY, run_markdown
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import printable
-
-if TYPE_CHECKING:
-    from pytest_rageval.report.ci.failing_cases import FailingCase
 
 ANNOTATING = "pytest_github_actions_annotate_failures"
 """A plugin that annotates failing tests itself: twice would be once too often."""
@@ -22,12 +21,7 @@ LEAST_SUMMARY = 10_000
 
 
 def report_to_github(terminal: pytest.TerminalReporter, finished: Finished, config: pytest.Config) -> None:
-    """Print annotations and add to the job's summary; nothing outside of GitHub Actions."""
-    if os.environ.get("GITHUB_ACTIONS") != "true":
-        return
-    from pytest_rageval.report.ci.annotations import annotation_lines  # here, because most runs are elsewhere
-    from pytest_rageval.report.ci.failing_cases import failing_cases
-
+    """Print annotations and add to the job's summary."""
     cases = failing_cases(StoredRun(finished.folder))
     if not config.pluginmanager.hasplugin(ANNOTATING):
         in_workspace = [case._replace(file=_in_workspace(config.rootpath / case.file, case.file)) for case in cases]
@@ -49,8 +43,6 @@ def _in_workspace(path: Path, otherwise: str) -> str:
 
 
 def _append_summary(path: Path, finished: Finished, cases: list[FailingCase]) -> None:
-    from pytest_rageval.report.ci.run_markdown import LONGEST_SUMMARY, run_markdown
-
     room = LONGEST_SUMMARY - (path.stat().st_size if path.exists() else 0)
     if room >= LEAST_SUMMARY:
         with path.open("a", encoding="utf-8") as file:

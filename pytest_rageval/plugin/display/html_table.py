@@ -7,52 +7,81 @@ then it is known which metrics there are, and which cases are the worst.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_rageval.config.settings import Settings
+from pytest_rageval.finish import Finished
+from pytest_rageval.model import EvalCase
+from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.page.report_file import REPORT
-from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.page.table_parts import CaseTable, TablePart
+from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import printable
-
-if TYPE_CHECKING:
-    from pytest_rageval.page.page_run import PageRun
-    from pytest_rageval.page.table_parts import CaseTable, TablePart
 
 ID_HEAD, ID_CELL = 'data-column-type="testId"', '<td class="col-testId">'
 NOTHING_LOGGED = "No log output captured."
 RERUN = "Rerun"
+OUTCOMES = ("passed", "failed", "skipped")
+"""Of a report that is the last one of its test: not `rerun`."""
 
 
 class HtmlTable:
-    """The rows of cases in pytest-html's table; none where it writes no page."""
+    """Hooks over the rows of cases in pytest-html's table."""
 
-    def __init__(self, session: EvalSession) -> None:
-        self._session = session
+    def __init__(
+        self, active: ActiveSession, expected: Mapping[str, EvalCase], finished: Callable[[], Finished | None]
+    ) -> None:
+        """`expected`: cases by the node ids of their tests; `finished`: the run, once it is."""
+        self._active = active
+        self._session = active.session
+        self._expected = expected
+        self._finished = finished
         self._texts: dict[str, str] = {}
         """By node id what pytest would show of a case, for where there are no details in the end."""
 
-    def escape_id(self, cells: list[str]) -> None:
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
         """pytest-html makes a cell of a test's id as it is; a case's id is whatever its author wrote."""
+        if report.nodeid not in self._expected:
+            return
         for number, cell in enumerate(cells):
             if cell.startswith(ID_CELL):
                 cells[number] = ID_CELL + escape(cell.removeprefix(ID_CELL).removesuffix("</td>")) + "</td>"
 
-    def take_text(self, report: pytest.TestReport, texts: list[str]) -> None:
+    @pytest.hookimpl(optionalhook=True, trylast=True)
+    def pytest_html_results_table_html(self, report: pytest.TestReport, data: list[str]) -> None:
         """Keep back the text of a case's report, of which the details say more; what the case printed stays."""
+        if report.nodeid not in self._expected or report.when != "call" or report.outcome not in OUTCOMES:
+            return
         text = report.longreprtext
-        if texts and text:
+        if data and text:
             self._texts[report.nodeid] = escape(printable(getattr(report, "wasxfail", "") or text)) + "\n"
-            del texts[0]
-        if texts == [NOTHING_LOGGED]:
-            texts.clear()
+            del data[0]
+        if data == [NOTHING_LOGGED]:
+            data.clear()
 
-    def complete(
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_summary(self, prefix: list[str], session: pytest.Session) -> None:
+        """pytest-html is about to write its page: complete the rows of cases."""
+        finished = self._finished()
+        if finished is None:
+            self._put_texts_back()
+            return
+        prepared = self._active.prepared
+        keys = {nodeid: case.key for nodeid, case in self._expected.items()}
+        above, problem = self._complete(
+            finished.folder, prepared.settings, prepared.project.baseline_file, keys, int(session.exitstatus)
+        )
+        prefix += above
+        self._session.notes += [problem] if problem is not None else []
+
+    def _complete(
         self, folder: Path, settings: Settings, baseline: Path, keys: Mapping[str, str], exit_status: int
     ) -> tuple[list[str], str | None]:
         """Add columns and details to the table; what stands above it, and why they could not be added.
@@ -62,24 +91,22 @@ class HtmlTable:
         tests = self._tests
         if not tests:
             return [], None
-        from pytest_rageval.page.table_parts import CaseTable  # here, because few sessions have that table
-
         try:
             page = _page(StoredRun(folder), settings, baseline, exit_status)
             table = CaseTable(page)
             parts = dict(table.parts())
             above = [table.summary(self._link(folder))]
         except Exception as error:  # noqa: BLE001 results are on disk: a page must not end their run in an internal error
-            self.put_texts_back()
+            self._put_texts_back()
             return [], f"pytest-html: no details of cases: {type(error).__name__}: {error}; report.html has them"
         shown = {case.key for case in table.cases}
         for nodeid in [nodeid for nodeid, key in keys.items() if key not in shown]:
             tests.pop(nodeid, None)
         self._add_columns(table, {nodeid: parts[key] for nodeid, key in keys.items() if key in parts})
-        self.put_texts_back(without={nodeid for nodeid, key in keys.items() if key in parts})
+        self._put_texts_back(without={nodeid for nodeid, key in keys.items() if key in parts})
         return above, None
 
-    def put_texts_back(self, without: frozenset[str] | set[str] = frozenset()) -> None:
+    def _put_texts_back(self, without: frozenset[str] | set[str] = frozenset()) -> None:
         """Show of cases what pytest shows of any test."""
         for nodeid, text in self._texts.items():
             if nodeid not in without and (row := _row_of_case(self._tests.get(nodeid, ()))) is not None:
@@ -122,8 +149,6 @@ class HtmlTable:
 
 
 def _page(run: StoredRun, settings: Settings, baseline: Path, exit_status: int) -> PageRun:
-    from pytest_rageval.page.page_run import compared_side, read_page, side_of
-
     before = compared_side(run, run.path.parent.parent, baseline)
     return read_page(side_of(run), before, settings, exit_status=exit_status)
 
