@@ -7,18 +7,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_rageval.cases.conversion import Converted, case_from_record
-from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.discovery import NO_CASES, is_of_questions
 from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.cases.paired_files import Partner, find_partner
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.compact.texts import TextNumbers
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound
 from pytest_rageval.model import EvalCase, Json, Source
+
+if TYPE_CHECKING:
+    from pytest_rageval.cases.csv_rows import CsvRow
+    from pytest_rageval.cases.paired_files import Partner
 
 MAX_LINE_BYTES = 4 * 2**20
 """The longest line, or CSV row, that is read unless the caller allows more."""
@@ -50,8 +53,12 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     report = Report(shown_name(path, root))
     if is_of_questions(path):
         return CaseFile(path, (), ())  # read with its questions, which say what is wrong with it
-    with no_collection():
-        partner = find_partner(path, report, lambda other: shown_name(other, root), max_line_bytes)
+    partner = None
+    if "questions." in path.name:
+        from pytest_rageval.cases.paired_files import find_partner  # here, because few cases are written so
+
+        with no_collection():
+            partner = find_partner(path, report, lambda other: shown_name(other, root), max_line_bytes)
     return cases_of_rows(path, rows_of(path, report, max_line_bytes), report, partner)
 
 
@@ -94,6 +101,8 @@ def rows_of(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | I
     """The rows of a file as they are read, of CSV if its name ends so; what is no row goes into the report."""
     lines = read_lines(path, report, max_bytes)
     if path.suffix.lower() == ".csv":
+        from pytest_rageval.cases.csv_rows import csv_rows  # here, because most cases are lines of JSON
+
         return csv_rows(lines, report, CELLS, [("question", "query")], max_bytes)
     return json_rows(lines, report)
 
@@ -140,7 +149,7 @@ MISSING = "is missing; write it, or say that the case has no answer with answera
 
 def _lacks_reference(row: JsonRow | CsvRow) -> bool:
     """Is this a row of a file with a column for references, without one, and without any other label?"""
-    is_of_references = isinstance(row, CsvRow) and "reference" in row.columns and "reference" not in row.record
+    is_of_references = not isinstance(row, JsonRow) and "reference" in row.columns and "reference" not in row.record
     return is_of_references and row.record.keys() <= _OF_A_REFERENCE_ROW
 
 
