@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from jinja2.environment import Environment
+from markupsafe import Markup, escape
 
-from pytest_rageval.page.environment import environment, rendered
+from pytest_rageval.page.environment import environment, html_text, rendered
 
 
 @pytest.fixture
@@ -78,3 +79,18 @@ def test_nothing_is_kept_where_python_keeps_nothing(cache: Path, monkeypatch: py
 def test_a_folder_that_cannot_be_written_costs_nothing_but_time(cache: Path):
     cache.write_text("a file where the folder would be")
     assert "gone" in a_page()
+
+
+class Quoted(str):
+    """A text with HTML of its own."""
+
+    def __html__(self) -> str:
+        return f"<q>{escape(str(self))}</q>"
+
+
+@pytest.mark.parametrize(
+    "value", ["plain", "a & b", "<b>", 'say "x"', "it's", "", 7, 1.5, None, True, Markup("<b>&amp;</b>"), Quoted("<x>")]
+)
+def test_a_value_is_escaped_as_by_markupsafe(value: object):
+    assert html_text(value) == escape(value)
+    assert environment().from_string("{{ value }}").render(value=value) == escape(value)

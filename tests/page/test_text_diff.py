@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from pytest_rageval.page.text_diff import MOST_WORDS, word_diff
+from pytest_rageval.page.text_diff import MOST_WORDS, word_diff, word_set
 
 
 def marked(before: str, after: str) -> str:
@@ -65,3 +65,8 @@ def test_both_texts_can_be_read_off_the_difference_whatever_they_share_at_their_
     assert words.split() == before.split()
     kinds = [piece.kind for piece in pieces]
     assert all(kind != following for kind, following in itertools.pairwise(kinds))
+
+
+def test_words_of_plain_text_are_those_that_the_same_text_has_beside_other_letters():
+    text = "Kept in A_b, (12.5) at\x1f\tnight: don't; x-Y\n" + "".join(map(chr, range(128)))
+    assert word_set(text) == word_set(f"{text} é") - {"é"}
