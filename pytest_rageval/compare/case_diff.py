@@ -8,14 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.io.line_index import record_in
+from pytest_rageval.io.line_index import BUFFER, record_in
 from pytest_rageval.io.sealed_lines import DamagedLineError
 
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 10
 _READ = frozenset(["case_key", "trial", "question", "answer", "retrieved_chunks", "abstention", "verdict", "error"])
-BUFFER = 1 << 20
-"""Bytes read at a time: with the usual 8 kB reading takes half as long again."""
 _KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
 """How a record begins."""
 _NAME, _FURTHEST, _END = b'"case_key":', 40, b'",'

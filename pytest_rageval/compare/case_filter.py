@@ -32,6 +32,8 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "=": operator.eq,
 }  # fmt: skip
 
+_WHOLE = (0, 1)
+
 
 class FilteredCase(NamedTuple):
     """What a filter asks of one case: its row, what became of it, the layers of its failed gates, its texts."""
@@ -110,6 +112,11 @@ def place_text(record: Mapping[str, Any]) -> str:
 def rounded(number: float | None) -> float | None:
     """A score, drop or level as a filter compares it."""
     return None if number is None else round(number, DECIMALS)
+
+
+def all_rounded(numbers: Iterable[float | None]) -> list[float | None]:
+    """Each as `rounded` has it. 0 and 1, as most scores are, stay as they are: rounding one costs eight times that."""
+    return [number if number is None or number in _WHOLE else round(number, DECIMALS) for number in numbers]
 
 
 def latency_of(row: Row) -> int | None:

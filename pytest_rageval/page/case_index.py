@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_rageval.compare.case_filter import case_file, group_of, latency_of, layers_of, rounded, tags_of
+from pytest_rageval.compare.case_filter import all_rounded, case_file, group_of, latency_of, layers_of, rounded, tags_of
 from pytest_rageval.metrics.registry import LAYERS
-from pytest_rageval.page.data_blocks import TEXTS, DataBlocks
+from pytest_rageval.page.data_blocks import TEXTS, DataBlocks, level_of
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase
 from pytest_rageval.text import printable
@@ -73,12 +73,13 @@ def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
         [printable(text) for text in (case.texts.question, case.texts.answer, case.why, case.texts.place)]
         for case in cases
     ]
-    return blocks.add_parts(rows, TEXTS)
+    return blocks.add_parts(rows, TEXTS, level_of(len(cases)))
 
 
 def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
     """A block a metric with the score of each case, null where it has none."""
-    return {name: blocks.add([*map(rounded, scores)]) for name, scores in page.score_columns.items()}
+    level = level_of(len(page.cases))
+    return {name: blocks.add(all_rounded(scores), level) for name, scores in page.score_columns.items()}
 
 
 def add_falls(blocks: DataBlocks, page: PageRun) -> dict[str, int]:

@@ -13,7 +13,7 @@ from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.page import first_screen, sections
 from pytest_rageval.page.case_index import add_falls, add_scores, add_texts, case_columns
 from pytest_rageval.page.case_views import case_views
-from pytest_rageval.page.data_blocks import BODIES, CLOSE, TEXTS, DataBlocks
+from pytest_rageval.page.data_blocks import BODIES, CLOSE, TEXTS, DataBlocks, level_of
 from pytest_rageval.page.environment import policy, rendered, script, style
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase
@@ -77,7 +77,7 @@ def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
         "falls": add_falls(blocks, page),
     }
     sizes = {"perBody": BODIES, "perTexts": TEXTS, "bodied": len(bodies)}
-    blocks.replace(0, case_columns(page) | lines | sizes | {"project": _project(page)})
+    blocks.replace(0, case_columns(page) | lines | sizes | {"project": _project(page)}, level_of(len(page.cases)))
     return blocks, len(bodies)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Set
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from pytest_rageval.compare.case_diff import trials_of
@@ -12,6 +12,7 @@ from pytest_rageval.compare.case_filter import place_text, why_text
 from pytest_rageval.compare.comparison_words import case_id
 from pytest_rageval.compare.side import Side
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.disk.score_table import Scores
@@ -34,8 +35,7 @@ class CaseTexts(NamedTuple):
     trials: int
 
 
-@dataclass(frozen=True, slots=True)
-class ListedCase:
+class ListedCase(NamedTuple):
     """One case of the list.
 
     drop        the largest fall of a score since the other run as a share of its scale, negative; 0 where none fell
@@ -83,16 +83,19 @@ class Flips(NamedTuple):
     unmeasured: frozenset[str] = frozenset()
     new: frozenset[str] = frozenset()
 
-    def change(self, key: str) -> str:
-        for name, keys in zip(self._fields, self, strict=True):
-            if key in keys:
-                return name
-        return "same"
+    def by_key(self) -> dict[str, str]:
+        """What became of each of these cases; of one that stands in several, the first that it stands in."""
+        names = zip(reversed(self._fields), reversed(self), strict=True)
+        return {key: name for name, keys in names for key in keys}
 
 
 def on_one_line(text: str | None, most: int) -> str:
     """A text on one line, with … where it was cut."""
-    line = " ".join((text or "")[: 4 * most].split())
+    if not text:
+        return ""
+    line = " ".join(text[: most + 10].split())
+    if len(line) <= most < len(text):  # much white space: what stands further on has room
+        line = " ".join(text[: 4 * most].split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
@@ -108,10 +111,11 @@ def listed_cases(
     `full_texts` takes what rows hold only the beginning of.
     """
     rows, texts = read_rows(side, full_texts)
-    scales = scales_of(side.metrics["metrics"])
-    scores = before.renamed(names).cases if before else {}
-    cases = [_listed(row, texts.get(row.key), flips, scores.get(row.key), scales) for row in rows]
-    return sorted(cases, key=lambda case: case.severity)
+    shares = {name: scale.to_share for name, scale in scales_of(side.metrics["metrics"]).items()}
+    earlier = EarlierScores.of(before.cases if before else CaseColumns(), names)
+    changes = flips.by_key()
+    cases = [_listed(row, texts.get(row.key, NO_TEXTS), changes.get(row.key, "same"), earlier, shares) for row in rows]
+    return sorted(cases, key=_SEVERITY)
 
 
 class Scale(NamedTuple):
@@ -126,6 +130,11 @@ class Scale(NamedTuple):
         share = (score - self.low) / self.width
         return 1 - share if self.is_lower_better else share
 
+    @property
+    def to_share(self) -> Callable[[float], float]:
+        """What does the same; a score from 0 to 1 is its share, as most are, and costs a tenth so."""
+        return float if self == (0, 1, False) else self.share
+
 
 def scales_of(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Scale]:
     """The scales of the metrics in metrics.json."""
@@ -135,22 +144,51 @@ def scales_of(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Scale]:
     }
 
 
+class EarlierScores(NamedTuple):
+    """The scores of another run, for a look at each case of this one: most have the same, which costs a comparison.
+
+    names   the metrics, by what they are called in this run
+    values  by case the score in each of them; None where it has none
+    """
+
+    names: tuple[str, ...]
+    values: Mapping[str, tuple[float | None, ...]]
+
+    @classmethod
+    def of(cls, cases: CaseColumns, names: Mapping[str, str]) -> EarlierScores:
+        """`names`: metrics of the other run by what they are called in this one."""
+        columns = cases.renamed(names).scores
+        return cls(tuple(columns), dict(zip(cases.case_keys, zip(*columns.values(), strict=True), strict=False)))
+
+    def moved(self, row: Row) -> list[tuple[str, float, float]]:
+        """The metrics with another score than before, where there is one on both sides: name, before, after."""
+        before = self.values.get(row.key)
+        if before is None:
+            return []
+        after = tuple(map(row.scores.get, self.names))
+        if before == after:
+            return []
+        return [
+            (name, was, now)
+            for name, was, now in zip(self.names, before, after, strict=True)
+            if was is not None and now is not None and was != now
+        ]
+
+
 _NO_FALL: tuple[float, str | None] = (0.0, None)
 NO_TEXTS = CaseTexts("", "", "", 1)
+_SEVERITY = attrgetter("severity")
 
 
 def _listed(
-    row: Row, texts: CaseTexts | None, flips: Flips, before: CaseScores | None, scales: Mapping[str, Scale]
+    row: Row, texts: CaseTexts, change: str, earlier: EarlierScores, shares: Mapping[str, Callable[[float], float]]
 ) -> ListedCase:
-    shares = {name: scales[name].share(score) for name, score in row.scores.items() if name in scales}
-    falls = []
-    if before is not None and before.scores != row.scores:
-        earlier = before.scores
-        falls = [(share - scales[name].share(earlier[name]), name) for name, share in shares.items() if name in earlier]
+    levels = [shares[name](score) for name, score in row.scores.items() if name in shares]
+    level = math.fsum(levels) / len(levels) if levels else 1.0
+    moved = earlier.moved(row)
+    falls = [(shares[name](now) - shares[name](was), name) for name, was, now in moved if name in shares]
     drop, fallen = min(falls, default=_NO_FALL)
-    level = math.fsum(shares.values()) / len(shares) if shares else 1.0
-    change = flips.change(row.key)
-    return ListedCase(row, texts or NO_TEXTS, change, min(drop, 0.0), fallen if drop < 0 else None, level)
+    return ListedCase(row, texts, change, min(drop, 0.0), fallen if drop < 0 else None, level)
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,7 +223,7 @@ def _row(record: Mapping[str, Any], run: StoredRun, shared: SharedParts) -> Row:
 
 
 def _texts(record: Mapping[str, Any], trials: int) -> CaseTexts:
-    question, answer = (on_one_line(record[name], LINE) for name in ("question", "answer"))
+    question, answer = on_one_line(record["question"], LINE), on_one_line(record["answer"], LINE)
     return CaseTexts(question, answer, place_text(record), trials)
 
 

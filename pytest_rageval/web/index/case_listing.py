@@ -15,7 +15,6 @@ from pytest_rageval.page.falls import falls_by_metric
 from pytest_rageval.page.page_run import PageRun, compared_side
 from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
 from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.runs.row import CaseScores
 from pytest_rageval.runs.stored_plan import registry_of
 
 
@@ -61,11 +60,10 @@ def _of_finished(run: StoredRun, baseline: Path) -> CaseListing:
     changes = decided_changes(metrics) if is_compared else {}
     full_texts: FullTexts = {}
     cases = listed_cases(side, _flips(changes), before, names, full_texts)
-    earlier: Mapping[str, CaseScores] = before.cases if before else {}
     return CaseListing(
         cases,
         full_texts,
-        _falls(falls_by_metric(cases, earlier, metrics["metrics"], names)) if earlier else {},
+        _falls(falls_by_metric(cases, before.cases, metrics["metrics"], names)) if before else {},
         {name: metric["layer"] for name, metric in metrics["metrics"].items()},
         is_compared,
         comparison.get("baseline_run_id") if comparison else None,

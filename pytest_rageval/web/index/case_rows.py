@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pytest_rageval.compare.case_filter import (
+    all_rounded,
     case_file,
     group_of,
     latency_of,
@@ -53,7 +54,7 @@ class RowMaker:
             yield searched_text((case.id, question, answer, why_text(case.row), case.texts.place))
 
     def _row(self, number: int, case: ListedCase) -> tuple[Any, ...]:
-        row, texts, score = case.row, case.texts, case.row.scores.get
+        row, texts = case.row, case.texts
         groups = [self._word(group, group_of(row, group)) for group in ("category", "difficulty", "domain")]
         return (
             number, case.key, printable(case.id), self._word("file", case_file(case.key)),
@@ -61,7 +62,7 @@ class RowMaker:
             self._tags_of(row), self._layers_of(row), _joined(self._listing.falls.get(number, ())),
             latency_of(row), round(case.drop, DECIMALS), round(case.level, DECIMALS), case.fallen,
             *map(printable, (texts.question, texts.answer, case.why, texts.place)), texts.trials,
-            *[None if (value := score(name)) is None else round(value, DECIMALS) for name in self._metrics],
+            *all_rounded(map(row.scores.get, self._metrics)),
         )  # fmt: skip
 
     def _word(self, name: str, word: str) -> str:

@@ -147,7 +147,7 @@ def _load(connection: sqlite3.Connection, source: _Source) -> IndexedCases:
     started = time.monotonic()
     with no_collection():
         listing = source.read()
-        metrics = sorted({name for case in listing.cases for name in case.row.scores})
+        metrics = sorted(set().union(*(case.row.scores for case in listing.cases)))
         with transaction(connection):
             number, values = _put_tables(connection, listing, metrics)
             facts = {
