@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_rageval.compare.case_filter import all_rounded, case_file, group_of, latency_of, layers_of, rounded, tags_of
+from pytest_rageval.compare.case_filter import all_rounded, case_file, group_of, latency_of, layers_of, tags_of
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.page.data_blocks import TEXTS, DataBlocks, level_of
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase
+from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 
 
 def case_columns(page: PageRun) -> dict[str, Any]:
     """The index block: a list of values by column, names by number where they repeat."""
     cases = page.cases
-    tags = _Names()
+    tags = _Tags()
     layers = list(LAYERS)
     layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
     return {
@@ -30,30 +31,39 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_group("category", cases),
         **_group("difficulty", cases),
         **_group("domain", cases),
-        "tag": [[tags.code(tag) for tag in tags_of(case.row)] for case in cases],
+        "tag": [tags.codes_of(case.row) for case in cases],
         "tags": tags.names,
         "layer": [sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
                   for case in cases],
         "layers": layers,
         **_coded("fallen", [case.fallen or "" for case in cases]),
-        "drop": [rounded(case.drop) for case in cases],
-        "level": [rounded(case.level) for case in cases],
+        "drop": all_rounded(case.drop for case in cases),
+        "level": all_rounded(case.level for case in cases),
         "latency": [latency_of(case.row) for case in cases],
     }  # fmt: skip
 
 
-class _Names:
-    """Names by number, in the order in which they were first met."""
+class _Tags:
+    """Tags by number, in the order in which they were first met."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self._codes: dict[Hashable, int] = {}
+        self._codes: dict[str, int] = {}
+        self._sets: dict[Hashable, list[int]] = {}
 
-    def code(self, name: str) -> int:
-        if name not in self._codes:
-            self._codes[name] = len(self.names)
-            self.names.append(printable(name))
-        return self._codes[name]
+    def codes_of(self, row: Row) -> list[int]:
+        """The numbers of a case's tags; worked out once for all cases with the same."""
+        source = row.groups["tag"], row.failed
+        codes = self._sets.get(source)
+        if codes is None:
+            codes = self._sets[source] = [self._code(tag) for tag in tags_of(row)]
+        return codes
+
+    def _code(self, tag: str) -> int:
+        if tag not in self._codes:
+            self._codes[tag] = len(self.names)
+            self.names.append(printable(tag))
+        return self._codes[tag]
 
 
 def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
