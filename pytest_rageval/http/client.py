@@ -24,6 +24,10 @@ from pytest_rageval.http.transport import transport_name
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
 from pytest_rageval.text import excerpt
 
+MOST_KINDS = 64
+"""Addresses of which it is kept what is sent to them, and what is masked of it."""
+_JSON = json_.JSONEncoder(allow_nan=False)
+
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
@@ -79,6 +83,8 @@ class SlottedClient:
         self._free = asyncio.Semaphore(slots)
         self._carriers: dict[str | None, Carrier] = {}
         """By the proxy that they use."""
+        self._kinds: dict[tuple[str, str], _Prepared] = {}
+        """By method and URL."""
         self._proxies: dict[str, str | None] = {}
 
     async def request(
@@ -91,19 +97,16 @@ class SlottedClient:
         before_retry: Callable[[], Awaitable[None]] | None = None,
     ) -> HttpReply:
         """Send one request, `json` as its body where given; raises HttpFailure unless a reply with 2xx comes."""
-        address = address_of(url)
-        sent = address.headers | self._headers | checked_headers(headers or {})
-        proxy = self._proxy(address)
-        mask = Mask([*secrets_of_headers(sent), *address.secrets, *secrets_of_url(proxy or "")])
-        name = f"{method} {address.shown}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
-        body = None
+        prepared = self._prepared(method, url, checked_headers(headers)) if headers else self._of(method, url)
+        sent, body = dict(prepared.headers), None
         if json is not None:
             sent["content-type"] = "application/json"
-            body = json_.dumps(json, allow_nan=False).encode()
+            body = _JSON.encode(json).encode()
         async with self._free:
-            carrier = self._carrier(proxy)  # its library may have to be loaded, which is no time of the request
+            carrier = self._carrier(prepared.proxy)  # its library may have to be loaded: no time of the request
             deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
-            call = _Call(carrier, Outgoing(method, address.url, sent, body), name, mask, deadline)
+            outgoing = Outgoing(method, prepared.address.url, sent, body)
+            call = _Call(carrier, outgoing, prepared.name, prepared.mask, deadline)
             try:
                 return await self._attempt(call)
             except HttpFailure as failure:
@@ -122,6 +125,23 @@ class SlottedClient:
         """Close the connections that are idle; call it when no request is under way."""
         for carrier in self._carriers.values():
             await carrier.aclose()
+
+    def _of(self, method: str, url: str) -> _Prepared:
+        """What requests without headers of their own have in common, made once for each address."""
+        kind = (method, url)
+        if kind not in self._kinds:
+            if len(self._kinds) >= MOST_KINDS:
+                self._kinds.clear()
+            self._kinds[kind] = self._prepared(method, url, {})
+        return self._kinds[kind]
+
+    def _prepared(self, method: str, url: str, headers: Mapping[str, str]) -> _Prepared:
+        address = address_of(url)
+        sent = {**address.headers, **self._headers, **headers}
+        proxy = self._proxy(address)
+        mask = Mask([*secrets_of_headers(sent), *address.secrets, *secrets_of_url(proxy or "")])
+        name = f"{method} {address.shown}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
+        return _Prepared(address, sent, proxy, mask, name)
 
     def _proxy(self, address: Address) -> str | None:
         if self._app is not None:
@@ -225,6 +245,17 @@ async def _beginning(incoming: Incoming, encoding: str) -> bytes:
         return (await bounded_body(incoming.pieces(), encoding, EXCERPT_BYTES))[0]
     except (ValueError, CarrierFailure):
         return b""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What is the same for all requests with this method, address and headers."""
+
+    address: Address
+    headers: Mapping[str, str]
+    proxy: str | None
+    mask: Mask
+    name: str
 
 
 @dataclass(slots=True)
