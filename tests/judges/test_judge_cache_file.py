@@ -44,6 +44,25 @@ def test_a_judgement_comes_back_as_it_was_kept_even_in_another_process_later(pat
     assert cache.notes == []
 
 
+def test_of_judgements_kept_together_one_that_is_no_text_costs_that_one_alone(path):
+    cache = a_cache(path)
+    cache.put_all(
+        [("a", A_JUDGEMENT, None), ("b", replace(A_JUDGEMENT, reasoning="\ud800"), None), ("c", A_JUDGEMENT, None)]
+    )
+    assert (cache.get("a"), cache.get("b"), cache.get("c")) == (A_JUDGEMENT, None, A_JUDGEMENT)
+    assert len(cache.notes) == 1
+    assert "entry b cannot be written and is not kept" in cache.notes[0]
+
+
+def test_judgements_that_cannot_be_written_together_are_not_kept_and_what_comes_later_is_read(path):
+    cache = a_filled(path, 1)
+    change(path, "CREATE TRIGGER full BEFORE INSERT ON judgements BEGIN SELECT RAISE(ABORT, 'no room'); END")
+    cache.put_all([("a", A_JUDGEMENT, None), ("b", A_JUDGEMENT, None)])
+    assert cache.get("a") is None
+    assert any("cannot be written (no room); judgements are no longer kept" in note for note in cache.notes)
+    assert rows(path, "SELECT count(*) FROM judgements") == [(1,)]
+
+
 def test_an_unknown_key_is_none_and_looking_makes_no_file(path):
     assert a_cache(path).get("key") is None
     assert not path.parent.exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -30,6 +30,13 @@ class DescribedCache(Protocol):
     def put(self, key: str, judgement: Judgement, parts: KeyParts | None = None) -> None: ...
 
     def nearest(self, parts: KeyParts) -> KeyParts | None: ...
+
+
+@runtime_checkable
+class BatchedCache(Protocol):
+    """A `JudgementCache` that takes several judgements at once, more cheaply than one by one."""
+
+    def put_all(self, new: Iterable[tuple[str, Judgement, KeyParts | None]]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -74,6 +81,8 @@ class CachedJudge:
         self.saved_ms: float | None = None
         self._judge, self._cache, self._mode = judge, cache, mode
         self._described = cache if isinstance(cache, DescribedCache) else None
+        self._batched = cache if isinstance(cache, BatchedCache) and not self.answers_at_once else None
+        self._unwritten: list[tuple[str, Judgement, KeyParts | None]] = []
         self._mask = mask
         self._sampling = _checked_sampling(judge)
         self.served: set[str] = set()
@@ -101,7 +110,7 @@ class CachedJudge:
                     return self._hit(under_way.judgement)
                 # Where the one before us failed or was cancelled, it is our turn to ask.
                 under_way.judgement = await self._ask(request)
-                self._keep(self._cache, key, under_way.judgement, parts)
+                await self._keep_with_others(self._cache, key, under_way.judgement, parts)
                 return under_way.judgement
         finally:
             under_way.waiting -= 1
@@ -127,6 +136,19 @@ class CachedJudge:
         kept = cache.get(key)
         # The cache may be a user's own, or its file another's: what is no judgement is judged again.
         return None if kept is None or unfit(kept) is not None else self._mask.value(kept)
+
+    async def _keep_with_others(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
+        """Keep a judgement together with those that come in the same moment; it is kept when this returns."""
+        if self._batched is None:
+            self._keep(cache, key, judgement, parts)
+            return
+        self._unwritten.append((key, judgement, parts))
+        try:
+            await asyncio.sleep(0)
+        finally:  # whoever goes on first writes for all, also where it is cancelled
+            if self._unwritten:
+                new, self._unwritten = self._unwritten, []
+                self._batched.put_all(new)
 
     def _keep(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
         if self._described is None:

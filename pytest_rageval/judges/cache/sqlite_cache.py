@@ -9,7 +9,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ LARGEST = 1 << 20
 """Characters of a judgement and its parts as JSON; what is larger is not kept."""
 
 MOST_NOTES = 20
+Row = tuple[Any, ...]
 LOOKED_AT = 50
 """Entries with an equal part that are compared, at most, to find the nearest."""
 
@@ -84,14 +85,20 @@ class SqliteCache:
 
     def put(self, key: str, judgement: Judgement, parts: KeyParts | None = None) -> None:
         """Keep a judgement; one that was kept under this key is replaced. What is no valid text is not kept."""
-        try:
-            row = row_of(key, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), parts, judgement)
-        except ValueError as error:
-            self._note(f"{self.path}: entry {key[:12]} cannot be written and is not kept: {error}")
-            return
+        self.put_all([(key, judgement, parts)])
+
+    def put_all(self, new: Iterable[tuple[str, Judgement, KeyParts | None]]) -> None:
+        """Keep judgements by key, together: one by one each costs twice the CPU, and waits for the file."""
+        created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        rows = []
+        for key, judgement, parts in new:
+            try:
+                rows.append(row_of(key, created, parts, judgement))
+            except ValueError as error:
+                self._note(f"{self.path}: entry {key[:12]} cannot be written and is not kept: {error}")
         with self._lock:
-            if self._is_writable:
-                self._run(PUT, row, is_reading=False)
+            if self._is_writable and rows:
+                self._run(lambda connection: _written(connection, rows), is_reading=False)
 
     def nearest(self, parts: KeyParts) -> KeyParts | None:
         """Of what is kept for the rubric: parts with the same answer, else the same contexts, else the same question.
@@ -112,20 +119,20 @@ class SqliteCache:
         with self._lock:
             self._close()
 
-    def _read(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    def _read(self, statement: str, *values: Any) -> list[Row]:
         with self._lock:
             if self._connection is None and not self.path.exists():
                 return []
-            return self._run(statement, values, is_reading=True)
+            return self._run(lambda connection: connection.execute(statement, values).fetchall(), is_reading=True)
 
-    def _run(self, statement: str, values: tuple[Any, ...], *, is_reading: bool) -> list[tuple[Any, ...]]:
+    def _run(self, use: Callable[[sqlite3.Connection], list[Row]], *, is_reading: bool) -> list[Row]:
         # Twice: where the file turns out to be broken, the second round has an empty one.
         for _ in range(2):
             connection = self._connection or self._open()
             if connection is None:
                 return []
             try:
-                return connection.execute(statement, values).fetchall()
+                return use(connection)
             except sqlite3.Error as error:
                 if not is_broken(error):
                     self._go_on_without(error, is_reading=is_reading)
@@ -203,6 +210,22 @@ def row_of(key: str, created: str, parts: KeyParts | None, judgement: Judgement)
         raise ValueError(f"it is longer than {LARGEST:,} characters")
     of = judgement if parts is None else parts
     return key, created, of.rubric, of.model, parts.question if parts else None, described, written
+
+
+def _written(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
+    """Write all of the rows, or none."""
+    if len(rows) == 1:
+        connection.execute(PUT, rows[0])
+        return []
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.executemany(PUT, rows)
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        with suppress(sqlite3.Error):  # some errors have ended it already
+            connection.execute("ROLLBACK")
+        raise
+    return []
 
 
 def _nearest_of(rows: Iterable[tuple[Any, ...]], parts: KeyParts) -> KeyParts | None:
