@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import overload
 
-from pytest_rageval.cases.long_case_file import ChangedCaseFile
 from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.compare.outcomes import ending
 from pytest_rageval.dead_end import FirstCalls, calls_of
@@ -26,7 +25,7 @@ from pytest_rageval.targets.target import Target
 class CaseStream:
     """Results of cases in their order, each on disk before it is seen; those that a resumed run has are left out.
 
-    `dead_end` says why the stream ended before its last case: its first calls all failed alike, or a case file changed.
+    `dead_end` says why the stream ended before its last case, where its first calls all failed alike.
     """
 
     def __init__(
@@ -45,16 +44,13 @@ class CaseStream:
         return (evaluated.overall for evaluated in self.evaluations(target, judge))
 
     def evaluations(self, target: Target, judge: Judge | None) -> Iterator[Evaluation]:
-        """Ask this target and this judge; ends where the first calls all fail alike, or a case cannot be read again."""
+        """Ask this target and this judge; ends where the first calls all fail alike."""
         first_calls = FirstCalls()
-        try:
-            for evaluated in self.all_evaluations(target, judge):
-                yield evaluated
-                self.dead_end = first_calls.add(calls_of([evaluated]))
-                if self.dead_end is not None:
-                    return
-        except ChangedCaseFile as error:
-            self.dead_end = "; ".join(error.problems)
+        for evaluated in self.all_evaluations(target, judge):
+            yield evaluated
+            self.dead_end = first_calls.add(calls_of([evaluated]))
+            if self.dead_end is not None:
+                return
 
     def all_evaluations(self, target: Target, judge: Judge | None) -> Iterator[Evaluation]:
         """Ask this target and this judge, however the first calls end."""

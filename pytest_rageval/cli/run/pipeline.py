@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, NoReturn
 
+from pytest_rageval.cases.long_case_file import ChangedCaseFile
 from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.cli.exit_codes import INTERRUPTED
 from pytest_rageval.cli.run.case_selection import CaseSelection
@@ -80,6 +81,8 @@ class Pipeline:
             self._stream(run)
         except KeyboardInterrupt:
             self._is_interrupted = True
+        except ChangedCaseFile as error:
+            self._dead_end = "; ".join(error.problems)
         except OSError as error:
             return self._broken(run, error)
         except SettingsError:
@@ -173,10 +176,10 @@ class Pipeline:
         assert run.writer is not None
         if self._elsewhere is not None:
             self._notes += put_in_order(run.writer.folder.path)
-        if not has_results(run):
-            return None
         if self._dead_end is not None:
             self._screen.problems(self._dead_end.removeprefix("rageval: "))
+        if not has_results(run):
+            return None
         extent = self._extent()
         finished = finish_run(prepared, run, extent)
         try:
