@@ -12,8 +12,7 @@ from counting_judge import Counting, a_request
 from pytest_rageval.judges.cache.cache_key import KeyParts, cache_key
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
-from pytest_rageval.judges.requests import JudgeRequest
-from pytest_rageval.model import Judgement
+from pytest_rageval.model import Judgement, JudgeRequest
 
 
 class Batches(SqliteCache):
