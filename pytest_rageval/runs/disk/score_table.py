@@ -67,7 +67,9 @@ def _pieces(cases: RowColumns) -> Iterator[str]:
     yield sealed(_json({"schema": SCHEMA, "cases": len(cases)}))
     yield "\n"
     categories = (groups["category"][0] for groups in cases.groups)
-    columns = (cases.keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds)
+    columns: tuple[Iterable[Any], ...] = (
+        cases.keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds,
+    )  # fmt: skip
     for name, values in zip(COLUMNS, columns, strict=True):
         yield from _column(name, values)
     yield from _column(DECISIONS, cases.decision_hashes)
