@@ -144,11 +144,18 @@ class Permit:
             self._limit.wake()
 
     def _begin(self) -> None:
-        self._others = self._limit.in_flight
+        loop = asyncio.get_running_loop()
+        self._others = self._limit.running
         self._limit.running += 1
+        loop.call_soon(self._count_others)
         self._era = self._limit.overload.era
-        self._began = asyncio.get_running_loop().time()
+        self._began = loop.time()
         self.is_running = True
+
+    def _count_others(self) -> None:
+        """Those too that began right after it: where many end at once, as many begin, and none of them among few."""
+        if self.is_running:
+            self._others = max(self._others, self._limit.running - 1)
 
     def _end(self) -> None:
         self.is_running = False
@@ -207,11 +214,6 @@ class CallLimit:
             raise
         self._coming -= 1
 
-    @property
-    def in_flight(self) -> int:
-        """Calls that run, or begin now: where many end at once, as many begin, and none of them among few."""
-        return self.running + self._coming
-
     def wake(self) -> None:
         """Let go whoever may."""
         while self._waiting and self._is_free():
@@ -222,7 +224,7 @@ class CallLimit:
 
     def _is_free(self) -> bool:
         limit = self.overload.limit if self._is_adaptive else self.overload.most
-        return self.in_flight < limit
+        return self.running + self._coming < limit
 
 
 @dataclass(frozen=True, slots=True)

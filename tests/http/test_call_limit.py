@@ -177,25 +177,26 @@ def test_a_refused_call_goes_before_those_that_were_never_sent_and_its_time_stan
     assert asyncio.run(use()) == ["refused", "ended", "again", "came later"]
 
 
-def test_calls_that_begin_together_because_others_ended_together_begin_among_many():
+def test_calls_that_begin_together_begin_among_many():
     async def use() -> list[int]:
-        limit = CallLimit(8)
-        limit.overload = overload = _Listed(8)
+        slots = CallSlots(8)
+        slots.questions.overload = overload = _Listed(8)
 
-        async def call(answer: asyncio.Event) -> None:
-            async with limit.permit() as permit:
+        async def call(answer: asyncio.Future[None]) -> None:
+            async with slots.asking() as permit:
                 permit.sent()
-                await answer.wait()
+                await asyncio.shield(answer)
 
-        first, second = asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        first, second = loop.create_future(), loop.create_future()
         calls = [asyncio.ensure_future(call(answer)) for answer in [first] * 8 + [second] * 8]
         for answer in (first, second):
             await asyncio.sleep(0.01)
-            answer.set()
+            answer.set_result(None)
         await asyncio.gather(*calls)
         return overload.others
 
-    assert asyncio.run(use()) == [*range(8), *[7] * 8]
+    assert asyncio.run(use()) == [7] * 16
 
 
 class _Listed(Overload):

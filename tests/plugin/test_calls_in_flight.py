@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import json
 import re
@@ -51,7 +50,7 @@ class Crowd:
     def __init__(self, fit: int = 1000, gathered: int = 1, moment_s: float = 0.02) -> None:
         self._fit, self._gathered, self._moment_s = fit, gathered, moment_s
         self._in_flight = 0
-        self._are_gathered = asyncio.Event()
+        self._has_gathered = False
         self.most_in_flight = 0
         self.refused = 0
 
@@ -62,10 +61,11 @@ class Crowd:
             return
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)
-        if self._in_flight >= self._gathered:
-            self._are_gathered.set()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._are_gathered.wait(), 10)
+        self._has_gathered |= self._in_flight >= self._gathered
+        for _ in range(1000):  # at most, 10 s
+            if self._has_gathered:
+                break
+            await asyncio.sleep(0.01)
         await asyncio.sleep(self._moment_s)
         self._in_flight -= 1
         await connection.reply(200, ANSWER)

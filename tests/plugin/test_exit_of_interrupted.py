@@ -147,4 +147,4 @@ def test_an_interrupt_of_what_waits_within_pytest_comes_a_while_later(monkeypatc
             _call_from_pytest(time.sleep, 600)
     finally:
         signals.restore()
-        timer.join()
+        timer.join(60)
