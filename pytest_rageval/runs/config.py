@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.stored_plan import described_metrics, meanings
 
+PAIRS_AT_ONCE = 1_000
+"""Keys and hashes of a dataset that are laid out as JSON together."""
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "aiohttp", "pydantic")
 CANNOT_CHANGE_RESULTS = frozenset(
     {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
@@ -195,11 +197,12 @@ def dataset_hash(cases: Iterable[EvalCase]) -> str:
 
 def dataset_hash_of(contents: Iterable[tuple[str, str]]) -> str:
     """The same, from keys and hashes of contents: that of the canonical JSON of these pairs, by key."""
-    digest, mark = hashlib.sha256(), "["
-    for pair in _by_key(contents):
-        digest.update(f"{mark}{json.dumps(pair, separators=(',', ':'))}".encode("ascii"))
+    pairs, mark = _by_key(contents), ""
+    digest = hashlib.sha256(b"[")
+    while block := list(islice(pairs, PAIRS_AT_ONCE)):
+        digest.update(f"{mark}{json.dumps(block, separators=(',', ':'))[1:-1]}".encode("ascii"))
         mark = ","
-    digest.update(b"[]" if mark == "[" else b"]")
+    digest.update(b"]")
     return digest.hexdigest()
 
 

@@ -171,7 +171,7 @@ def test_a_file_in_the_place_of_the_folder_is_a_note_and_no_exception(path):
 
 
 READ_ONLY = """
-import os, sys
+import fcntl, os, sys  # the first for the lock, while it can be read
 from pathlib import Path
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.cache.judgement_json import judgement_to_json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import abstractmethod
 from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -16,8 +17,8 @@ Number = int | float
 class _Column(Sequence[T]):
     """A sequence whose values are made when they are asked for."""
 
-    def _at(self, place: int) -> T:
-        raise NotImplementedError
+    @abstractmethod
+    def _at(self, place: int) -> T: ...
 
     @overload
     def __getitem__(self, place: int) -> T: ...
