@@ -13,14 +13,13 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.util import cache_from_source
 from pathlib import Path
-from types import CodeType
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
 from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from pytest_rageval.numbers import score_text, short
 from pytest_rageval.text import counted, printable
@@ -28,7 +27,6 @@ from pytest_rageval.text import counted, printable
 FOLDED_LINES = 12
 """Lines of a text that stand unfolded."""
 LINE_WIDTH = 110
-_OWN_ESCAPE = f"from {__name__} import html_text as escape"
 
 
 class CompiledTemplates(BytecodeCache):
@@ -42,7 +40,7 @@ class CompiledTemplates(BytecodeCache):
 
     def get_source_checksum(self, source: str) -> str:
         # Another Jinja may compile the same source to code that it alone can run.
-        return sha256(f"{jinja2.__version__}\n{_OWN_ESCAPE}\n{source}".encode()).hexdigest()
+        return sha256(f"{jinja2.__version__}\n{source}".encode()).hexdigest()
 
     def load_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError, EOFError, ValueError, TypeError):  # nothing there, or no longer what was written
@@ -67,28 +65,10 @@ def _compiled_file(bucket: Bucket) -> Path:
     return Path(cache_from_source(str(source))).with_suffix(".template")
 
 
-class Pages(Environment):
-    """Templates that escape as all others do, by a function that makes no `Markup` of each value: a third of the time
-    of rendering went there."""
-
-    def _compile(self, source: str, filename: str) -> CodeType:
-        """Jinja's hook for the code of a template, in which `escape` is looked up when a value is written."""
-        return super()._compile(f"{source}\n{_OWN_ESCAPE}\n", filename)
-
-
-def html_text(value: Any) -> str:
-    """A value as it stands in HTML; the same as `markupsafe.escape`, as a text."""
-    if type(value) is str:
-        if "&" in value or "<" in value or ">" in value or '"' in value or "'" in value:
-            return escape(value)
-        return value
-    return str(value) if type(value) is int else value if type(value) is Markup else escape(value)
-
-
 @cache
-def environment() -> Pages:
+def environment() -> Environment:
     """Autoescape is on for every template."""
-    pages = Pages(
+    pages = Environment(
         loader=PackageLoader("pytest_rageval.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, auto_reload=False, bytecode_cache=CompiledTemplates(),
     )  # fmt: skip
