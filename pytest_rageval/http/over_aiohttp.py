@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import weakref
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from types import SimpleNamespace
@@ -79,19 +80,22 @@ class AiohttpCarrier:
                 await session.close()
         self._session = self._unkept = None
 
-    def __del__(self) -> None:
-        """Nobody closes what a run leaves that is cut short: its end is not the place for aiohttp's complaints."""
-        for session in (self._session, self._unkept):
-            if session is not None:
-                session.detach()
-
     def _in(self, is_again: bool) -> aiohttp.ClientSession:
         if is_again:
-            self._unkept = self._unkept or _new_session(_Connector(force_close=True))
+            self._unkept = self._unkept or self._new_session(_Connector(force_close=True))
             return self._unkept
         if self._session is None:
-            self._session = _new_session(_Connector(keepalive_timeout=KEPT_IDLE))
+            self._session = self._new_session(_Connector(keepalive_timeout=KEPT_IDLE))
         return self._session
+
+    def _new_session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+        """A session that goes with this carrier, and not before it.
+
+        Nobody closes what a run leaves that is cut short: its end is not the place for aiohttp's complaints.
+        """
+        session = _new_session(connector)
+        weakref.finalize(self, session.detach)
+        return session
 
 
 class _Connector(aiohttp.TCPConnector):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from project import Project, a_case
 
 from pytest_rageval.plugin.workers.blocks import block, worker_number
+from pytest_rageval.plugin.workers.scheduling import BlockScheduling
 
 PATIENT_BOT = """
 import asyncio, bot, os
@@ -101,3 +103,23 @@ def test_blocks_are_all_of_it_in_order(count: int, workers: int):
 def test_a_worker_that_came_later_has_no_block():
     assert list(block([1, 2], worker_number("gw2"), 2)) == []
     assert list(block([1, 2], worker_number("mine"), 2)) == []
+
+
+class TwoWorkers:
+    """All of a configuration that a scheduler of xdist asks for."""
+
+    def getvalue(self, name: str) -> Any:
+        return {"tx": ["popen", "popen"], "maxschedchunk": None}[name]
+
+    getoption = getvalue
+
+
+def test_the_collection_of_a_worker_that_was_told_to_end_is_not_taken():
+    """xdist takes it where another worker dies meanwhile, though it never added the worker: an internal error."""
+    config: Any = TwoWorkers()
+    session: Any = None
+    scheduling = BlockScheduling(config, None, (), session)
+    scheduling.add_node("gw3")
+    scheduling.add_node_collection("gw2", ["a"])
+    assert scheduling.nodes == ["gw3"]
+    assert not scheduling.node2collection

@@ -9,7 +9,7 @@ go to another worker, which does not ask ahead, and if one of them is deadly, th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
@@ -45,6 +45,11 @@ class BlockScheduling(LoadScheduling):  # type: ignore[misc] # because xdist tel
     @property
     def has_pending(self) -> bool:
         return any(self._blocks.values()) or bool(super().has_pending)
+
+    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
+        """Not of a worker that came when all was handed out, and was told to end; xdist forgets that when one dies."""
+        if node in self.node2pending:
+            super().add_node_collection(node, collection)
 
     def schedule(self) -> None:
         collections = list(self.node2collection.values())
