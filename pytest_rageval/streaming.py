@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import overload
 
 from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.compare.outcomes import ending
 from pytest_rageval.dead_end import FirstCalls, calls_of
 from pytest_rageval.engine import Evaluation, evaluation
 from pytest_rageval.finish import Extent, Finished, finish
+from pytest_rageval.io.compact.columns import MadeSequence
 from pytest_rageval.judges.asked_judge import asked_judge
 from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge
@@ -77,7 +77,7 @@ class CaseStream:
         return evaluated
 
 
-class _Trials(Sequence[Sequence[Trial]]):
+class _Trials(MadeSequence[list[Trial]]):
     """The trials of each case, made when they are asked for and held until they are taken."""
 
     def __init__(self, cases: Sequence[EvalCase], repeat: int) -> None:
@@ -87,17 +87,11 @@ class _Trials(Sequence[Sequence[Trial]]):
     def __len__(self) -> int:
         return len(self._cases)
 
-    @overload
-    def __getitem__(self, position: int) -> list[Trial]: ...
-    @overload
-    def __getitem__(self, position: slice) -> list[list[Trial]]: ...
-    def __getitem__(self, position: int | slice) -> list[Trial] | list[list[Trial]]:
-        if isinstance(position, slice):
-            return [self[each] for each in range(*position.indices(len(self)))]
-        if position not in self._held:
-            case = self._cases[position]
-            self._held[position] = [Trial(case, number) for number in range(self._repeat)]
-        return self._held[position]
+    def _at(self, place: int) -> list[Trial]:
+        if place not in self._held:
+            case = self._cases[place]
+            self._held[place] = [Trial(case, number) for number in range(self._repeat)]
+        return self._held[place]
 
     def taken(self, position: int) -> list[Trial]:
         """The trials of a case that nobody asks for any more."""

@@ -6,7 +6,6 @@ import zlib
 from array import array
 from collections import Counter
 from pathlib import Path
-from typing import overload
 
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.discovery import is_of_questions
@@ -22,6 +21,7 @@ from pytest_rageval.cases.loading import (
 from pytest_rageval.cases.selected_cases import NamedCases
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.collector import no_collection
+from pytest_rageval.io.compact.columns import MadeSequence
 from pytest_rageval.io.compact.file_lines import HELD, FileLines
 from pytest_rageval.io.compact.texts import TextColumn, TextNumbers
 from pytest_rageval.io.json_lines import JsonRow
@@ -50,7 +50,7 @@ class ChangedCaseFile(CaseError):
     """A case file is no longer what it was when it was read first."""
 
 
-class LongCaseFile(NamedCases):
+class LongCaseFile(MadeSequence[EvalCase], NamedCases):
     """Cases in the order of their lines; ChangedCaseFile where a line is no longer what it was."""
 
     def __init__(self, path: Path, name: str) -> None:
@@ -73,14 +73,7 @@ class LongCaseFile(NamedCases):
     def __len__(self) -> int:
         return len(self._held) + len(self._ids)
 
-    @overload
-    def __getitem__(self, place: int) -> EvalCase: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[EvalCase]: ...
-    def __getitem__(self, place: int | slice) -> EvalCase | list[EvalCase]:
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        place = range(len(self))[place]
+    def _at(self, place: int) -> EvalCase:
         return self._held[place] if place < len(self._held) else self._read_again(place - len(self._held))
 
     def names_at(self, place: int) -> tuple[str, str]:

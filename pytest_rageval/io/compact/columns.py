@@ -14,7 +14,7 @@ T = TypeVar("T")
 Number = int | float
 
 
-class _Column(Sequence[T]):
+class MadeSequence(Sequence[T]):
     """A sequence whose values are made when they are asked for."""
 
     @abstractmethod
@@ -33,7 +33,7 @@ class _Column(Sequence[T]):
         return map(self._at, range(len(self)))
 
 
-class NumberColumn(_Column[Number | None]):
+class NumberColumn(MadeSequence[Number | None]):
     """Numbers, or None. Where all are floats, as scores are, eight bytes each; others are kept as they are."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class NumberColumn(_Column[Number | None]):
         return [value for value in chosen if value is not None and value == value]
 
 
-class CodedColumn(_Column[T], Generic[T]):
+class CodedColumn(MadeSequence[T], Generic[T]):
     """Values of which many are equal: each different one is held once, and four bytes for each time."""
 
     def __init__(self, identity: Callable[[T], Hashable] = lambda value: value) -> None:
@@ -113,7 +113,7 @@ class CodedColumn(_Column[T], Generic[T]):
         return array("I", [place for place, code in enumerate(self.codes) if meant[code]])
 
 
-class HashColumn(_Column[str | None]):
+class HashColumn(MadeSequence[str | None]):
     """Hashes of hexadecimal digits, half a byte each: parts of fixed lengths joined by hyphens. Others as they are."""
 
     def __init__(self, *lengths: int) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from typing import overload
+from collections.abc import Iterable, Iterator
+
+from pytest_rageval.io.compact.columns import MadeSequence
 
 _FEWEST = 8
 """Slots of a table that begins; always a power of two, of which at most two thirds are taken."""
 
 
-class TextColumn(Sequence[str]):
+class TextColumn(MadeSequence[str]):
     """Texts in the order in which they came: their bytes and eight beside each, where an object takes 50 to 60."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
@@ -26,17 +27,8 @@ class TextColumn(Sequence[str]):
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    @overload
-    def __getitem__(self, number: int) -> str: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[str]: ...
-    def __getitem__(self, number: int | slice) -> str | list[str]:
-        if isinstance(number, slice):
-            return [self[each] for each in range(*number.indices(len(self)))]
-        return self.encoded(range(len(self))[number]).decode("utf-8", "surrogatepass")
-
-    def __iter__(self) -> Iterator[str]:
-        return map(self.__getitem__, range(len(self)))
+    def _at(self, place: int) -> str:
+        return self.encoded(place).decode("utf-8", "surrogatepass")
 
     def encoded(self, number: int) -> bytearray:
         """The bytes of a text."""
