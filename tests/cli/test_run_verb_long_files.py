@@ -99,12 +99,14 @@ def test_a_case_file_that_changes_while_the_run_goes_on_ends_it_and_the_run_can_
     project: Project, monkeypatch: pytest.MonkeyPatch
 ):
     few_held(monkeypatch)
+    # One byte in its place: whoever reads meanwhile never meets a file that is cut short.
     spoiler = (
-        "import bot, pathlib\n"
-        "path = pathlib.Path('evalcases/a.jsonl')\n"
+        "import bot\n"
         "def answer(question):\n"
         "    if 'q3' in question:\n"
-        "        path.write_text(path.read_text().replace('q9', 'Q9'))\n"
+        "        with open('evalcases/a.jsonl', 'r+b') as file:\n"
+        "            file.seek(file.read().index(b'q9'))\n"
+        "            file.write(b'Q')\n"
         "    return bot.answer(question)\n"
     )
     project.write("spoiler.py", spoiler)
