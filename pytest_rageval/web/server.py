@@ -111,7 +111,11 @@ def browser_address(listening: socket.socket, settings: WebSettings) -> str:
 
 
 def make_server(app: FastAPI, settings: WebSettings) -> uvicorn.Server:
-    """One worker without access log: addresses of pages are nobody's business."""
+    """One worker without access log: addresses of pages are nobody's business.
+
+    What a request says of where it was forwarded from counts from a proxy that was named: uvicorn by itself believes
+    whoever is on this machine, or in FORWARDED_ALLOW_IPS of an environment that may be meant for another server.
+    """
     limits = settings.limits
     patience = {"head_seconds": limits.head_seconds, "unread_seconds": limits.unread_seconds}
     protocol = type("Protocol", (PatientProtocol,), patience)
@@ -119,7 +123,7 @@ def make_server(app: FastAPI, settings: WebSettings) -> uvicorn.Server:
     config = uvicorn.Config(
         app, **options, access_log=False, log_level="warning", server_header=False, timeout_keep_alive=IDLE_S,
         limit_concurrency=limits.connections, h11_max_incomplete_event_size=LARGEST_HEAD,
-        timeout_graceful_shutdown=END_S,
+        timeout_graceful_shutdown=END_S, proxy_headers=bool(settings.proxies), forwarded_allow_ips=[*settings.proxies],
     )  # fmt: skip
     return uvicorn.Server(config)
 

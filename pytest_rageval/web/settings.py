@@ -60,6 +60,7 @@ class WebSettings(Frozen):
     data        folder of what the app keeps: agents, datasets, jobs, uploads, index
     token       word that a person must give; None: nobody is asked
     host_names  names by which the app may be called beside numbers, localhost and `host`
+    proxies     addresses, or networks as 10.0.0.0/8, whose word counts on who asks and whether that was by HTTPS
     env_file    a `.env`, there or not, from which keys may be read, for runs and labels that begin here; None: none
     """
 
@@ -70,6 +71,7 @@ class WebSettings(Frozen):
     port: int = Field(PORT, ge=0, le=65_535)
     token: str | None = None
     host_names: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
     env_file: Path | None = None
     limits: WebLimits = WebLimits()
 
@@ -85,9 +87,14 @@ class WebSettings(Frozen):
 
 
 def check_reach(settings: WebSettings) -> None:
-    """SettingsError where other machines could reach an app that asks nobody for a token."""
+    """SettingsError where other machines could reach an app that asks nobody for a token, or a proxy is no address."""
     remedy = f"set {WEB_TOKEN} (or --token) to {SHORTEST_TOKEN} characters or more"
     if settings.token is None and not settings.is_loopback:
         raise SettingsError(f"--host {settings.host}: other machines can reach this address; {remedy}")
+    for proxy in settings.proxies:
+        try:
+            ipaddress.ip_network(proxy)
+        except ValueError:
+            raise SettingsError(f"--proxy {proxy}: no address; write 127.0.0.1, or a network as 10.0.0.0/8") from None
     if settings.token is not None and len(settings.token) < SHORTEST_TOKEN:
         raise SettingsError(f"{WEB_TOKEN}: {len(settings.token)} characters can be guessed; {remedy}")

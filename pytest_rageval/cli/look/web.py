@@ -29,12 +29,16 @@ NEEDED = ("fastapi", "uvicorn", "python_multipart")
     help="What a browser must give first; better set as RAGEVAL_WEB_TOKEN.",
 )
 @click.option("--host-name", "host_names", metavar="NAME", multiple=True, help="A name by which browsers may call it.")
+@click.option(
+    "--proxy", "proxies", metavar="ADDRESS", multiple=True,
+    help="A proxy in front, whose X-Forwarded-For and X-Forwarded-Proto count; from others they do not.",
+)  # fmt: skip
 @click.option("--upload-rows", type=click.IntRange(1), help="Most rows of an uploaded file (default: 100,000).")
 @click.option("--field-characters", type=click.IntRange(1), help="Longest text of an uploaded row (default: 20,000).")
 @click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
 def web(
     host: str, port: int, data: Path | None, reports: str | None, token: str | None, host_names: tuple[str, ...],
-    upload_rows: int | None, field_characters: int | None, is_opened: bool,
+    proxies: tuple[str, ...], upload_rows: int | None, field_characters: int | None, is_opened: bool,
 ) -> None:  # fmt: skip
     """Serve the project of the current folder to a browser: runs, cases, comparisons, agents, datasets, new runs.
 
@@ -53,6 +57,6 @@ def web(
     settings = WebSettings(
         root=project.root.resolve(), reports=project.reports.resolve(), host=host, port=port, token=token or None,
         data=(Path.cwd() / data if data else project.root / "data").resolve(), host_names=host_names,
-        env_file=project.root / ".env", limits=limits,
+        proxies=proxies, env_file=project.root / ".env", limits=limits,
     )  # fmt: skip
     serve_web(create_web_app(settings), settings, lambda line: click.echo(printable(line)), is_opened=is_opened)
