@@ -19,6 +19,7 @@ async def answer(question):
         await asyncio.sleep(600)
     return bot.answer(question)
 """
+WAITS = "while not __import__('os').path.exists('gate'): await asyncio.sleep(0.02)"
 QUICK = "import bot\nasync def answer(question):\n    return bot.answer(question)\n"
 
 
@@ -75,12 +76,13 @@ def test_ctrl_c_before_the_first_answer_leaves_a_line(project: Project):
 
 @pytest.mark.child_process
 def test_a_terminal_shows_progress_and_is_asked_for_a_description(project: Project):
-    project.write("slow.py", SLOW.replace("600", "2.5"))
+    project.write("slow.py", SLOW.replace("await asyncio.sleep(600)", WAITS))
     project.configure('target = "slow:answer"')
     project.cases([a_case("q1", "boiling"), a_case("q2", "boiling slow")])
     with Terminal(project.path, "-m", "pytest_rageval", "run") as terminal:
         terminal.until("Description of this run")
         terminal.type("größere Stücke\n")
         terminal.until("case 1 of 2")
+        project.write("gate", "")
         assert terminal.ended() == 0, terminal.written
     assert project.metrics()["description"] == "größere Stücke"

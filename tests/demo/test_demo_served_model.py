@@ -54,7 +54,7 @@ def test_a_served_demo_asks_its_model_with_the_key_of_the_environment():
     ):
         assert ", answers by writer-7b (Ctrl-C ends)" in greeting
         url = re.findall(r"http://[^\s,]+", greeting)[0]
-        response = httpx.post(f"{url}/api/v1/ask?debug=true", json={"question": DRIFT}, timeout=30)
+        response = httpx.post(f"{url}/api/v1/ask?debug=true", json={"question": DRIFT}, timeout=PATIENCE_S)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert response.json()["answer"] == "It sinks [1]."

@@ -43,7 +43,7 @@ def url() -> Iterator[str]:
 def send_raw(url: str, data: bytes) -> bytes:
     """Everything that the server says to these bytes until it closes the connection."""
     host, port = url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
         received = b""
@@ -53,7 +53,7 @@ def send_raw(url: str, data: bytes) -> bytes:
 
 
 def test_it_answers_over_http_and_keeps_the_connection(url: str):
-    with httpx.Client(base_url=url, limits=httpx.Limits(max_connections=1)) as client:
+    with httpx.Client(base_url=url, timeout=PATIENCE_S, limits=httpx.Limits(max_connections=1)) as client:
         for _ in range(3):
             response = client.post("/api/v1/ask?debug=true", json={"question": "What is the hero product of Laneige?"})
             assert response.status_code == 200
@@ -77,8 +77,8 @@ def test_a_client_that_waits_for_continue_is_told_to(url: str):
 
 
 def test_an_escaped_path_is_read_as_what_it_means(url: str):
-    assert httpx.get(f"{url}/api/v1/%68ealth").status_code == 200
-    assert "no such path '/\\xe9'" in httpx.get(f"{url}/%c3%a9").json()["error"]
+    assert httpx.get(f"{url}/api/v1/%68ealth", timeout=PATIENCE_S).status_code == 200
+    assert "no such path '/\\xe9'" in httpx.get(f"{url}/%c3%a9", timeout=PATIENCE_S).json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_it_does_not_speak_is_refused_politely(url: str, sent: bytes, statu
 
 def test_half_a_request_costs_nobody_anything(url: str):
     assert send_raw(url, b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: 100\r\n\r\n{") == b""
-    assert httpx.get(f"{url}/api/v1/health").status_code == 200
+    assert httpx.get(f"{url}/api/v1/health", timeout=PATIENCE_S).status_code == 200
 
 
 def test_a_head_request_gets_no_body(url: str):
@@ -118,7 +118,7 @@ def test_a_head_request_gets_no_body(url: str):
 
 
 def test_ctrl_c_ends_it_quietly_even_with_a_client_connected():
-    with a_server() as (process, address), httpx.Client(base_url=address) as client:
+    with a_server() as (process, address), httpx.Client(base_url=address, timeout=PATIENCE_S) as client:
         assert client.get("/api/v1/health").json()["index"] == "not built yet"
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=PATIENCE_S)
@@ -158,7 +158,7 @@ def test_an_unknown_host_is_said_in_one_line(tmp_path: Path):
 )
 def test_a_page_of_another_origin_is_refused_in_one_line(url: str, headers: dict[str, str], status: int, said: str):
     for method, path in (("GET", "/api/v1/health"), ("POST", "/api/v1/ask")):
-        response = httpx.request(method, url + path, headers=headers, content=b'{"question": "x"}')
+        response = httpx.request(method, url + path, headers=headers, content=b'{"question": "x"}', timeout=PATIENCE_S)
         assert response.status_code == status
         assert said in response.text
         assert response.text.count("\n") == 1
@@ -167,4 +167,4 @@ def test_a_page_of_another_origin_is_refused_in_one_line(url: str, headers: dict
 @pytest.mark.parametrize("headers", [{"host": "localhost:9"}, {"host": "[::1]:9"}, {"host": "127.0.0.1"}])
 def test_names_of_this_machine_are_served(url: str, headers: dict[str, str]):
     for more in ({}, {"origin": f"http://{headers['host']}"}):
-        assert httpx.get(f"{url}/api/v1/health", headers=headers | more).status_code == 200
+        assert httpx.get(f"{url}/api/v1/health", timeout=PATIENCE_S, headers=headers | more).status_code == 200

@@ -44,7 +44,8 @@ ANSWER = json.dumps(
 class Crowd:
     """Answers after a moment, and refuses what is beyond `fit` at the same time.
 
-    Nothing is answered before `gathered` calls are there at once, so that a slow machine shows them together as well.
+    Nothing is answered before `gathered` calls came at once, refused or not, so that a slow machine shows them together
+    as well.
     """
 
     def __init__(self, fit: int = 1000, gathered: int = 1, moment_s: float = 0.02) -> None:
@@ -55,13 +56,13 @@ class Crowd:
         self.refused = 0
 
     async def __call__(self, connection: Connection) -> None:
+        self._has_gathered |= self._in_flight + 1 >= self._gathered
         if self._in_flight >= self._fit:
             self.refused += 1
             await connection.reply(429, b"busy", retry_after="0")
             return
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)
-        self._has_gathered |= self._in_flight >= self._gathered
         for _ in range(1000):  # at most, 10 s
             if self._has_gathered:
                 break
@@ -84,7 +85,7 @@ def test_asking_and_judging_together_have_no_more_calls_in_flight_than_the_run_m
 
 def test_a_system_that_refuses_calls_is_asked_less_at_once_and_the_run_says_so(project: Project):
     project.cases([a_case(f"q{number}") for number in range(60)])
-    crowd = Crowd(fit=3, moment_s=0.1)
+    crowd = Crowd(fit=3, gathered=4, moment_s=0.1)
     with FaultServer(crowd) as server:
         result = project.run(f"--rageval-target={server.url}", "--rageval-concurrency=12")
     result.assert_outcomes(passed=60)
@@ -114,7 +115,7 @@ def test_workers_that_ask_less_at_once_say_so_together(project: Project):
 
 def test_the_verb_says_so_too(project: Project):
     project.cases([a_case(f"q{number}") for number in range(30)])
-    with FaultServer(Crowd(fit=3)) as server:
+    with FaultServer(Crowd(fit=3, gathered=4)) as server:
         project.configure(f'target = "{server.url}"\nconcurrency = 12')
         result = project.rageval("run")
     assert result.ret == 0

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from traceback import extract_tb
 from typing import NoReturn
 
 import pytest
@@ -128,11 +129,12 @@ def test_an_interrupt_waits_where_pytest_could_not_show_it(raise_signal: Callabl
     signals = Interrupts(_never)
     signals.install()
     try:
-        raise_signal()
-        with pytest.raises(KeyboardInterrupt, match="by SIGINT"):
+        with pytest.raises(KeyboardInterrupt, match="by SIGINT") as caught:  # noqa: PT012 wherever we are then
+            raise_signal()
             time.sleep(600)
     finally:
         signals.restore()
+    assert extract_tb(caught.tb)[-2].filename == __file__, "what was interrupted is neither pytest's nor without a line"
 
 
 def test_an_interrupt_of_what_waits_within_pytest_comes_a_while_later(monkeypatch: pytest.MonkeyPatch):
@@ -142,8 +144,8 @@ def test_an_interrupt_of_what_waits_within_pytest_comes_a_while_later(monkeypatc
     signals.install()
     timer = threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT])
     try:
-        timer.start()
-        with pytest.raises(KeyboardInterrupt, match="by SIGINT"):
+        with pytest.raises(KeyboardInterrupt, match="by SIGINT"):  # noqa: PT012 it may come early
+            timer.start()
             _call_from_pytest(time.sleep, 600)
     finally:
         signals.restore()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from processes import PATIENCE_S, wait_until
+from processes import ending, wait_until
 from processes import kill as kill_all
 from project import Project, a_case, a_missed_case
 
@@ -43,7 +44,8 @@ def counting(project: Project) -> Project:
 
 
 def start(project: Project, *how: str) -> subprocess.Popen[bytes]:
-    return project.start("-q", *how, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # Its workers have the same standard error, which ends with the last of them.
+    return project.start("-q", *how, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def kept(folder: Path) -> set[str]:
@@ -72,7 +74,8 @@ def kill_controller(process: subprocess.Popen[bytes]) -> None:
 def kill_a_worker(process: subprocess.Popen[bytes]) -> None:
     asking = ["pgrep", "-P", str(process.pid)]
     if workers := subprocess.run(asking, capture_output=True, text=True, check=False, timeout=60).stdout.split():
-        os.kill(int(workers[0]), signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # the run ended meanwhile
+            os.kill(int(workers[0]), signal.SIGKILL)
 
 
 WAYS = {
@@ -94,8 +97,7 @@ def one_round(project: Project, how: list[str], kill: Kill, moment: float | None
         time.sleep(moment)
     if process.poll() is None:
         kill(process)
-    process.wait(PATIENCE_S)
-    time.sleep(0.5 if kill is kill_controller else 0)  # its workers notice, and end
+    ending(process)  # with its workers, which notice that nobody controls them
     if not project.runs:
         return
     asked_file = project.path / "asked.txt"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_server import status
+from fault_server import hangs, status
 from judge_server import JudgeServer
 from processes import PATIENCE_S, running, wait_until
 from project import SOME, a_case, a_missed_case
@@ -203,9 +203,27 @@ def test_nobody_judges_with_none(project: StoredProject):
     ]
 
 
-def _judging(project: StoredProject, server: JudgeServer) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+CTRL_C_AMID_WRITING = """
+import os, runpy, signal
+
+replace = os.replace
+
+def replacing(source, target):
+    replace(source, target)
+    if str(target).endswith("observations.jsonl"):
+        os.kill(os.getpid(), signal.SIGINT)
+
+os.replace = replacing
+runpy.run_module("pytest_rageval.cli.main", run_name="__main__", alter_sys=True)
+"""
+"""The command, to which a signal comes as soon as the first file of the run is replaced."""
+
+
+def _judging(
+    project: StoredProject, server: JudgeServer, *how: str
+) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
     """`rageval judge` in a process of its own."""
-    command = [sys.executable, "-m", "pytest_rageval.cli.main", "judge", RUN, *by(server)]
+    command = [sys.executable, *(how or ("-m", "pytest_rageval.cli.main")), "judge", RUN, *by(server)]
     environment = os.environ | {"OPENAI_API_KEY": "none"}
     return running(command, cwd=project.path, env=environment, stderr=subprocess.PIPE, text=True)
 
@@ -218,8 +236,9 @@ def _arrived(server: JudgeServer) -> int:
 @pytest.mark.child_process
 def test_ctrl_c_leaves_the_run_and_keeps_what_was_judged(project: StoredProject):
     before = project.files()
-    with JudgeServer({"score": 4, "reasoning": "so"}, delay=0.5) as server, _judging(project, server) as process:
-        wait_until(lambda: _arrived(server) >= 2, "two answers are sent to the judge", process)
+    judged = {"score": 4, "reasoning": "so"}
+    with JudgeServer(judged, judged, hangs) as server, _judging(project, server) as process:
+        wait_until(lambda: _arrived(server) >= 3, "three answers are sent to the judge", process)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
@@ -233,11 +252,7 @@ def test_ctrl_c_leaves_the_run_and_keeps_what_was_judged(project: StoredProject)
 def test_ctrl_c_while_the_run_is_written_waits_until_it_is(tmp_path: Path):
     project = StoredProject.new(tmp_path / "p", [a_case(f"q{number}") for number in range(150)])
     project.pytest()
-    observations = project.folder() / "observations.jsonl"
-    first = observations.stat().st_ino
-    with JudgeServer(score=3) as server, _judging(project, server) as process:
-        wait_until(lambda: observations.stat().st_ino != first, "the first file of the run is replaced", process)
-        process.send_signal(signal.SIGINT)
+    with JudgeServer(score=3) as server, _judging(project, server, "-c", CTRL_C_AMID_WRITING) as process:
         _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert f"interrupted: run {RUN} was written by then, with what was judged" in said

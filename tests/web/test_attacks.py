@@ -7,6 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -109,7 +110,7 @@ def test_a_form_without_its_token_is_refused(app: WebApp, given: dict[str, str])
 
 
 def test_a_form_s_token_is_of_one_session(app: WebApp):
-    with httpx.Client(base_url=app.address) as other:
+    with httpx.Client(base_url=app.address, timeout=30) as other:
         response = other.post(
             "/login", data={"form_token": app.form_token(), "token": "x"}, headers={"Origin": app.address}
         )
@@ -259,7 +260,8 @@ def test_a_body_that_comes_a_byte_at_a_time_does_not_hold_its_connection(app: We
             try:
                 received = connection.recv(65_536)
             except TimeoutError:
-                connection.sendall(b"x")
+                with suppress(OSError):  # it may have ended the connection meanwhile; its answer is still to be read
+                    connection.sendall(b"x")
     assert status(received) == 408
 
 
@@ -281,7 +283,7 @@ def test_a_form_is_in_utf_8_whatever_else_its_kind_says(app: WebApp, charset: st
 
 
 def test_the_session_s_cookie_is_for_this_app_alone(app: WebApp):
-    cookie = httpx.get(f"{app.address}/login").headers["set-cookie"]
+    cookie = httpx.get(f"{app.address}/login", timeout=30).headers["set-cookie"]
     assert re.fullmatch(
         rf"rageval_{app.port}=[0-9a-f]{{48}}\.; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000", cookie
     )
@@ -292,7 +294,9 @@ def test_behind_a_proxy_that_speaks_https_it_is_of_the_host_alone(
     tmp_path: Path, proxies: tuple[str, ...], is_believed: bool
 ):
     with served(tmp_path, proxies=proxies) as app:
-        cookie = httpx.get(f"{app.address}/login", headers={"X-Forwarded-Proto": "https"}).headers["set-cookie"]
+        cookie = httpx.get(f"{app.address}/login", headers={"X-Forwarded-Proto": "https"}, timeout=30).headers[
+            "set-cookie"
+        ]
     assert cookie.startswith("__Host-rageval") is is_believed
     assert cookie.endswith("; Secure") is is_believed
 
@@ -301,7 +305,7 @@ def test_behind_a_proxy_that_speaks_https_it_is_of_the_host_alone(
     "cookie", ["", "x", "=;=;", "rageval_{port}=", "rageval_{port}=../..", 'rageval_{port}="\\0', "a" * 9_000]
 )
 def test_a_cookie_that_is_not_ours_is_a_new_session(app: WebApp, cookie: str):
-    response = httpx.get(f"{app.address}/login", headers={"Cookie": cookie.format(port=app.port)})
+    response = httpx.get(f"{app.address}/login", headers={"Cookie": cookie.format(port=app.port)}, timeout=30)
     assert response.status_code == 200
     assert "set-cookie" in response.headers
 
@@ -338,7 +342,7 @@ def test_the_token_lets_this_browser_in_until_it_logs_out(guarded: WebApp):
     cookie = dict(guarded.client.cookies)
     assert cookie != before
     assert guarded.get("/nothing").status_code == 404
-    with httpx.Client(base_url=guarded.address, cookies=cookie) as other:
+    with httpx.Client(base_url=guarded.address, cookies=cookie, timeout=30) as other:
         assert other.get("/nothing").status_code == 404
     assert guarded.post("/logout").headers["location"] == "/login"
     assert guarded.get("/nothing").status_code == 303
@@ -355,7 +359,7 @@ def test_a_session_known_before_the_login_is_worth_nothing_after_it(guarded: Web
         "0" * 48 + "." + mark,
         known.partition(".")[0] + "." + "0" * 64,
     ):
-        assert httpx.get(f"{guarded.address}/", cookies={name: forged}).headers.get("location") == "/login"
+        assert httpx.get(f"{guarded.address}/", cookies={name: forged}, timeout=30).headers.get("location") == "/login"
 
 
 def test_another_token_ends_all_logins(tmp_path: Path):
@@ -363,7 +367,7 @@ def test_another_token_ends_all_logins(tmp_path: Path):
         app.post("/login", {"token": TOKEN})
         value = next(iter(app.client.cookies.values()))
     with served(tmp_path, token=TOKEN + "2") as app:
-        response = httpx.get(f"{app.address}/", cookies={f"rageval_{app.port}": value})
+        response = httpx.get(f"{app.address}/", cookies={f"rageval_{app.port}": value}, timeout=30)
         assert response.headers["location"] == "/login"
 
 

@@ -172,11 +172,12 @@ def test_the_baseline_of_a_run_is_the_one_that_is_ordered(tmp_path: Path):
 
 
 def test_a_run_that_is_resumed_from_two_windows_is_resumed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    jobs = project_with_bot(tmp_path)
+    jobs = project_with_bot(tmp_path, f"BOT_GATE={tmp_path / 'gate'}\n")
     job = jobs.start(an_order(30))
     until(jobs, job.id, under_way)
     jobs.cancel(job.id)
     until(jobs, job.id, ended)
+    (tmp_path / ".env").write_text("BOT_SECONDS=0.05\n")
 
     look = jobs.status
 
