@@ -172,7 +172,9 @@ class _Reading:
             named = case_id if isinstance(case_id, str) else None
             self._report.add_findings(row.line, unsound.findings, named, row.column_finder().column)
             return
-        records = self._systems.setdefault(system, AnswerRecords(self._path))
+        records = self._systems.get(system)
+        if records is None:
+            records = self._systems[system] = AnswerRecords(self._path)
         if record.id in records:
             message = f"id {shown_value(record.id)} already has an answer at line {records.line(record.id)}"
             self._report.add(row.line, row.column_finder().column(("id",), False), message)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import gc
 import json
 from pathlib import Path
 
@@ -265,6 +266,18 @@ def test_a_csv_file_that_cannot_be_read_says_why(tmp_path: Path, content: str | 
 
 def target_over(folder: Path, *ids: str) -> AnswersTarget:
     return AnswersTarget(load_answers(write(folder, [{"id": one, "answer": one} for one in ids])))
+
+
+def test_a_read_line_leaves_nothing_behind_that_only_the_garbage_collector_could_take_away(tmp_path: Path):
+    path = write(tmp_path, [{"id": f"q{number}", "answer": "a"} for number in range(200)])
+    load_answers(path)  # builds the readers
+    gc.collect()
+    gc.disable()  # as it is while a file is read: of a million lines this would be half a gigabyte
+    try:
+        load_answers(path)
+        assert gc.collect() < 200
+    finally:
+        gc.enable()
 
 
 def test_answers_are_found_by_id_and_by_full_key(tmp_path: Path):
