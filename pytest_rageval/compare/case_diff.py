@@ -13,7 +13,8 @@ from pytest_rageval.io.sealed_lines import DamagedLineError
 
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 10
-_READ = frozenset(["case_key", "trial", "question", "answer", "retrieved_chunks", "abstention", "verdict", "error"])
+READ = frozenset(["case_key", "trial", "question", "answer", "retrieved_chunks", "abstention", "verdict", "error"])
+"""Fields of a record that are read here, and that it must have."""
 _KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
 """How a record begins."""
 _NAME, _FURTHEST, _END = b'"case_key":', 40, b'",'
@@ -27,7 +28,7 @@ def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
     return {key: representative_trial(trials) for key, trials in trials_of(path, keys).items()}
 
 
-def trials_of(path: Path, keys: Set[str], fields: Set[str] = _READ) -> dict[str, dict[int, Record]]:
+def trials_of(path: Path, keys: Set[str], fields: Set[str] = READ) -> dict[str, dict[int, Record]]:
     """By case, the lines of a file of records by trial, of which each holds at least these fields."""
     if not keys or not path.is_file():
         return {}

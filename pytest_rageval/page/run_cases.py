@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Set
+from itertools import chain
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.compare.case_diff import trials_of
+from pytest_rageval.compare.case_diff import READ, trials_of
 from pytest_rageval.compare.case_filter import place_text, why_text
 from pytest_rageval.compare.comparison_words import case_id
 from pytest_rageval.compare.side import Side
@@ -15,6 +17,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
+from pytest_rageval.runs.disk.row_records import row_records
 from pytest_rageval.runs.disk.score_table import Scores
 from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of
 
@@ -200,7 +203,7 @@ def read_rows(side: Side, full_texts: FullTexts | None = None) -> tuple[list[Row
     shared = SharedParts()
 
     def rows(run: StoredRun) -> Iterator[Row]:
-        for record in run.row_records():
+        for record in chain.from_iterable(map(row_records, _files(run, RESULTS))):
             key = record["case_key"]
             trials = max(record["trial"] + 1, texts[key].trials if key in texts else 1)
             texts[key] = _texts(record, trials)
@@ -208,7 +211,7 @@ def read_rows(side: Side, full_texts: FullTexts | None = None) -> tuple[list[Row
                 full_texts[key] = record["question"], record["answer"]
             yield _row(record, run, shared)
 
-    if side.run is not None and side.has_records:
+    if side.run is not None and _files(side.run, RESULTS):
         return cases_of(rows(side.run)), texts
     scores = side.scores
     return ([_bare_row(key, case, scores) for key, case in scores.cases.items()] if scores else []), {}
@@ -250,7 +253,7 @@ class CaseLines(NamedTuple):
 def read_case_lines(run: StoredRun, keys: Set[str]) -> dict[str, CaseLines]:
     """Records and observations of some cases, each file read once from front to back."""
     observations = _observations(run, keys)
-    records = trials_of(run.path / RESULTS, keys)
+    records = _trials(run, RESULTS, keys, READ)
     return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}
 
 
@@ -265,9 +268,18 @@ def read_answers(run: StoredRun, keys: Set[str]) -> dict[str, CaseLines]:
 
 
 def _observations(run: StoredRun, keys: Set[str]) -> dict[str, dict[int, Mapping[str, Any]]]:
-    """While a run ends, observations may still be in the files of its workers."""
-    observations: dict[str, dict[int, Mapping[str, Any]]] = {}
-    for path in [run.path / OBSERVATIONS, *journals(run.path, OBSERVATIONS)] if keys else ():
-        for key, trials in trials_of(path, keys, {"case_key", "trial", "case"}).items():
-            observations.setdefault(key, {}).update(trials)
-    return observations
+    return _trials(run, OBSERVATIONS, keys, {"case_key", "trial", "case"})
+
+
+def _trials(run: StoredRun, name: str, keys: Set[str], fields: Set[str]) -> dict[str, dict[int, Mapping[str, Any]]]:
+    """By case, the lines of one kind by trial."""
+    lines: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for path in _files(run, name) if keys else ():
+        for key, trials in trials_of(path, keys, fields).items():
+            lines.setdefault(key, {}).update(trials)
+    return lines
+
+
+def _files(run: StoredRun, name: str) -> list[Path]:
+    """The run's file of this name and, of a run that has not ended or was killed, what its workers had written."""
+    return [path for path in (run.path / name, *journals(run.path, name)) if path.is_file()]

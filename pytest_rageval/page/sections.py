@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.case_filter import group_of
 from pytest_rageval.compare.layer_table import LayerCell, layer_rows
-from pytest_rageval.metrics.registry import LAYERS, Metric, doc_parts
+from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
 from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.page.figures import (
     Bar,
@@ -299,9 +299,13 @@ class DefinitionText(NamedTuple):
 
 def definitions(page: PageRun) -> list[DefinitionText]:
     """Of every metric of the run, once whatever its cut-offs."""
-    names = dict.fromkeys(name.partition("@")[0] for name in page.metrics["metrics"])
-    metrics = [page.registry[name] for name in names if name in page.registry]
-    return [_definition(metric) for metric in metrics]
+    return definitions_of(page.metrics["metrics"], page.registry)
+
+
+def definitions_of(metrics: Iterable[str], registry: Registry) -> list[DefinitionText]:
+    """Of these metrics, as far as they are known here."""
+    names = dict.fromkeys(name.partition("@")[0] for name in metrics)
+    return [_definition(registry[name]) for name in names if name in registry]
 
 
 def _definition(metric: Metric) -> DefinitionText:

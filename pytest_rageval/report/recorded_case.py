@@ -21,11 +21,13 @@ from pytest_rageval.runs.row import Row, cases_of
 class RecordedCase:
     """A case with what its run keeps of it.
 
+    case         as lists of cases hold it, compared with nothing
     record       of the trial that shows the outcome
     observation  the line of observations.jsonl for it; None where the run keeps none
     view         the content of its page
     """
 
+    case: ListedCase
     record: Mapping[str, Any]
     observation: Mapping[str, Any] | None
     view: Mapping[str, Any]
@@ -43,7 +45,7 @@ def recorded_case_of(run: StoredRun, last: Mapping[str, Any], registry: Registry
     case = ListedCase(row, CaseTexts("", "", place, len(lines.records)), "same", 0.0, None, 1.0)
     metrics = (run.metrics or {}).get("metrics", {})
     view = case_view(case, lines, _earlier(run, key, baseline), RunView(run.run_id, run.config, metrics, registry, {}))
-    return RecordedCase(record, lines.observations.get(record["trial"]), view)
+    return RecordedCase(case, record, lines.observations.get(record["trial"]), view)
 
 
 def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:

@@ -11,7 +11,8 @@ from pytest_rageval.compare.filter_language import FilterError
 from pytest_rageval.config.project import Project
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.web.index.case_query import CaseRow, Neighbours, case_rows_page, neighbours
+from pytest_rageval.text import printable
+from pytest_rageval.web.index.case_query import CaseRow, Neighbours, case_keys, case_rows_page, neighbours
 from pytest_rageval.web.index.case_tables import IndexedCases, open_cases, open_compared_cases
 from pytest_rageval.web.index.run_index import RunIndex
 
@@ -89,6 +90,11 @@ class CaseList:
         if query.page > last:
             return self.page(query._replace(page=last))
         return CasePage(query, found.rows, found.left, found.total, self._table.metrics)
+
+    def key_of(self, shown: str) -> str:
+        """The key of a case as an address holds it, which has no control characters; as it stands where none is so."""
+        keys = self._ask(case_keys)
+        return shown if shown in keys else next((key for key in keys if printable(key) == shown), shown)
 
     def neighbours(self, key: str, query: CaseQuery) -> Neighbours:
         """The cases before and after one; none where the filter means nothing any more: the list says what is wrong."""

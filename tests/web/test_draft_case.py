@@ -60,6 +60,6 @@ def test_a_run_cannot_name_a_place_outside_of_the_project(project: Project, run:
                 line["source"]["file"] = file
         (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
     with served(project.path) as app:
-        where = saved(app, run, "b")
+        where = saved(app, run, "evalcases/a.jsonl::b")
     assert where["file"] == [OTHER_DRAFTS]
     assert (project.path / OTHER_DRAFTS).is_file()

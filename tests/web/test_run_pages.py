@@ -260,10 +260,34 @@ def test_a_run_that_was_killed_shows_the_cases_that_it_recorded(copied: tuple[We
     assert "This run is interrupted" in page
     assert "3 cases recorded" in page
     assert f"pytest --rageval-resume {folder.name}" in page
-    assert '<td class="id">boil</td>' in page
     assert "1 case of 3" in app.page(f"/runs/{folder.name}?q=id:again")
-    assert app.get(f"/runs/{folder.name}/cases/evalcases%2Fa.jsonl%3A%3Aboil").status_code == 409
     assert len(json.loads(app.get(f"/runs/{folder.name}/export.json").text)["cases"]) == 3
+
+
+def test_every_case_that_a_killed_run_recorded_has_its_page(copied: tuple[WebApp, Path]):
+    """Also one that a worker had written down, and its controller had not."""
+    app, folder = copied
+    (folder / "metrics.json").unlink()
+    results = folder / "results.jsonl"
+    boil, again, freeze, *_ = results.read_bytes().splitlines(True)
+    results.write_bytes(boil + again + b'{"schema":2,"case_key":"cut')
+    (folder / "results-gw1.jsonl").write_bytes(freeze)
+    page = app.page(f"/runs/{folder.name}")
+    assert "3 cases recorded" in page
+    assert ids(page) == ["freeze", "boil", "boil-again"]
+    addresses = [links(page, id)[0] for id in ids(page)]
+    shown = [app.page(address) for address in addresses]
+    assert [re.findall(r'data-md="case">(.*?)</span>', each) for each in shown] == [
+        ["freeze"],
+        ["boil"],
+        ["boil-again"],
+    ]
+    assert "the bot is &lt;b&gt;out&lt;/b&gt;" in shown[0]
+    assert links(shown[0], "next") == [addresses[1]]
+    assert f'<a href="/runs/{folder.name}#cases" data-key="Escape">' in shown[0]
+    assert '<div id="def-recall_any"' in shown[1]
+    assert app.post(f"/runs/{folder.name}/draft", {"case": "evalcases/a.jsonl::freeze"}).status_code == 303
+    assert app.get(f"/runs/{folder.name}/cases/evalcases%2Fa.jsonl%3A%3Afiller-01").status_code == 404
 
 
 @pytest.mark.parametrize("name", ["config.json", "metrics.json", "results.jsonl", "scores.jsonl", "observations.jsonl"])

@@ -78,7 +78,7 @@ def _of_unfinished(run: StoredRun) -> CaseListing:
     scales = {name: {"scale": metric.scale, "better": metric.better} for name, metric in metrics.items()}
     side = Side(run.run_id, {"metrics": scales, "volatile": {}}, None, run.config, run)
     full_texts: FullTexts = {}
-    cases = listed_cases(side, Flips(), None, {}, full_texts) if run.has_records else []
+    cases = listed_cases(side, Flips(), None, {}, full_texts)
     layers = {name: metric.layer for name, metric in metrics.items()}
     return CaseListing(cases, full_texts, {}, layers, is_compared=False, compared_with=None)
 

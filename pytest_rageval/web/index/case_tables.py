@@ -17,6 +17,7 @@ from pytest_rageval.io.collector import no_collection
 from pytest_rageval.judges.cache.cache_entries import transaction
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.runs.disk.reader import METRICS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.disk.score_table import SCORES
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.case_listing import CaseListing, listing_of, read_listing
@@ -87,7 +88,10 @@ def open_cases(
     somebody has read them already.
     """
     other = ((run.metrics or {}).get("comparison") or {}).get("baseline_run_id")
-    paths = (run.path / METRICS, run.path / RESULTS, baseline, run.path.parent / Path(str(other)).name / SCORES)
+    paths = (
+        run.path / METRICS, run.path / RESULTS, *journals(run.path, RESULTS), baseline,
+        run.path.parent / Path(str(other)).name / SCORES,
+    )  # fmt: skip
     source = _Source(
         printable(run.run_id), "", _stamp(paths), run.metrics is None, read or (lambda: read_listing(run, baseline))
     )

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from pytest_rageval.page import sections
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.page.case_views import case_views
 from pytest_rageval.page.report_page import KEYS
 from pytest_rageval.page.run_cases import ListedCase
+from pytest_rageval.page.sections import DefinitionText, definitions_of
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CaseList, CaseQuery
 from pytest_rageval.web.index_of_site import TheIndex
-from pytest_rageval.web.opened_runs import OpenedRun, TheRuns
+from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import Filter, Order
 from pytest_rageval.web.rendering import page, path_to
 from pytest_rageval.web.run_head import head_of_run
 from pytest_rageval.web.site import TheSite, UnknownPageError
+from pytest_rageval.web.unfinished_run import unfinished_case
 
 View = Literal["case", "compare"]
 
@@ -60,8 +66,16 @@ def show_case(
     sort: Order = "", view: View = "case",
     diff: Literal["on", "off"] = "on", against: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:  # fmt: skip
-    """A case of a finished run, or the same before and after; `against`: the run chosen to compare with."""
-    opened, stored = runs.open(run_id, against or None), site.stored_run(run_id)
+    """A case of a run, or the same before and after; `against`: the run chosen to compare with."""
+    stored = site.stored_run(run_id)
+    try:
+        opened = runs.open(run_id, against or None)
+    except SettingsError:
+        if against:
+            raise
+        listed = CaseList(index, stored, site.project())
+        shown = Shown(run_id, listed.key_of(key), q, sort, "case", diff)
+        return _case_of_unfinished(request, stored, site.project().baseline_file, listed, shown)
     number = opened.numbers.get(key)
     if number is None:
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
@@ -73,11 +87,22 @@ def show_case(
     return page(
         request, "case_page.html", page=opened.page, case=case, c=content, shown=shown, beside=beside,
         has_both_sides=opened.page.has_both_sides, head=head_of_run(opened.page.config),
-        definitions=_definitions(opened, case), keys=KEYS,
+        definitions=_definitions(case, opened.page.registry), keys=KEYS,
     )  # fmt: skip
 
 
-def _definitions(opened: OpenedRun, case: ListedCase) -> list[sections.DefinitionText]:
+def _case_of_unfinished(request: Request, run: StoredRun, baseline: Path, listed: CaseList, shown: Shown) -> Response:
+    """A case of a run that was stopped, goes on, or cannot be read as a whole: what it recorded, compared with none."""
+    recorded = unfinished_case(run, shown.key, baseline)
+    if recorded is None:
+        raise UnknownPageError(f"run {shown.run_id} has recorded no case {shown.key!r}")
+    return page(
+        request, "case_page.html", case=recorded.case, c=recorded.view, shown=shown,
+        beside=listed.neighbours(shown.key, CaseQuery(shown.q, shown.sort)), has_both_sides=False,
+        head=head_of_run(run.config), definitions=_definitions(recorded.case, registry_of(run)), keys=KEYS,
+    )  # fmt: skip
+
+
+def _definitions(case: ListedCase, registry: Registry) -> list[DefinitionText]:
     """Of the metrics that the case has scores of: their names lead there."""
-    names = {name.partition("@")[0] for name in (*case.row.scores, *(name for name, _ in case.row.failed))}
-    return [each for each in opened.content["definitions"] if each.name in names]
+    return definitions_of([*case.row.scores, *(name for name, _ in case.row.failed)], registry)

@@ -12,13 +12,15 @@ from starlette.responses import Response
 from pytest_rageval.cases.drafts import ENDING, add_drafts
 from pytest_rageval.compare.case_diff import representative_trial
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.line_index import record_at
+from pytest_rageval.io.line_index import Check, index, record_at
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.disk.resume import journals
+from pytest_rageval.runs.disk.stored_records import check_observation, check_result
 from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.labelling.label_desk import Where
 from pytest_rageval.web.rendering import see
-from pytest_rageval.web.site import TheSite
+from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.workbench.answer_draft import answer_draft, drafts_file_of
 
 OTHER_DRAFTS = f"evalcases/answers{ENDING}"
@@ -43,11 +45,17 @@ def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Respons
 
 def _recorded(run: StoredRun, case: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
     """The record of a case that stands for its trials, and its observation where the run keeps it."""
-    key = run.find(case)["case_key"]
-    records = {trial: record_at(place) for (name, trial), place in run.record_places().items() if name == key}
+    records = _trials(run, RESULTS, check_result, case)
+    if not records:
+        raise UnknownPageError(f"run {run.run_id} has recorded no case {case!r}")
     record = representative_trial(records)
-    place = run.observation_places().get((key, record["trial"]))
-    return dict(record), record_at(place) if place is not None else None
+    return dict(record), _trials(run, OBSERVATIONS, check_observation, case).get(record["trial"])
+
+
+def _trials(run: StoredRun, name: str, check: Check, case: str) -> dict[int, Mapping[str, Any]]:
+    """The lines of a case by trial, also those that a worker of a run that died had written."""
+    places = index([run.path / name, *journals(run.path, name)], check=check, keeps=lambda key: key[0] == case)
+    return {trial: record_at(place) for (_, trial), place in places.items()}
 
 
 def _within(root: Path, written: str) -> str:

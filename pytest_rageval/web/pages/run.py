@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -31,6 +31,8 @@ FORMATS = {
     "json": (json_lines, "application/json; charset=utf-8"),
 }
 LONGEST_QUERY = 2_000
+UNFINISHED = (("files", "Files"), ("cases", "Cases"))
+"""Sections of a run that has not ended: their ids and titles."""
 
 router = APIRouter()
 
@@ -46,16 +48,32 @@ def show_run(
 ) -> Response:  # fmt: skip
     """A finished run as its report shows it; of any other what there is of it."""
     stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
-    log = [printable(line) for line in log_of_run(site, run_id)]
     try:
+        if stored.metrics is None:
+            return _unfinished(request, site, stored, index, query, ())
         opened = runs.open(run_id)
         listed = CaseList(index, stored, site.project()).page(query)
     except SettingsError as error:
-        recorded, problems = _cases_of_unfinished(site, stored, index, query)
-        unfinished = unfinished_run(stored, [*error.problems, *problems])
-        job = run_id if has_job(site, run_id) else None
-        return page(request, "unfinished_run.html", run=unfinished, listed=recorded, log=log, run_id=run_id, job=job)
-    return page(request, "run.html", **run_content(opened), listed=listed, log=log)
+        return _unfinished(request, site, stored, index, query, error.problems)
+    return page(request, "run.html", **run_content(opened), listed=listed, log=_log(site, run_id))
+
+
+def _unfinished(
+    request: Request, site: Site, run: StoredRun, index: RunIndex, query: CaseQuery, problems: Sequence[str]
+) -> Response:
+    """A run that goes on, was stopped, or cannot be read: what it is made from, its files, the cases it recorded."""
+    recorded, more = _cases_of_unfinished(site, run, index, query)
+    run_id = printable(run.run_id)
+    return page(
+        request, "unfinished_run.html", run=unfinished_run(run, [*problems, *more]), listed=recorded,
+        log=_log(site, run_id), run_id=run_id, keys=KEYS, about="",
+        job=run_id if has_job(site, run.run_id) else None, head=head_of_run(run.config) if recorded else None,
+        sections=UNFINISHED if recorded and recorded.total else (),
+    )  # fmt: skip
+
+
+def _log(site: Site, run_id: str) -> list[str]:
+    return [printable(line) for line in log_of_run(site, run_id)]
 
 
 def run_content(opened: OpenedRun) -> dict[str, Any]:
