@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_rageval.scripting.case_sources import load_cases
     from pytest_rageval.scripting.evaluate import evaluate
     from pytest_rageval.scripting.evaluated_run import EvaluatedRun, RunComparison, compare_runs
+    from pytest_rageval.scripting.evaluated_run import compare_runs as compare
     from pytest_rageval.targets.target import Target
 
     __version__: str
@@ -68,6 +69,7 @@ __all__ = [
     "Score",
     "Target",
     "__version__",
+    "compare",
     "compare_runs",
     "evaluate",
     "load_cases",
@@ -81,6 +83,8 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version  # here, since a suite without cases need not load it
 
         return version("pytest-rageval")
+    if name == "compare":
+        return importlib.import_module(f"{__name__}.compare")  # a package that can be called
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)

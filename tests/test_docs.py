@@ -187,7 +187,7 @@ SCHEMA = case_schema()
 HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_rageval_")}
 
 
-FOR_SCRIPTS = {"EvaluatedRun", "RunComparison", "compare_runs", "evaluate", "load_cases"}
+FOR_SCRIPTS = {"EvaluatedRun", "RunComparison", "compare", "compare_runs", "evaluate", "load_cases"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import signal
@@ -18,7 +19,7 @@ from processes import python, wait_until
 from project import BOT, SOME, Project, a_case, a_missed_case
 
 import pytest_rageval
-from pytest_rageval import EvaluatedRun, Observation, compare_runs, evaluate, load_cases, metric
+from pytest_rageval import EvaluatedRun, Observation, compare, compare_runs, evaluate, load_cases, metric
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.text import printable
 
@@ -169,7 +170,7 @@ def test_records_are_flat_and_hold_every_score(project: Project):
 
 def test_two_runs_are_compared_by_object_or_by_name(project: Project):
     first, second = evaluate("evalcases", bot, run_id="a"), evaluate("evalcases", deaf_bot, run_id="b")
-    for comparison in (compare_runs(first, second), compare_runs("a", "b"), compare_runs(first, "latest")):
+    for comparison in (compare(first, second), compare("a", "b"), compare_runs(first, "latest")):
         assert comparison.problems == []
         assert comparison.is_compared
         assert "evalcases/a.jsonl::boil" in comparison.newly_failing
@@ -177,6 +178,26 @@ def test_two_runs_are_compared_by_object_or_by_name(project: Project):
         assert "newly fail" in comparison.verdict
     written = json.loads(project.rageval("compare", "a", "b", "--format", "json").stdout.str())
     assert written["flipped_to_fail"] == compare_runs(first, second).to_dict()["flipped_to_fail"]
+
+
+@pytest.mark.child_process
+def test_a_comparison_is_called_by_the_name_of_the_package_that_makes_it(project: Project):
+    """Whoever imported a module of that package first: the name then stands for the package, which can be called."""
+    project.write(
+        "compared.py",
+        "from pytest_rageval.compare.pairing import pair\n"
+        "from pytest_rageval import compare, evaluate\n"
+        "import inspect, pytest_rageval\n"
+        "case = {'id': 'one', 'question': 'Who?', 'reference': 'Ann'}\n"
+        "before = evaluate([case], lambda question: 'Ann', run_id='a')\n"
+        "print(compare(before, evaluate([case], lambda question: 'Bob', run_id='b')).newly_failing)\n"
+        "print(pytest_rageval.compare is compare, pytest_rageval.compare.pairing.pair is pair)\n"
+        "print([*inspect.signature(compare).parameters])\n",
+    )
+    printed = python("compared.py", cwd=project.path, check=True).stdout.splitlines()
+    assert printed[-3:] == [
+        "['cases.jsonl::one']", "True True", str([*inspect.signature(compare_runs).parameters]),
+    ]  # fmt: skip
 
 
 def test_runs_of_other_cases_are_not_compared_and_it_is_said_why(project: Project):
@@ -253,7 +274,8 @@ def test_hostile_texts_stand_in_a_notebook_as_text(project: Project):
 
 
 def test_the_names_are_imported_when_they_are_used():
-    assert {"evaluate", "load_cases", "compare_runs", "EvaluatedRun", "RunComparison"} <= {*pytest_rageval.__all__}
+    scripting = {"evaluate", "load_cases", "compare", "compare_runs", "EvaluatedRun", "RunComparison"}
+    assert scripting <= {*pytest_rageval.__all__}
 
 
 def test_notes_of_the_run_are_kept_in_the_object(project: Project, tmp_path: Path):
