@@ -57,6 +57,50 @@ def test_spans_of_phoenix_one_a_line_become_an_answer(project: Project):
     assert (record["latency"], record["model_name"]) == ({"total_ms": 1500.0}, "gpt-4.1-mini")
 
 
+def test_spans_of_a_data_frame_of_phoenix_have_dotted_names_within_lists(project: Project):
+    """As `get_spans_dataframe().to_json(orient="records")` writes them."""
+    project.cases([a_case("boil")])
+    documents = [
+        {"document.id": "c1", "document.content": RIGHT, "document.score": 0.8,
+         "document.metadata": {"file_path": "notes/water.md"}},
+    ]  # fmt: skip
+    asked = [
+        {"message.role": "system", "message.content": "Be brief."},
+        {"message.role": "user", "message.content": BOILING},
+    ]
+    at = {"start_time": 1_704_067_200_000, "end_time": 1_704_067_202_000, "context.trace_id": "t1"}
+    spans = [
+        at | {"name": "ask", "parent_id": None, "context.span_id": "a", "attributes.llm.input_messages": asked,
+              "attributes.output.value": RIGHT},
+        at | {"name": "search", "parent_id": "a", "context.span_id": "b", "attributes.retrieval.documents": documents},
+    ]  # fmt: skip
+    assert answers(project, json.dumps(spans), "openinference").ret == 0
+    assert records(project)[0]["retrieved_chunks"] == [
+        {"chunk_id": "c1", "text": RIGHT, "rel_path": "notes/water.md", "score_final": 0.8, "rank": 1}
+    ]
+
+
+def test_documents_that_cannot_be_read_are_not_said_to_be_none(project: Project):
+    project.cases([a_case("boil")])
+    result = answers(project, otlp(*otlp_trace("t1", BOILING, RIGHT, [{"bytes": 7}])), "otlp")
+    assert "retrieved_chunks" not in records(project)[0]
+    assert "1 answer comes without retrieved documents" in result.stderr.str()
+    answers(project, otlp(*otlp_trace("t1", BOILING, RIGHT, [])), "otlp", "-o", "empty.answers.jsonl")
+    assert '"retrieved_chunks": []' in (project.path / "empty.answers.jsonl").read_text("utf-8")
+
+
+def test_a_span_of_langfuse_that_is_named_for_retrieving_holds_the_documents(project: Project):
+    """Observations of LangChain and of decorated functions were of type SPAN before there was one for retrievers."""
+    project.cases([a_case("boil")])
+    trace = langfuse_trace("t1", BOILING, RIGHT)
+    trace["observations"] = [
+        {"id": "o1", "type": "SPAN", "name": "retrieve_documents",
+         "output": [{"page_content": RIGHT, "metadata": {"source": "notes/water.md"}}]},
+    ]  # fmt: skip
+    answers(project, json.dumps(trace), "langfuse")
+    assert records(project)[0]["retrieved_chunks"] == [{"text": RIGHT, "rel_path": "notes/water.md", "rank": 1}]
+
+
 def test_openinference_attributes_are_read_from_otlp_too(project: Project):
     project.cases([a_case("boil")])
     spans = [

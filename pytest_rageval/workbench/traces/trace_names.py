@@ -18,6 +18,8 @@ DOCUMENTS = ("reranker.output_documents", "retrieval.documents", "gen_ai.retriev
 MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "langfuse.observation.model.name", "model")
 KIND = ("openinference.span.kind", "gen_ai.operation.name", "langfuse.observation.type", "type")
 RETRIEVAL_KINDS = frozenset({"retriever", "retrieval", "reranker"})
+RETRIEVAL_WORD = "retriev"
+"""In the name of a span that retrieves, where its kind does not say so: `retrieve_documents`, `VectorRetriever`."""
 INNER_QUESTION = ("question", "query", "user_query", "user_input", "input", "prompt", "message", "text")
 """Keys of an object that stands for a question: `{"question": "…"}`; the surer ones first."""
 INNER_ANSWER = ("answer", "response", "output", "result", "completion", "text", "content")

@@ -160,16 +160,23 @@ def _answer_in(value: Json) -> str | None:
 
 
 def _role(message: Json) -> str:
-    if isinstance(message, dict) and isinstance(message.get("message"), dict):
-        message = message["message"]
-    return str(message.get("role") or message.get("type") or "").lower() if isinstance(message, dict) else ""
+    parts = _message_parts(message)
+    return str(parts.get("role") or parts.get("type") or "").lower()
+
+
+def _message_parts(message: Json) -> Mapping[str, Any]:
+    """A message without what is written around it: `{"message": {…}}`, or names such as `message.role`."""
+    if not isinstance(message, dict):
+        return {}
+    inner = message.get("message")
+    parts = inner if isinstance(inner, dict) else message
+    return {name.removeprefix("message."): value for name, value in parts.items()}
 
 
 def _content(message: Json) -> str | None:
     """The text of a message: `content` as text or as parts, or the parts of OpenTelemetry's messages."""
-    if isinstance(message.get("message"), dict):
-        message = message["message"]
-    content = message.get("content", message.get("parts"))
+    parts = _message_parts(message)
+    content = parts.get("content", parts.get("parts"))
     if isinstance(content, list):
         texts = [part.get("content", part.get("text")) if isinstance(part, dict) else part for part in content]
         return "\n".join(text for text in texts if isinstance(text, str)) or None
@@ -183,13 +190,17 @@ def _documents(trace: TracedRequest) -> tuple[dict[str, Json], ...] | None:
     """The documents of the surest name that any span has, each once, best first as they were listed."""
     for alias in names.DOCUMENTS:
         listed = [value for span in trace.spans if isinstance(value := _value(span, alias), list)]
-        if documents := [document for value in listed for document in value]:
-            return tuple(_chunks(documents))
-        if listed:
+        if chunks := tuple(_chunks([document for value in listed for document in value])):
+            return chunks
+        if listed and not any(listed):
             return ()
     for span in trace.spans:
-        if _is_retrieval(span) and (listed := list(_outputs(span))):
-            return tuple(_chunks(listed[0]))
+        if _is_retrieval(span) and (listed := list(_outputs(span))) and not listed[0]:
+            return ()
+        if (_is_retrieval(span) or names.RETRIEVAL_WORD in span.name.lower()) and (
+            chunks := next((chunks for value in _outputs(span) if (chunks := tuple(_chunks(value)))), ())
+        ):
+            return chunks
     return None
 
 
@@ -217,6 +228,7 @@ def _chunks(documents: Sequence[Json]) -> Iterator[dict[str, Json]]:
 
 def _chunk(document: Mapping[str, Any]) -> dict[str, Json]:
     """A document under the names of an answer record; its metadata may hold path and heading."""
+    document = {name.removeprefix("document."): value for name, value in document.items()}
     if isinstance(document.get("document"), dict):
         document = {**document, **document["document"]}
     metadata = _parsed(document.get("metadata"))
