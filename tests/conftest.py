@@ -1,4 +1,5 @@
-"""For all tests: generated examples take the time they take, and `--quick` leaves out what starts a process."""
+"""For all tests: generated examples take the time they take and are the same each time, and `--quick` leaves out what
+starts a process."""
 
 from __future__ import annotations
 
@@ -14,14 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from chromium import Chromium, chromium_path
-from effort import rounds
+from effort import IS_THOROUGH, rounds
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from project import Project
 
 settings.register_profile(
-    "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=rounds(100, 25)
+    "unhurried",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=rounds(100, 25),
+    derandomize=not IS_THOROUGH,  # what is found by chance is found by `make torture`
+    database=None,
 )
 settings.load_profile("unhurried")
 

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from pytest_rageval.cases import load_file
 
-ROOM_TO_REPEAT = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=rounds(150, 40))
+ROOM_TO_REPEAT = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=rounds(150, 40)
+)
 """One folder serves all examples: each writes the same file anew."""
 
 

@@ -126,7 +126,9 @@ def by_script(page: OpenPage, query: str, sort: str = "") -> Any:
     return UNKNOWN if isinstance(keys, str) else keys
 
 
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @SLOW
