@@ -14,7 +14,7 @@ from pytest_rageval.errors import JudgeError, TargetError
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict
 from pytest_rageval.http.call_limit import CallSlots, Permit
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import Judge, judges_at_once
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics.registry import GENERATED
@@ -34,7 +34,7 @@ from pytest_rageval.model import (
     Trial,
 )
 from pytest_rageval.plan import Plan
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import Target, asks_at_once, is_called
 from pytest_rageval.text import excerpt
 
 LONGEST_SAID = 300
@@ -51,6 +51,8 @@ class Unobserved:
 
 
 Observed = Observation | Unobserved
+_Slot = AbstractAsyncContextManager[Permit | None]
+"""What a call waits for."""
 
 
 def observed_in(result: CaseResult) -> Observed:
@@ -62,7 +64,7 @@ def observed_in(result: CaseResult) -> Observed:
 
 def are_at_once(target: Target, judge: Judge | None) -> bool:
     """True if neither of them ever waits, so that a case can be observed where it is needed, without a loop."""
-    return getattr(target, "answers_at_once", False) and (judge is None or getattr(judge, "answers_at_once", False))
+    return asks_at_once(target) and (judge is None or judges_at_once(judge))
 
 
 def observe_at_once(
@@ -101,7 +103,6 @@ async def observe_case(
     submitted  when it was queued, on the clock of time.perf_counter
     slots      what calls wait for, shared with other cases; None: for nothing
     """
-    is_called = getattr(target, "is_called", True)
     question = ask_request(case, plan, trial)
     asked = await _asked(target, question, plan, slots, submitted)
     if isinstance(asked, Unobserved):
@@ -114,12 +115,12 @@ async def observe_case(
         case,
         asked.answer,
         k=plan.settings.k,
-        asked_k=plan.asked_k if is_called else None,
+        asked_k=plan.asked_k if is_called(target) else None,
         judgements=judgements,
         timings=timings,
         trial=trial,
         gold_by=plan.settings.gold_by,
-        params=question.params if is_called else NOTHING,
+        params=question.params if is_called(target) else NOTHING,
         refusals=plan.settings.abstention.phrases,
     )
 
@@ -135,15 +136,17 @@ async def _asked(
     target: Target, question: AskRequest, plan: Plan, slots: CallSlots | None, submitted: float | None
 ) -> _Asked | Unobserved:
     """Ask within the longest time that a call may take. What was asked for nothing has no time of its own."""
-    async with _slot(target, slots.asking() if slots is not None else None) as permit:
+    is_at_once = asks_at_once(target)
+    slot: _Slot = nullcontext() if slots is None or is_at_once else slots.asking()
+    async with slot as permit:
         queued = Timings(queue_ms=_ms(submitted) if submitted is not None else None)
         started = time.perf_counter()
-        limit = _time_limit(target, plan)
+        limit = nullcontext() if is_at_once else asyncio.timeout(plan.settings.longest_call)
         if permit is not None and isinstance(limit, asyncio.Timeout):
             permit.timeout = limit
 
         def timings() -> Timings:
-            return replace(queued, ask_ms=_ms(started)) if getattr(target, "is_called", True) else queued
+            return replace(queued, ask_ms=_ms(started)) if is_called(target) else queued
 
         try:
             async with limit:
@@ -161,20 +164,6 @@ async def _asked(
     return _Asked(_without_blank_text(answer) if plan.settings.retrieval_only else answer, taken)
 
 
-def _slot(
-    called: Target | Judge, slot: AbstractAsyncContextManager[Permit] | None
-) -> AbstractAsyncContextManager[Permit | None]:
-    """What a call waits for; nothing for what never waits itself, which may be called where no loop runs."""
-    return nullcontext() if slot is None or getattr(called, "answers_at_once", False) else slot
-
-
-def _time_limit(target: Target, plan: Plan) -> AbstractAsyncContextManager[object]:
-    """The longest time of a call; none for what never waits, which may be asked where no loop runs."""
-    if getattr(target, "answers_at_once", False):
-        return nullcontext()
-    return asyncio.timeout(plan.settings.longest_call)
-
-
 async def _judged(
     judge: Judge | None, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
 ) -> tuple[dict[str, Judgement], Timings] | Unobserved:
@@ -182,7 +171,8 @@ async def _judged(
     answer, timings = asked
     if judge is None or not plan.rubrics:
         return {}, timings
-    async with _slot(judge, slots.judging() if slots is not None else None) as permit:
+    slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
+    async with slot as permit:
         started = time.perf_counter()
         try:
             judgements = await judge_answer(

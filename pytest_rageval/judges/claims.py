@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.gathering import ask_together, taken
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import Judge, judges_at_once
 from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.text import counted
 
@@ -36,8 +36,8 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
     judged = claims[:MOST_CLAIMS]
     at_once = CLAIMS_AT_ONCE if "claims" in support.variables else 1
     batches = [judged[start : start + at_once] for start in range(0, len(judged), at_once)]
-    in_turn = getattr(judge, "answers_at_once", False)
-    judgements = await ask_together((judge.judge(_support_of(batch, support)) for batch in batches), in_turn=in_turn)
+    asked = (judge.judge(_support_of(batch, support)) for batch in batches)
+    judgements = await ask_together(asked, in_turn=judges_at_once(judge))
     supported = [
         verdict
         for batch, judgement in zip(batches, judgements, strict=True)

@@ -17,10 +17,13 @@ class Judge(Protocol):
 
     `model` names what judges, with its build where known. It is part of every cache key, unless the judge has an
     attribute `identity`, which then names the server as well. `rubrics` are those it can answer. `heuristic` is True
-    where no model is behind it. A judge that tells abstentions by phrases, as a heuristic does, says so in an attribute
-    `abstention_by_phrasing`: the phrases of the project then count as well. One that goes by the prompt that a rubric
-    brings says so in an attribute `takes_own_rubrics`: it can answer those as well that a project adds. One that never
-    waits, not even for a loop to run, says so in an attribute `answers_at_once`.
+    where no model is behind it.
+
+    These attributes may be missing, and are False then, `is_local` what `heuristic` is:
+    is_local                judging costs nothing, needs no network and comes out the same every time
+    answers_at_once         it never waits, not even for a loop to run
+    abstention_by_phrasing  it tells abstentions by phrases, as a heuristic does: those of the project count as well
+    takes_own_rubrics       it goes by the prompt that a rubric brings: it can answer those that a project adds
     """
 
     model: str
@@ -41,11 +44,29 @@ class JudgementCache(Protocol):
     def put(self, key: str, judgement: Judgement) -> None: ...
 
 
+def is_local(judge: Judge) -> bool:
+    """Whether judging costs nothing, needs no network and comes out the same every time."""
+    return getattr(judge, "is_local", judge.heuristic)
+
+
+def judges_at_once(judge: Judge) -> bool:
+    """Whether it never waits, so that it may be asked where no loop runs."""
+    return getattr(judge, "answers_at_once", False)
+
+
+def tells_by_phrasing(judge: Judge) -> bool:
+    """Whether it tells abstentions by phrases."""
+    return getattr(judge, "abstention_by_phrasing", False)
+
+
+def takes_own_rubrics(judge: Judge) -> bool:
+    """Whether it goes by the prompt that a rubric brings."""
+    return getattr(judge, "takes_own_rubrics", False)
+
+
 def can_judge(judge: Judge, rubric: str) -> bool:
     """Whether a judge can answer a rubric, which may be one that the project adds to the shipped ones."""
-    if rubric in judge.rubrics:
-        return True
-    return getattr(judge, "takes_own_rubrics", False) and rubric not in rubric_names()
+    return rubric in judge.rubrics or (takes_own_rubrics(judge) and rubric not in rubric_names())
 
 
 def identity_of(judge: Judge) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 
 from pytest_rageval.judges.claims import SPLIT, SUPPORT, judge_claims
 from pytest_rageval.judges.gathering import ask_together, taken
-from pytest_rageval.judges.judge import Judge, can_judge
+from pytest_rageval.judges.judge import Judge, can_judge, is_local, judges_at_once, tells_by_phrasing
 from pytest_rageval.judges.phrasing import phrasing_judgement
 from pytest_rageval.judges.requests import requests_for
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Rubric
@@ -53,14 +53,14 @@ async def judge_answer(
                 rest = requests(known, abstained=True)
     splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
     split = next(iter(requests([SPLIT])), None) if splits else None
-    in_turn = getattr(judge, "is_local", judge.heuristic) or getattr(judge, "answers_at_once", False)
+    in_turn = is_local(judge) or judges_at_once(judge)
     judgements = await ask_together((_repeated(judge, request, times, split) for request in rest), in_turn=in_turn)
     found |= {request.rubric: judgement for request, judgement in zip(rest, judgements, strict=True)}
     return {name: found[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in found}
 
 
 async def _classified(judge: Judge, request: JudgeRequest, times: int, phrases: Sequence[str]) -> Judgement:
-    if CLASSIFIER in judge.rubrics and not getattr(judge, "abstention_by_phrasing", False):
+    if CLASSIFIER in judge.rubrics and not tells_by_phrasing(judge):
         return await _repeated(judge, request, times)
     return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
 
@@ -75,8 +75,8 @@ async def _repeated(judge: Judge, request: JudgeRequest, times: int, split: Judg
     if times == 1:
         return await _once(judge, request, split, request.trial)
     trials = range(request.trial * times, (request.trial + 1) * times)
-    in_turn = getattr(judge, "answers_at_once", False)
-    return _median(await ask_together((_once(judge, request, split, trial) for trial in trials), in_turn=in_turn))
+    asked = (_once(judge, request, split, trial) for trial in trials)
+    return _median(await ask_together(asked, in_turn=judges_at_once(judge)))
 
 
 async def _once(judge: Judge, request: JudgeRequest, split: JudgeRequest | None, trial: int) -> Judgement:

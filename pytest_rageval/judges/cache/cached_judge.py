@@ -12,7 +12,16 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.cache_key import KeyParts, compared, key_parts, one_line
-from pytest_rageval.judges.judge import Judge, JudgementCache, identity_of, served_model
+from pytest_rageval.judges.judge import (
+    Judge,
+    JudgementCache,
+    identity_of,
+    is_local,
+    judges_at_once,
+    served_model,
+    takes_own_rubrics,
+    tells_by_phrasing,
+)
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt
 
@@ -52,12 +61,10 @@ class CachedJudge:
     """A judge that remembers: itself a `Judge`, for one event loop at a time.
 
     What is judged already comes from the cache, marked `cached`, with the cost and time that it took once; of equal
-    requests at the same time one is judged. A judge that is local is asked directly in every mode: it costs nothing,
-    needs no network and says the same every time. Local are heuristic judges, unless an attribute `is_local` says
-    otherwise. What a judge returns is checked before anybody sees or keeps it; errors are never kept. A judge whose
-    replies depend on more than its model says so in an attribute `sampling`, a mapping that becomes part of the key.
-    What `mask` knows is hidden in what the judge says. Notes, such as that old entries were taken over, go to those of
-    the cache.
+    requests at the same time one is judged. A judge that is local is asked directly in every mode. What a judge returns
+    is checked before anybody sees or keeps it; errors are never kept. A judge whose replies depend on more than its
+    model says so in an attribute `sampling`, a mapping that becomes part of the key. What `mask` knows is hidden in
+    what the judge says. Notes, such as that old entries were taken over, go to those of the cache.
 
     hits       judgements that were not asked for again
     misses     requests that were looked for and not found
@@ -71,11 +78,11 @@ class CachedJudge:
         self.identity = identity_of(judge)
         self.heuristic = judge.heuristic
         self.rubrics = judge.rubrics
-        self.is_local: bool = getattr(judge, "is_local", judge.heuristic)
+        self.is_local = is_local(judge)
         is_replay = mode == "replay" and cache is not None and not self.is_local
-        self.answers_at_once: bool = is_replay or getattr(judge, "answers_at_once", False)
-        self.takes_own_rubrics: bool = getattr(judge, "takes_own_rubrics", False)
-        self.abstention_by_phrasing: bool = getattr(judge, "abstention_by_phrasing", False)
+        self.answers_at_once = is_replay or judges_at_once(judge)
+        self.takes_own_rubrics = takes_own_rubrics(judge)
+        self.abstention_by_phrasing = tells_by_phrasing(judge)
         self.hits = self.misses = 0
         self.saved_usd: float | None = None
         self.saved_ms: float | None = None

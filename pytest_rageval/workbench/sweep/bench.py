@@ -19,6 +19,7 @@ from pytest_rageval.model import EvalCase, Json, Observation
 from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun, observation_of
+from pytest_rageval.targets.target import is_called
 from pytest_rageval.workbench.measured_run import Asking, OnFinished, Watch, ask_without_trace, write_run
 from pytest_rageval.workbench.sweep.grid import Grid, Point
 
@@ -75,7 +76,7 @@ class Bench:
         with ExitStack() as opened:
             opened.callback(self._loop.close)
             self._target = make_target(prepared.project)
-            if not getattr(self._target, "is_called", True):
+            if not is_called(self._target):
                 raise SettingsError(
                     f"sweep: {self._target.name} is not asked, its answers are there; name another target"
                 )
