@@ -12,7 +12,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.scale.assignment import WorkerShare
 from pytest_rageval.scale.block import Block
-from pytest_rageval.scale.portions import Portion, Portions, written_cases
+from pytest_rageval.scale.portions import Portion, Portions
 from pytest_rageval.text import counted
 
 MOST_FUTILE = 24
@@ -111,7 +111,7 @@ class Dispatch:
             while self._idle and self._portions:
                 worker = self._idle.pop()
                 self._busy[worker] = portion = self._portions.take()
-                self._crew.give(worker, written_cases(portion.cases))
+                self._crew.give(worker, portion.text)
             events = self._crew.events()
             for event in events:
                 if isinstance(event, Came):

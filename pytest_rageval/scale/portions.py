@@ -22,11 +22,21 @@ LOSSES = 2
 
 @dataclass(slots=True)
 class Portion:
-    """Cases that go to one worker together. `recorded`: of how many the records came; they come in the cases' order."""
+    """Cases that go to one worker together.
+
+    lines     each case as it is sent
+    recorded  of how many the records came; they come in the cases' order
+    """
 
     cases: Sequence[EvalCase]
+    lines: Sequence[str]
     losses: int = 0
     recorded: int = 0
+
+    @property
+    def text(self) -> str:
+        """The cases as lines of JSON, to be read by `read_cases`."""
+        return "\n".join(self.lines)
 
     @property
     def unrecorded(self) -> Sequence[EvalCase]:
@@ -59,14 +69,14 @@ class Portions:
         After some losses it is divided, and so on: in the end a case is alone that kills whoever asks it. That one
         comes back.
         """
-        losses, cases = portion.losses + 1, portion.unrecorded
+        losses, cases, lines = portion.losses + 1, portion.unrecorded, portion.lines[portion.recorded :]
         if losses < LOSSES:
-            self._lost.append(Portion(cases, losses))
+            self._lost.append(Portion(cases, lines, losses))
             return None
         if len(cases) == 1:
             return cases[0]
         half = len(cases) // 2
-        self._lost += (Portion(part, losses - 1) for part in (cases[:half], cases[half:]))
+        self._lost += (Portion(cases[part], lines[part], losses - 1) for part in (slice(half), slice(half, None)))
         return None
 
 
@@ -77,28 +87,25 @@ def portion_size(cases: int, workers: int, in_flight: int) -> int:
 
 
 def _divided(cases: Iterable[EvalCase], size: int) -> Iterator[Portion]:
-    part: list[EvalCase] = []
+    part, lines = list[EvalCase](), list[str]()
     length = 0
     for case in cases:
-        line_length = len(_line(case))
-        if part and (len(part) == size or length + line_length > MOST_BYTES):
-            yield Portion(part)
-            part, length = [], 0
+        line = _line(case)
+        if part and (len(part) == size or length + len(line) > MOST_BYTES):
+            yield Portion(part, lines)
+            part, lines, length = [], [], 0
         part.append(case)
-        length += line_length
+        lines.append(line)
+        length += len(line)
     if part:
-        yield Portion(part)
+        yield Portion(part, lines)
 
 
 # ── on the way ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def written_cases(cases: Iterable[EvalCase]) -> str:
-    """Cases as lines of JSON, to be read by `read_cases`."""
-    return "\n".join(map(_line, cases))
-
-
 def read_cases(text: str) -> list[EvalCase]:
+    """The cases of a portion's text."""
     return [recorded_case({"case": json.loads(line)}) for line in text.split("\n")]
 
 

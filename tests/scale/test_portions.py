@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pytest_rageval.cases import content_hash
 from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Source, Turn
 from pytest_rageval.scale import portions
-from pytest_rageval.scale.portions import Portion, Portions, portion_size, read_cases, written_cases
+from pytest_rageval.scale.portions import Portions, portion_size, read_cases
 
 
 def some_cases(number: int) -> list[EvalCase]:
@@ -79,7 +79,8 @@ def test_a_portion_that_is_lost_again_and_again_is_divided_until_a_case_is_alone
 
 
 def test_a_portion_counts_from_what_came():
-    portion = Portion(some_cases(3), recorded=2)
+    portion = Portions(some_cases(3), 3).take()
+    portion.recorded = 2
     assert ids(portion.unrecorded) == ["q2"]
 
 
@@ -94,6 +95,16 @@ ODD = [
 
 
 def test_cases_come_over_as_they_were():
-    assert read_cases(written_cases(ODD)) == ODD
-    assert list(map(content_hash, read_cases(written_cases(ODD)))) == list(map(content_hash, ODD))
-    assert written_cases(ODD).isascii()
+    text = Portions(ODD, len(ODD)).take().text
+    assert read_cases(text) == ODD
+    assert list(map(content_hash, read_cases(text))) == list(map(content_hash, ODD))
+    assert text.isascii()
+
+
+def test_what_is_left_of_a_divided_portion_is_sent_as_it_was():
+    waiting = Portions(some_cases(5), 5)
+    for recorded in (0, 1):
+        lost = waiting.take()
+        lost.recorded = recorded
+        assert waiting.put_back(lost) is None
+    assert [ids(read_cases(waiting.take().text)) for _ in range(2)] == [["q1", "q2"], ["q3", "q4"]]
