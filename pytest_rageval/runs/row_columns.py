@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, overload
+from typing import Any
 
 from pytest_rageval.io.compact.columns import CodedColumn, HashColumn, NumberColumn
 from pytest_rageval.io.compact.texts import TextColumn, TextIndex
@@ -18,7 +18,7 @@ from pytest_rageval.runs.row import Row, cases_of
 _TRIAL_PASSED, _BLANK, _UNGATED_GOLD = 1, 2, 4
 
 
-class RowColumns(Sequence[Row]):
+class RowColumns(Iterable[Row]):
     """Rows in the order of their coming; of one that came twice (a retried case) the last counts.
 
     A row is put together when it is asked for: what looks at all of them reads columns.
@@ -85,15 +85,6 @@ class RowColumns(Sequence[Row]):
     def __len__(self) -> int:
         return len(self.keys) - len(self._replaced)
 
-    @overload
-    def __getitem__(self, place: int) -> Row: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Row]: ...
-    def __getitem__(self, place: int | slice) -> Row | list[Row]:
-        if isinstance(place, slice):
-            return [self._row(each) for each in self._current[place]]
-        return self._row(self._current[place])
-
     def __iter__(self) -> Iterator[Row]:
         return map(self._row, self._current)
 
@@ -109,7 +100,7 @@ class RowColumns(Sequence[Row]):
         return (place for place in self._places.places(key) if self.trials[place] == trial)
 
     @property
-    def _current(self) -> Sequence[int]:
+    def _current(self) -> Iterable[int]:
         """Where the rows stand that count."""
         every = range(len(self.keys))
         return [place for place in every if place not in self._replaced] if self._replaced else every
