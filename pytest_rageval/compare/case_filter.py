@@ -25,7 +25,7 @@ from pytest_rageval.compare.filter_language import (
 )
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.runs.row import Row, SharedParts, cases_of
 from pytest_rageval.text import printable
 
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -148,11 +148,12 @@ def _cases(run: StoredRun) -> Iterator[FilteredCase]:
     changes = decided_changes(run.finished_metrics)
     layer_of = {name: metric["layer"] for name, metric in run.finished_metrics["metrics"].items()}
     texts: dict[str, tuple[str | None, ...]] = {}
+    shared = SharedParts()
 
     def rows() -> Iterator[Row]:
         for record in run.row_records():
             texts[record["case_key"]] = (record["question"], record["answer"], place_text(record))
-            yield Row.of(record)
+            yield Row.of(record, shared)
 
     for row in cases_of(rows()):
         text = searched_text((case_id(row.key), *texts[row.key], why_text(row)))

@@ -26,7 +26,7 @@ from pytest_rageval.io.line_index import lines_of, whole_records
 from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, sealed_pieces, unsealed
 from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.stored_records import check_result
-from pytest_rageval.runs.row import Row
+from pytest_rageval.runs.row import Row, SharedParts
 from pytest_rageval.runs.row_columns import RowColumns
 
 SCORES = "scores.jsonl"
@@ -149,7 +149,9 @@ def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
 
 def scores_of_records(path: Path) -> Scores:
     """The table from results.jsonl, for a run that has none; a last line that was cut off is left out."""
-    return scores_of(RowColumns.of(Row.of(record) for _, record in whole_records([path], check=check_result)).cases())
+    shared = SharedParts()
+    rows = (Row.of(record, shared) for _, record in whole_records([path], check=check_result))
+    return scores_of(RowColumns.of(rows).cases())
 
 
 def scores_of(cases: Iterable[Row]) -> Scores:

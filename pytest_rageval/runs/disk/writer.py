@@ -20,7 +20,7 @@ from pytest_rageval.runs.disk.resume import check_same, fold_journals, journals,
 from pytest_rageval.runs.disk.stored_records import check_result
 from pytest_rageval.runs.record_lines import RecordLine
 from pytest_rageval.runs.records import result_record
-from pytest_rageval.runs.row import Row
+from pytest_rageval.runs.row import Row, SharedParts
 from pytest_rageval.runs.row_columns import RowColumns
 
 
@@ -39,6 +39,7 @@ class Keeper:
         self.unread: set[str] = set()
         """Fields that the system sends where they are not read."""
         self.warnings: list[str] = []
+        self._shared = SharedParts()
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._noted_bytes = 0
         """Length of results.jsonl as far as the rows know it."""
@@ -139,7 +140,7 @@ class Keeper:
 
     def note(self, record: Mapping[str, Any]) -> Row:
         """Take what aggregation needs of a record; nothing is written."""
-        row = Row.of(record)
+        row = Row.of(record, self._shared)
         self.rows.add(row)
         coverage, versions = record["indexing_coverage"], record["versions"]
         if coverage is not None:
