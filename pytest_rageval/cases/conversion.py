@@ -140,7 +140,7 @@ def _plan(given: tuple[str, ...], in_gold: tuple[str, ...]) -> _Plan:
 
 
 def _without_nulls(record: Mapping[str, Json], keys: Mapping[str, Key]) -> Mapping[str, Json]:
-    """The same object without the keys that are null, which must be known nevertheless."""
+    """The object without those of its keys that are null, which must be known nevertheless."""
     if None not in record.values():
         return record
     if not record.keys() <= keys.keys():

@@ -12,6 +12,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 USUAL: Mapping[int, str] = {0: "done", 2: "wrong usage, wrong settings, or a file that cannot be read or written"}
 INTERRUPTED = BROKEN_CASES = 2
 INTERNAL, USAGE, NO_CASES = 3, 4, 5
+STOPPED = 130
+"""What Ctrl-C ended, as shells have it; not of verbs that do what pytest does."""
 CODES_OF_PYTEST: Mapping[int, str] = {
     0: "all cases ran, and all gates hold",
     1: "a case, a gate or a step failed",

@@ -162,7 +162,7 @@ class Settings(Frozen):
 
     @property
     def longest_call_in_words(self) -> str:
-        """The same as messages name it, by the settings behind it."""
+        """How messages name the longest time of a call: by the settings behind it."""
         return f"{self.longest_call:.6g} s (timeout × (retries + 1) + 10 s)"
 
     @property

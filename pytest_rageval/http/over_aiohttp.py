@@ -104,6 +104,7 @@ class _Connector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
         # The system's own look-up of names, as httpx does it, also where a package for another one is installed.
         super().__init__(limit=0, resolver=aiohttp.ThreadedResolver(), **options)
+        # aiohttp has no public place for a protocol of one's own; should this one go, its own words are said instead.
         protocol: type[ResponseHandler] = _Protocol
         self._factory = partial(protocol, loop=self._loop)
 

@@ -33,7 +33,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def write_pieces(path: Path, pieces: Iterable[str]) -> None:
-    """The same of pieces of text, in which the ends of the lines stand."""
+    """Replace a file in one step by these pieces of text, in which the ends of the lines stand."""
     _replace(path, lambda file: file.writelines(piece.encode() for piece in pieces))
 
 

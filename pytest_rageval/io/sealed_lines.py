@@ -40,7 +40,7 @@ def sealed(text: str) -> str:
 
 
 def sealed_pieces(pieces: Iterable[str]) -> Iterator[str]:
-    """The same in pieces, of the pieces of such an object without its last brace."""
+    """The line of a JSON object that comes in pieces of compact text, without its last brace; in pieces as well."""
     checksum = 0
     for piece in pieces:
         checksum = crc32(piece.encode(), checksum)

@@ -17,7 +17,7 @@ _KEEPERS = ("api.openai.com", "api.anthropic.com", "api.mistral.ai", "generative
 _PROVIDERS_THAT_KEEP = frozenset(
     {"openai", "anthropic", "mistral", "gemini", "xai", "bedrock", "vertexai", "vertexaianthropic"}
 )
-"""The same, by any-llm's names of providers."""
+"""Providers that keep their models so, by any-llm's names."""
 
 
 def is_pinned(model: str, url: str) -> bool:

@@ -22,7 +22,7 @@ class AskRequest:
     case_key: str = ""
     """For targets that look answers up instead of asking; never sent over the wire."""
     trial: int = 0
-    """The same."""
+    """Its number among the trials of the case: for such targets as well, and never sent either."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,10 +312,8 @@ class Controller:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._finished is not None:
             write_summary(terminalreporter, self._finished, self._session.notes, self._session.root, self._report)
-            if os.environ.get("GITHUB_ACTIONS") == "true":
-                from pytest_rageval.plugin.display.github_report import (
-                    report_to_github,  # here: most runs are elsewhere
-                )
+            if os.environ.get("GITHUB_ACTIONS") == "true":  # most runs are elsewhere, and need not load this
+                from pytest_rageval.plugin.display.github_report import report_to_github
 
                 report_to_github(terminalreporter, self._finished, self._config)
         else:

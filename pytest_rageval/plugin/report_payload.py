@@ -163,7 +163,8 @@ def _properties(result: CaseResult) -> list[tuple[str, object]]:
     return properties
 
 
-# Many cases have the same facts and scores, and pytest keeps their reports until the session ends.
+# Many cases have the same facts and scores, and pytest keeps their reports until the session ends. The sign tells -0.0
+# from 0.0: they are equal, and are written each in its own way.
 @lru_cache(maxsize=4096)
 def _fact(name: str, text: str) -> tuple[str, object]:
     return name, printable(text)

@@ -196,7 +196,7 @@ def dataset_hash(cases: Iterable[EvalCase]) -> str:
 
 
 def dataset_hash_of(contents: Iterable[tuple[str, str]]) -> str:
-    """The same, from keys and hashes of contents: that of the canonical JSON of these pairs, by key."""
+    """SHA-256 of the canonical JSON of all keys and hashes of contents, in pairs by key."""
     pairs, mark = _by_key(contents), ""
     digest = hashlib.sha256(b"[")
     while block := list(islice(pairs, PAIRS_AT_ONCE)):

@@ -18,7 +18,7 @@ def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
 
 
 def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:
-    """The same by the prices of a model."""
+    """What judging so many cases may cost at these prices; None where nothing is paid, or nobody knows the price."""
     settings = plan.settings
     if tariff is None or settings.judge_cache == "replay" or settings.retrieval_only:
         return None

@@ -73,8 +73,7 @@ class AnswersTarget:
     def _fits_exactly(self, cases: Iterable[tuple[str, str]]) -> bool:
         """Has each case one answer, and each answer one case? Of many cases little more is noted than that."""
         records = self._answers.records
-        answered = bytearray(records.last_line + 1)
-        """By line."""
+        answered = bytearray(records.last_line + 1)  # by line: of a million names a set would take 100 MB
         for key, case_id in cases:
             name = key if key in records else case_id
             if name not in records or answered[records.line(name)] or (case_id in records and case_id != name):

@@ -111,7 +111,7 @@ class _Lifespan:
             async with asyncio.timeout(seconds):
                 message = await self._from_app.get()
         except TimeoutError:
-            await self._cancel(self._task)
+            await _cancelled(self._task)
             raise TargetError("timeout", f"{self._name}: not started up within {seconds:.6g} s (timeout)") from None
         if message["type"] == "lifespan.startup.failed":
             raise TargetError("exception", f"{self._name}: startup failed: {_last_line(message.get('message', ''))}")
@@ -122,12 +122,7 @@ class _Lifespan:
             return
         await self._to_app.put({"type": "lifespan.shutdown"})
         await asyncio.wait([self._task], timeout=SHUTDOWN_TIMEOUT)
-        await self._cancel(self._task)
-
-    async def _cancel(self, task: asyncio.Task[None]) -> None:
-        """Once cancelled it still has to end, which its loop may not live to see."""
-        task.cancel()
-        await asyncio.wait([task], timeout=1)
+        await _cancelled(self._task)
 
     async def _run(self) -> None:
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}
@@ -135,6 +130,12 @@ class _Lifespan:
         with contextlib.suppress(Exception, SystemExit):
             await self._app(scope, self._to_app.get, self._from_app.put)
         await self._from_app.put({"type": "ended"})
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    """Cancel a task and let it end, which its loop may not live to see otherwise."""
+    task.cancel()
+    await asyncio.wait([task], timeout=1)
 
 
 def _last_line(message: str) -> str:

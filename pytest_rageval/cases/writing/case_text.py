@@ -26,7 +26,7 @@ class CaseText(Protocol):
         """The record's text with the marks in it, with its line end; a CaseError where there is no room for them."""
 
     def record_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[str, Json]:
-        """The same as a JSON object."""
+        """The record as a JSON object with the marks in it; a CaseError where there is no room for them."""
 
     def composed(self, changed: Mapping[int, str]) -> bytes:
         """The whole file with these records' texts in place of what stood there, by line; an empty one goes."""

@@ -14,7 +14,7 @@ import click
 from pytest_rageval.cases import find_case_files, load_file
 from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
 from pytest_rageval.cases.notes.note_folder import NoteFolder
-from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
 from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -31,9 +31,6 @@ from pytest_rageval.workbench.generate.note_questions import questions_in
 REPLIES = ".drafts.replies"
 """What the name of the file of kept replies ends with; no case file has such a name."""
 
-STOPPED = 130
-"""The exit code of what Ctrl-C ended, as shells have it."""
-
 
 @click.command()
 @click.argument("docs", type=click.Path(exists=True, file_okay=False, path_type=Path))
@@ -46,7 +43,7 @@ STOPPED = 130
               help="US dollars after which the model is not asked any more.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Say what asking the model would cost, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
-@exit_codes({130: "interrupted; what was drafted is kept, and the same command goes on"})
+@exit_codes({STOPPED: "interrupted; what was drafted is kept, and the same command goes on"})
 def generate(
     docs: Path, output: Path | None, llm: str | None, most: int, max_cost: float | None, *, dry_run: bool, as_json: bool
 ) -> None:

@@ -8,9 +8,8 @@ from typing import NoReturn, Self
 
 import click
 
+from pytest_rageval.cli.exit_codes import STOPPED
 from pytest_rageval.runs.interrupts import Interrupts
-
-INTERRUPTED = 130
 
 
 class Interruptible:
@@ -44,4 +43,4 @@ class Interruptible:
 
     def _leave(self, state: str) -> NoReturn:
         click.echo(f"interrupted: run {self._run_id} {state}", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(STOPPED)

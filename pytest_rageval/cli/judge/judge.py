@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.decided_again import Deciding, deciding, deciding_options
-from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
 from pytest_rageval.cli.judge.interruptible import Interruptible
 from pytest_rageval.cli.judge.spot_check import spot_check
 from pytest_rageval.cli.progress import Progress
@@ -48,7 +48,7 @@ NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
 @click.option("--spot-check-n", type=click.IntRange(1), metavar="N", help="How many (default: 20, or 5 % of the run).")
 @click.option("--second-judge", metavar="SPEC", help="The second judge of a spot check.")
 @deciding_options
-@exit_codes({1: "a case or a gate of the run fails"})
+@exit_codes({1: "a case or a gate of the run fails", STOPPED: "interrupted; the run is whole, and a line says as what"})
 def judge(
     run: str, reports: str | None, baseline: str | None, cache_mode: str | None, max_cost: str | None,
     metrics: str | None, claim_level: bool, is_spot_check: bool, spot_check_n: int | None, second_judge: str | None,

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
 from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.run.run_options import as_arguments
@@ -73,7 +73,7 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
 @click.option("--timeout", metavar="SECONDS", help="For one attempt at a question (default: 120).")
 @click.option("--concurrency", metavar="N", help="Questions at the same time (default: 16).")
 @click.option("--reports", metavar="DIR", help="Folder for runs and sweeps (default: as configured).")
-@exit_codes({130: "interrupted; what was asked is kept, and --resume goes on"})
+@exit_codes({STOPPED: "interrupted; what was asked is kept, and --resume goes on"})
 def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     """Find the best values of retrieval parameters, on CASES (default: those of the project).
 
@@ -172,7 +172,7 @@ def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Benc
         )  # fmt: skip
     except KeyboardInterrupt:
         click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)
-        raise SystemExit(130) from None
+        raise SystemExit(STOPPED) from None
 
 
 def _next(swept: Sweep) -> Iterator[str]:

@@ -74,7 +74,7 @@ class StoredRun:
 
     @property
     def finished_metrics(self) -> Mapping[str, Any]:
-        """The same of a run that has ended; SettingsError of one that has not."""
+        """The content of metrics.json of a run that has ended; SettingsError of one that has not."""
         if self.metrics is None:
             if is_locked(self.path):
                 raise SettingsError(f"run {self.run_id} is being written; wait until it has ended")
@@ -137,7 +137,7 @@ class StoredRun:
         yield from (record for _, record in whole_records([self.path / RESULTS], check=check_result))
 
     def row_records(self) -> Iterator[dict[str, Any]]:
-        """The same with what rows and lists need of each alone: chunks and details are left out."""
+        """Lines of results.jsonl with what rows and lists need of each alone: chunks and details are left out."""
         return row_records(self.path / RESULTS)
 
     def record_places(self) -> dict[Key, Place]:
