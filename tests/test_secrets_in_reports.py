@@ -59,12 +59,14 @@ def test_nor_does_one_in_what_a_judge_raises_or_replies(project: Project, monkey
     monkeypatch.setenv("BOT_API_KEY", KEY)
     project.write("bot.py", "def answer(question):\n    return question.split()[-1]\n")
     project.write("own.py", RAISING_JUDGE)
-    project.cases(a_case(f"q{n}", f"say {n}") for n in range(174, 184))
+    project.cases(a_case(f"q{n}", f"say {n}", contexts=["a passage"]) for n in range(174, 184))
     own = project.run(*REPORTS, "--rageval-judge", "own:plain")
+    assert {record["error"]["kind"] for record in project.records().values()} == {"judge_exception"}
     assert leaks(project, own, traces=PIECES) == []
     replies = [f"no {'x' * (n - 3)}{KEY} {'y' * 100}" for n in (*range(107, 117, 2), *range(3990, 3997))]
     with JudgeServer(*replies) as server:
         replied = project.run(*REPORTS, "--rageval-judge", f"openai:judge-1@{server.url}")
+    assert server.chats
     assert leaks(project, replied, traces=PIECES) == []
 
 
@@ -79,6 +81,7 @@ def test_nor_does_one_in_the_error_of_a_server(project: Project, monkeypatch: py
     with FaultServer(refuses) as server:
         project.configure(f'target = "{server.url}"\nretries = 0')
         result = project.run(*REPORTS)
+    assert {record["error"]["kind"] for record in project.records().values()} == {"http_5xx"}
     assert leaks(project, result, traces=PIECES) == []
 
 

@@ -126,6 +126,6 @@ async def answer(question):
     with warnings.catch_warnings(action="ignore"):
         gc.collect()  # what earlier tests of this process left is not looked at here
     caplog.clear()
-    project.run()
+    project.run().assert_outcomes(passed=1)
     gc.collect()
     assert "Task was destroyed but it is pending!" not in caplog.text

@@ -262,6 +262,7 @@ def test_no_key_reaches_a_file_or_the_screen(judged: Project, monkeypatch: pytes
     monkeypatch.setenv("RAGEVAL_JUDGE_TOKEN", secret)
     with JudgeServer(f"your key is {secret}", key=secret) as server:
         result = judged.run(*judge_at(server), "-v")
+    assert server.chats
     assert secret not in "\n".join([*result.outlines, *result.errlines])
     for folder, _, names in os.walk(judged.path / "reports"):
         for name in names:

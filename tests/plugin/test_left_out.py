@@ -20,7 +20,9 @@ def test_testpaths_that_leave_out_case_files_are_said_with_their_number(project:
 def test_nothing_is_said_where_all_were_meant_or_some_were_named(project: Project, arguments: list[str]):
     project.cases(SOME)
     project.write("tests/test_theirs.py", "def test_one():\n    pass\n")
-    assert not lines_with(project.run(*arguments), "outside of what was collected")
+    result = project.run(*arguments)
+    assert result.ret == 0
+    assert not lines_with(result, "outside of what was collected")
 
 
 def test_a_folder_on_the_command_line_leaves_out_the_others(project: Project):
