@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pytest_rageval.errors import JudgeError, TargetError
+from pytest_rageval.errors import JudgeError, TargetError, ends_the_run
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict
 from pytest_rageval.http.call_limit import CallSlots, Permit
 from pytest_rageval.io.masking import Mask
@@ -204,12 +204,6 @@ def _without_blank_text(answer: Answer) -> Answer:
 def _problem(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
     raw = error.raw if isinstance(error, JudgeError) else None
     return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw), error.status)
-
-
-def ends_the_run(error: BaseException) -> bool:
-    """Does this end the run, and not the case alone: Ctrl-C, or pytest.exit()?"""
-    is_exit = type(error).__name__ == "Exit" and type(error).__module__ == "_pytest.outcomes"
-    return is_exit or isinstance(error, KeyboardInterrupt | GeneratorExit)
 
 
 def raised(error: BaseException, mask: Mask) -> str:

@@ -79,3 +79,9 @@ class JudgeError(RagevalError):
 
 class GateFailure(AssertionError):
     """One or more gates do not hold for a case."""
+
+
+def ends_the_run(error: BaseException) -> bool:
+    """True for Ctrl-C and pytest.exit(): whatever else code of the user's raises is a problem of its case alone."""
+    is_exit = type(error).__name__ == "Exit" and type(error).__module__ == "_pytest.outcomes"
+    return is_exit or isinstance(error, KeyboardInterrupt)

@@ -266,9 +266,10 @@ def _problems(
     """What fails the run beside gates, by a name."""
     if lost and not extent.is_ended_early:
         yield "completeness", f"{counted(len(lost), 'case')} collected without a result: {listed(lost)}"
-    if {*rows.outcomes} == {"skipped"}:
+    if rows and not _is_any_examined(rows):
         reasons = listed(sorted({message for message in rows.messages.values if message}))
-        yield "examined", f"no case was examined, all {len(rows)} were skipped: {reasons or 'no reason is known'}"
+        ending = "skipped" if {*rows.outcomes} == {"skipped"} else "skipped, or xfailed before a gate had looked"
+        yield "examined", f"no case was examined, all {len(rows)} were {ending}: {reasons or 'no reason is known'}"
     if not is_partial:
         yield from _unmeasured(plan, rows)
     settings = plan.settings
@@ -283,6 +284,15 @@ def _problems(
             + "; accept the new state with --rageval-update-baseline, or compare all the same with "
             "--rageval-ignore-invariants",
         )  # fmt: skip
+
+
+def _is_any_examined(rows: RowColumns) -> bool:
+    """Did any case get further than a skip, or an xfail of its setup (a fixture's, or a mark with `run=False`)?"""
+    if not {*rows.outcomes} <= {"skipped", "xfailed"}:
+        return True
+    return any(
+        outcome == "xfailed" and gates for outcome, gates in zip(rows.outcomes, rows.gates_examined, strict=True)
+    )
 
 
 def _unmeasured(plan: Plan, rows: RowColumns) -> Iterator[tuple[str, str]]:

@@ -16,11 +16,11 @@ from pytest_rageval.engine import (
     Observed,
     Unobserved,
     are_at_once,
-    ends_the_run,
     observe_at_once,
     observe_case,
     raised,
 )
+from pytest_rageval.errors import ends_the_run
 from pytest_rageval.http.call_limit import CallSlots
 from pytest_rageval.io.collector import collect_seldom
 from pytest_rageval.judges.judge import Judge
@@ -257,7 +257,7 @@ class Prefetcher:
                 if _is_cancelled():
                     future.cancel()
                     raise
-                if ends_the_run(error):
+                if ends_the_run(error) or isinstance(error, GeneratorExit):
                     # Raised here, it would end this thread, and everybody would wait for ever.
                     future.set_exception(error)
                     return

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.errors import JudgeError, SettingsError, ends_the_run
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt, printable
@@ -83,7 +83,7 @@ class PlainJudge:
             raise
         # A user's own code may raise anything, pytest.skip() included; it is this case's error.
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | GeneratorExit | asyncio.CancelledError):
+            if ends_the_run(error) or isinstance(error, GeneratorExit | asyncio.CancelledError):
                 raise
             raised = excerpt(f"{type(error).__name__}: {error}")
             raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {raised}")) from error

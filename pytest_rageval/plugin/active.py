@@ -38,6 +38,7 @@ from pytest_rageval.plugin.display.report_masking import mask_report
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
 from pytest_rageval.plugin.preflight import judges_of_tests, used_target
+from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, make_target, open_run, prepare
@@ -83,7 +84,7 @@ class ActiveSession:
     # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _prepare(self, settings: Settings) -> Prepared:
-        lists = self.config.hook.pytest_rageval_metrics(config=self.config)
+        lists = call_hook(self.config.hook.pytest_rageval_metrics, config=self.config)
         own_metrics = [metric for metrics in lists if metrics for metric in metrics]
         session = self.session
         if session.is_worker:  # calls in flight are those of the run, whoever makes them
@@ -192,7 +193,7 @@ class ActiveSession:
         """
 
         def add_to_config(content: dict[str, Any]) -> None:
-            self.config.hook.pytest_rageval_run_config(config=self.config, run_config=content)
+            call_hook(self.config.hook.pytest_rageval_run_config, config=self.config, run_config=content)
 
         self.run = open_run(
             self.prepared,

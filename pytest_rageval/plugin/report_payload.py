@@ -17,10 +17,12 @@ import pytest
 
 from pytest_rageval.dead_end import calls_of
 from pytest_rageval.engine import Evaluation
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
 from pytest_rageval.plugin.dead_end import CALLS
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
+from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.prepare import OpenRun, Prepared
 from pytest_rageval.runs.record_lines import UNWRITABLE, RecordLine, ended, record_lines, unwritable
 from pytest_rageval.text import printable
@@ -41,7 +43,8 @@ def attach(
     if not isinstance(item, EvalItem) and not item.stash.get(RESULTS, None):
         return
     _drop_place_of_ours(report)
-    if _is_final(report) and not prepared.settings.dry_run:
+    is_asked = not (prepared.settings.dry_run or item.config.option.setuponly)  # --setup-plan sets it too
+    if is_asked and _is_final(report):
         _attach_records(item, report, prepared, opened(), trials)
     _make_printable(report)
 
@@ -130,9 +133,9 @@ def _lines(
         hook = item.ihook.pytest_rageval_result
         if hook.get_hookimpls():  # a call that nobody takes costs as much as to score a case by a metric
             for result in evaluation.trials:
-                hook(item=item, result=result)
-    except Exception as error:  # noqa: BLE001  the project's own code: it fails its test, and not the session
-        message = printable(f"pytest_rageval_result: {type(error).__name__}: {error}")
+                call_hook(hook, item=item, result=result)
+    except SettingsError as error:  # the project's own code: it fails its test, and not the session
+        message = printable(str(error))
         _fail(report, message)
         evaluation = _broken(evaluation, Problem("hook", message))
     overall = evaluation.overall

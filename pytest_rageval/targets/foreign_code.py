@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from pytest_rageval.errors import TargetError
+from pytest_rageval.errors import TargetError, ends_the_run
 from pytest_rageval.io.importing import described_exception
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ async def call_foreign(
         if isinstance(error, TimeoutError) and limit.expired():
             raise TargetError("timeout", f"{where}: no answer within {seconds:.6g} s (timeout)") from None
         raised = error.error if isinstance(error, _Raised) else error
-        if isinstance(raised, TargetError):
+        if isinstance(raised, TargetError) or ends_the_run(raised):
             raise raised from None
         kind = "connect" if _has_no_connection(raised) else kind_of(raised)
         message = f"{where}: {described_exception(raised)}"
@@ -84,7 +84,7 @@ def must_pass(error: BaseException) -> bool:
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt | GeneratorExit)
+    return ends_the_run(error) or isinstance(error, GeneratorExit)
 
 
 class _Raised(Exception):

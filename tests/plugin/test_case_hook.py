@@ -94,7 +94,10 @@ def test_a_hook_changes_the_cases_of_a_mark_before_they_are_selected(project: Pr
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("raise KeyError('x')", "evalcases/a.jsonl:1: case 'boil': pytest_rageval_case raised KeyError: 'x'"),
+        (
+            "raise KeyError('x')",
+            "evalcases/a.jsonl:1: case 'boil': pytest_rageval_case: KeyError: 'x' (at conftest.py:2)",
+        ),
         ("return 'boil'", "evalcases/a.jsonl:1: case 'boil': pytest_rageval_case returned str, expected an EvalCase"),
         (
             "import dataclasses; return dataclasses.replace(case, id='same')",

@@ -47,6 +47,41 @@ def test_what_ends_the_run_ends_it_in_order(project: Project, body: str, code: i
     assert result.ret == code
 
 
+@pytest.mark.parametrize("kind", ["def", "async def"])
+@pytest.mark.parametrize(("body", "code"), [("raise KeyboardInterrupt", 2), ("pytest.exit('enough', 7)", 7)])
+def test_what_ends_the_run_ends_it_from_a_function_too(project: Project, kind: str, body: str, code: int):
+    project.cases(SOME[:1])
+    project.write("bot.py", f"import pytest\n{kind} answer(question):\n    {body}\n")
+    assert project.run().ret == code
+
+
+def test_a_judge_that_ends_the_session_ends_it(project: Project):
+    project.cases(SOME[:1])
+    project.write(
+        "conftest.py",
+        "import pytest\nclass Judge:\n    model = 'mine'\n    async def score_groundedness(self, answer, context):\n"
+        "        pytest.exit('enough', 7)\n"
+        "@pytest.fixture(scope='session')\ndef rag_judge():\n    return Judge()\n",
+    )
+    assert project.run().ret == 7
+
+
+@pytest.mark.parametrize(
+    "conftest",
+    [
+        "@pytest.fixture(scope='session')\ndef rag_client():\n    pytest.xfail('later')\n",
+        "def pytest_collection_modifyitems(items):\n"
+        "    for item in items:\n        item.add_marker(pytest.mark.xfail(run=False))\n",
+    ],
+)
+def test_a_run_of_which_all_setups_are_xfailed_is_not_green(project: Project, conftest: str):
+    project.cases(SOME[:2])
+    project.write("conftest.py", "import pytest\n" + conftest)
+    result = project.run()
+    assert result.ret == 1
+    assert lines_with(result, "no case was examined, all 2 were skipped, or xfailed before a gate had looked")
+
+
 def test_a_target_that_never_answers_is_a_time_out(project: Project):
     project.cases(SOME[:1])
     project.write("conftest.py", OWN_TARGET.format(body="import asyncio; await asyncio.sleep(3600)"))
@@ -87,6 +122,50 @@ def test_a_hook_that_raises_makes_the_record_an_error_too(project: Project):
     result.assert_outcomes(failed=1)
     record = project.records()["boil"]
     assert (record["outcome"], record["error"]["kind"]) == ("error", "hook")
+
+
+@pytest.mark.parametrize("raising", ["pytest.skip('no')", "pytest.xfail('no')", "raise SystemExit(0)"])
+def test_a_hook_that_raises_what_is_no_exception_makes_the_record_an_error(project: Project, raising: str):
+    project.cases(SOME[:1])
+    project.write("conftest.py", f"import pytest\ndef pytest_rageval_result(item, result):\n    {raising}\n")
+    project.run().assert_outcomes(failed=1)
+    assert project.records()["boil"]["error"]["kind"] == "hook"
+    assert not project.metrics()["partial"]
+
+
+def test_a_hook_that_ends_the_session_ends_it(project: Project):
+    project.cases(SOME[:2])
+    hook = "def pytest_rageval_result(item, result):\n    pytest.exit('done', returncode=7)\n"
+    project.write("conftest.py", "import pytest\n" + hook)
+    assert project.run().ret == 7
+
+
+@pytest.mark.parametrize("hook", ["pytest_rageval_metrics(config)", "pytest_rageval_run_config(run_config)"])
+@pytest.mark.parametrize("raising", ["raise ValueError('broken')", "pytest.skip('broken')"])
+def test_a_hook_of_the_session_that_raises_is_a_usage_error(project: Project, hook: str, raising: str):
+    project.cases(SOME[:1])
+    project.write("test_other.py", "def test_other():\n    pass\n")
+    project.write("conftest.py", f"import pytest\ndef {hook}:\n    {raising}\n")
+    result = project.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {hook.partition('(')[0]}: *: broken (at conftest.py:3)"])
+
+
+def test_a_case_hook_that_skips_is_a_problem_of_its_file(project: Project):
+    project.cases(SOME[:1])
+    project.write("conftest.py", "import pytest\ndef pytest_rageval_case(case):\n    pytest.skip('no')\n")
+    result = project.run()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert lines_with(result, "a.jsonl:1: case 'boil': pytest_rageval_case: Skipped: no (at conftest.py:3)")
+
+
+@pytest.mark.parametrize("mode", ["--setup-only", "--setup-plan"])
+def test_a_skipped_case_makes_no_run_where_only_setups_are_shown(project: Project, mode: str):
+    project.cases(SOME[:2])
+    hook = "def pytest_collection_modifyitems(items):\n    items[0].add_marker(pytest.mark.skip('later'))\n"
+    project.write("conftest.py", "import pytest\n" + hook)
+    assert project.run(mode).ret == 0
+    assert not project.runs
 
 
 @pytest.mark.parametrize("mode", ["--setup-only", "--setup-plan", "--collect-only"])

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from pytest_rageval.cases import CaseFile
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase
+from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.text import printable
 
 
@@ -38,9 +40,9 @@ def with_case_hook(file: CaseFile, session: pytest.Session) -> CaseFile:
     for case in file.cases:
         where = f"{case.source}: case {case.id!r}: pytest_rageval_case"
         try:
-            changed = hook(case=case)
-        except Exception as error:  # noqa: BLE001  the project's own code; the file is reported like any broken one
-            problems.append(printable(f"{where} raised {type(error).__name__}: {error}"))
+            changed = call_hook(hook, case=case)
+        except SettingsError as error:  # the file is reported like any broken one
+            problems.append(printable(f"{case.source}: case {case.id!r}: {error}"))
             continue
         if changed is None:
             changed = case
