@@ -96,7 +96,7 @@ def test_a_hook_changes_the_cases_of_a_mark_before_they_are_selected(project: Pr
     [
         (
             "raise KeyError('x')",
-            "evalcases/a.jsonl:1: case 'boil': pytest_rageval_case: KeyError: 'x' (at conftest.py:2)",
+            "evalcases/a.jsonl:1: case 'boil': pytest_rageval_case: KeyError: 'x' (at evalcases/conftest.py:2)",
         ),
         ("return 'boil'", "evalcases/a.jsonl:1: case 'boil': pytest_rageval_case returned str, expected an EvalCase"),
         (
