@@ -64,6 +64,16 @@ class OpenPage:
         self.page.wait_for_selector("html[data-ready]", state="attached", timeout=60_000)
         return self
 
+    def wait_for_selector(self, selector: str, **options: Any) -> None:
+        """Wait for an element, and for the rest of the page that it came with: a key that is pressed earlier is lost."""
+        self.page.wait_for_selector(selector, **options)
+        self.page.wait_for_load_state()
+
+    def wait_for_function(self, function: str, **options: Any) -> None:
+        """Wait until this is true of the page that is there, and of all of it."""
+        self.page.wait_for_function(function, **options)
+        self.page.wait_for_load_state()
+
     def go(self, address: str) -> None:
         """Follow an address within the page to the page of a case."""
         self.page.evaluate("address => { location.hash = address; }", address)

@@ -46,12 +46,10 @@ def page(chromium: Chromium, report: Path) -> Iterator[OpenPage]:
         yield opened.open(report)
 
 
-def filtered(page: OpenPage, query: str) -> str:
-    """Write a filter, as a person does; how many cases it leaves."""
+def write_filter(page: OpenPage, query: str) -> None:
+    """Write a filter, as a person does, and wait until it is heeded."""
     page.fill("#filter", query)
     page.wait_for_function("q => new URLSearchParams(location.hash.split('?')[1]).get('q') === q", arg=query)
-    page.wait_for_timeout(150)
-    return str(page.inner_text("#count"))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +70,9 @@ def filtered(page: OpenPage, query: str) -> str:
     ],
 )
 def test_a_filter_in_the_words_of_gates_finds_its_cases(used_page: OpenPage, query: str, count: str):
-    assert filtered(used_page, query) == count
+    for each, left in (("stock-3", "11 of 40"), (query, count)):  # the first one, so that the second changes something
+        write_filter(used_page, each)
+        used_page.wait_for_function("count => document.getElementById('count').textContent === count", arg=left)
     assert used_page.problems == []
 
 
@@ -85,7 +85,8 @@ def test_a_filter_in_the_words_of_gates_finds_its_cases(used_page: OpenPage, que
     ],
 )
 def test_a_filter_that_means_nothing_is_said_under_the_box(page: OpenPage, query: str, message: str):
-    filtered(page, query)
+    write_filter(page, query)
+    page.wait_for_function("() => document.getElementById('filter-error').textContent")
     assert page.inner_text("#filter-error").startswith(message)
     assert page.inner_text("#count") == "40", "the rows stay as they were"
 
@@ -199,7 +200,7 @@ def test_the_document_stays_small(page: OpenPage):
 
 def test_every_name_of_a_metric_opens_its_definition(page: OpenPage):
     page.click("table.metrics a.metric >> nth=0")
-    page.wait_for_function("() => document.querySelector('.definition:target').closest('details').open")
+    page.wait_for_function("() => document.querySelector('.definition:target')?.closest('details').open")
     names = page.evaluate("[...document.querySelectorAll('a.metric')].map(link => link.hash.slice(1))")
     assert [name for name in set(names) if not page.evaluate("id => !!document.getElementById(id)", name)] == []
 
@@ -265,9 +266,12 @@ def test_on_paper_the_first_page_is_the_first_screen_and_all_failing_cases_follo
     store_full(tmp_path, "now", some_cases(230, cases=300))
     with chromium.page(688, 1017, forced_colors="none") as page:  # A4 without its margins
         page.open(write_page(tmp_path, page_between(tmp_path, None, "now")))
-        page.wait_for_timeout(300)
         page.emulate_media(media="print")
-        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        # The rest of the cases is read once the page is there.
+        page.wait_for_function("""() => {
+          dispatchEvent(new Event("beforeprint"));
+          return document.querySelectorAll("#plain li").length >= 230;
+        }""")
         assert page.evaluate("document.querySelector('.two').getBoundingClientRect().bottom") < 1017
         assert page.locator("#plain li:visible").count() == 230
         assert not page.is_visible("#list")

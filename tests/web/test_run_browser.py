@@ -60,7 +60,7 @@ def test_cases_are_walked_by_keys_as_in_the_report(page: OpenPage, app: WebApp):
     for key in ("/", "Control+a"):
         page.keyboard.press(key)
     page.keyboard.type("changed:worse")
-    page.wait_for_function("() => document.querySelector('[role=status]').textContent.startsWith('20 cases of')")
+    page.wait_for_function("() => document.querySelector('[role=status]')?.textContent.startsWith('20 cases of')")
     assert page.url == f"{app.address}/runs/now?q=changed%3Aworse&sort="
     assert page.evaluate("document.activeElement.id") == "filter"
     assert page.evaluate(SHIFTS) <= 0.01
@@ -70,7 +70,7 @@ def test_cases_are_walked_by_keys_as_in_the_report(page: OpenPage, app: WebApp):
     assert "2 of 20" in page.inner_text(".case-bar")
     for key, seen in (("n", "3 of 20"), ("p", "2 of 20")):
         page.keyboard.press(key)
-        page.wait_for_function(f"() => document.querySelector('.case-bar').textContent.includes('{seen}')")
+        page.wait_for_function(f"() => document.querySelector('.case-bar')?.textContent.includes('{seen}')")
     page.keyboard.press("c")
     page.wait_for_selector("#case:not(.comparing)")
     page.keyboard.press("d")

@@ -121,7 +121,7 @@ def test_the_card_of_a_run_goes_on_asking_until_it_ends_and_moves_nothing(chromi
             assert page.evaluate("document.activeElement.getAttribute('href')") == "/runs/stopped"
             os.close(writing)
             writing = -1
-            page.wait_for_function("() => document.querySelector('#running').textContent.includes('Nothing runs.')")
+            page.wait_for_function("() => document.querySelector('#running')?.textContent.includes('Nothing runs.')")
             assert page.evaluate("document.activeElement.textContent") == "Show what came of it"
             assert page.evaluate(SETTLED) <= MOST_SHIFT
             asked = len(page.requests)
