@@ -65,7 +65,7 @@ class OpenPage:
         return self
 
     def wait_for_selector(self, selector: str, **options: Any) -> None:
-        """Wait for an element, and for the rest of the page that it came with: a key that is pressed earlier is lost."""
+        """Wait for an element, and for the rest of the page that it came with: a key pressed earlier is lost."""
         self.page.wait_for_selector(selector, **options)
         self.page.wait_for_load_state()
 
