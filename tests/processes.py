@@ -66,3 +66,12 @@ def python(*arguments: str | Path, **options: Any) -> subprocess.CompletedProces
     command = [sys.executable, *map(str, arguments)]
     defaults: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "encoding": "utf-8"}
     return subprocess.run(command, **{**defaults, "check": False, "timeout": PATIENCE_S, **options})
+
+
+def open_files(folder: Path) -> list[str]:
+    """What this process holds open of a folder and below it."""
+    targets = []
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile, by another thread or by the collector
+            targets.append(os.readlink(path))
+    return [target for target in targets if str(folder) in target]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import open_files
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.lock import LockHeld, is_locked, take_lock
@@ -24,9 +25,9 @@ def test_a_lock_is_held_by_one_until_it_is_given_back(tmp_path: Path):
 
 def test_asking_whether_a_folder_is_locked_leaves_no_file_open(tmp_path: Path):
     holder = take_lock(tmp_path)
-    before = os.listdir("/dev/fd")
+    before = open_files(tmp_path)
     assert [is_locked(tmp_path) for _ in range(3)] == [True] * 3
-    assert os.listdir("/dev/fd") == before
+    assert open_files(tmp_path) == before
     os.close(holder)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from processes import PATIENCE_S, ending
+from processes import PATIENCE_S, ending, open_files
 from project import Project, a_case, a_missed_case
 
 CASES = [a_case(f"q{n}", f"boiling {n}") for n in range(4)]
@@ -244,11 +243,6 @@ def test_a_disk_that_is_full_before_the_first_question_is_one_line(project: Proj
     assert not (project.path / "reports/runs/x").exists()
     (project.path / "conftest.py").unlink()
     project.run("--rageval-run-id", "x").assert_outcomes(passed=4)
-
-
-def open_files(folder: Path) -> list[str]:
-    paths = (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
-    return [target for path in paths if os.path.islink(path) and str(folder) in (target := os.readlink(path))]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads /proc")
