@@ -71,7 +71,7 @@ def read_back(path: Path, **parts: Any) -> dict[str, EvalCase]:
     return {case.id: replace(case, source=NOWHERE) for case in loaded.cases}
 
 
-@pytest.mark.parametrize("form", ["beir", "deepeval", "promptfoo", "ragas", "squad"])
+@pytest.mark.parametrize("form", ["beir", "csv", "deepeval", "promptfoo", "ragas", "squad"])
 @pytest.mark.parametrize("of", ["made-up", "shipped"])
 def test_a_case_comes_back_as_it_went(tmp_path: Path, form: str, of: str):
     cases = CASES if of == "made-up" else shipped_cases()

@@ -14,6 +14,7 @@ from project import Project, lines_with
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cli.cases.cases import cases
+from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
 
 QUESTION = "it is 'question' here; `rageval cases convert` reads such files"
@@ -123,6 +124,43 @@ def test_deepeval(tmp_path: Path, content: object):
     assert given(tmp_path)[0]["answer"] == "3"
 
 
+def test_deepeval_joins_texts_by_a_bar_in_csv(tmp_path: Path):
+    """As `EvaluationDataset.save_as("csv", …)` writes it."""
+    header = (
+        "input,actual_output,expected_output,retrieval_context,context,name,comments,source_file,additional_metadata"
+    )
+    (when,) = converted(tmp_path, "goldens.csv", f"{header}\nWhen?,3,At 3.,It is 3.|Or 4.,One.|Two.,,,clock.md,\n")
+    assert when.contexts == ("One.", "Two.")
+    assert given(tmp_path)[0]["retrieved_chunks"] == [{"text": "It is 3.", "rank": 1}, {"text": "Or 4.", "rank": 2}]
+
+
+def test_a_conversation_of_ragas_has_its_last_question_asked(tmp_path: Path):
+    said = [("human", "Hi."), ("ai", "Hello."), ("human", "When?"), ("tool", "clock"), ("ai", "At 3.")]
+    turns = [{"content": content, "type": role} for role, content in said]
+    (when,) = converted(tmp_path, "ragas.jsonl", json.dumps({"user_input": turns, "reference": "At 3."}))
+    assert (when.question, when.gold.answers) == ("When?", ("At 3.",))
+    assert [(turn.role, turn.text) for turn in when.history or ()] == [("user", "Hi."), ("assistant", "Hello.")]
+    assert given(tmp_path) == [{"id": when.id, "answer": "At 3."}]
+
+
+def test_a_conversation_in_which_nobody_asks_is_a_problem(tmp_path: Path):
+    with pytest.raises(CaseError, match="user_input is a list, expected a string"):
+        convert(tmp_path, "ragas.jsonl", json.dumps({"user_input": [{"content": "Hi.", "type": "ai"}]}))
+
+
+def test_squad_as_rows_of_a_hub_of_data_sets(tmp_path: Path):
+    rows = [
+        {"id": "a", "title": "T", "context": "It is 3.", "question": "When?",
+         "answers": {"text": ["3", "3", "It is 3"], "answer_start": [6, 6, 0]}},
+        {"id": "b", "context": "It is 3.", "question": "Who?", "answers": {"text": [], "answer_start": []}},
+        {"id": "c", "question": "Where?", "answers": ["Here", "there"]},
+    ]  # fmt: skip
+    when, who, where = converted(tmp_path, "squad.jsonl", "\n".join(map(json.dumps, rows)))
+    assert (when.gold.answers, when.contexts, when.metadata) == (("3", "It is 3"), ("It is 3.",), {"title": "T"})
+    assert (who.answerable, who.gold.answers) == (False, None)
+    assert where.gold.answers == ("Here", "there")
+
+
 def test_promptfoo(tmp_path: Path):
     when, who = converted(tmp_path, "tests.json", PROMPTFOO)
     assert (when.question, when.gold.key_facts, when.gold.answers) == ("When?", ("3",), None)
@@ -165,6 +203,18 @@ def test_what_cannot_be_converted_is_said_and_nothing_is_written(
     assert result.ret == 2
     assert lines_with(result, problem)
     assert not (project.path / "evalcases/new.jsonl").exists()
+
+
+def test_a_file_that_is_there_is_not_replaced_unless_asked(project: Project):
+    project.write("ragas.csv", RAGAS_CSV)
+    project.write("mine.jsonl", "precious\n")
+    for option in ("-o", "--answers"):
+        result = project.rageval("cases", "convert", "ragas.csv", option, "mine.jsonl")
+        assert result.ret == 2
+        assert "mine.jsonl: there already; choose another name, or replace it with --force" in result.stderr.str()
+        assert (project.path / "mine.jsonl").read_text() == "precious\n"
+    assert project.rageval("cases", "convert", "ragas.csv", "-o", "mine.jsonl", "--force").ret == 0
+    assert "precious" not in (project.path / "mine.jsonl").read_text()
 
 
 def test_a_row_that_repeats_another_is_left_out_and_counted(project: Project):

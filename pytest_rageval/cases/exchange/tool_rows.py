@@ -18,6 +18,7 @@ from typing import Any
 
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.exchange.exchange import KEPT, OtherTestSet, with_kept_parts
+from pytest_rageval.cases.exchange.message_lists import conversation
 from pytest_rageval.cases.exchange.parquet_rows import parquet_rows
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
@@ -26,7 +27,7 @@ from pytest_rageval.io.json_lines import json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Finding, Report, Unsound, found
 from pytest_rageval.io.strict_json import StrictJsonError, parse
-from pytest_rageval.model import Json, Source
+from pytest_rageval.model import NOWHERE, Json, Source
 
 LONGEST = 2**26
 """Bytes of a file that is read at once."""
@@ -108,16 +109,25 @@ def _csv_rows(text: str, report: _RowReport) -> Iterator[tuple[int, dict[str, Js
     before = csv.field_size_limit(LONGEST)
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        is_deepeval = {*_OF_DEEPEVAL} <= {*(reader.fieldnames or ())}
         for cells in reader:
             if None in cells:
                 report.add_row(reader.line_num, [Finding((), "the row has more cells than the header; quote commas")])
                 continue
             named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
-            yield reader.line_num, {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
+            row = {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
+            if is_deepeval:
+                row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
+            yield reader.line_num, row
     except csv.Error as error:
         report.add_whole(f"not valid CSV: {error}")
     finally:
         csv.field_size_limit(before)
+
+
+_OF_DEEPEVAL = ("input", "actual_output", "expected_output", "retrieval_context", "context", "source_file")
+_JOINED = ("context", "retrieval_context")
+"""Columns in which `EvaluationDataset.save_as("csv")` of DeepEval joins texts by a bar, and by which it is known."""
 
 
 def _cell(name: str, cell: str) -> Json:
@@ -197,6 +207,9 @@ class _Reading:
         self._names: dict[str, str] = {}
         """What the keys of the case are called in the row."""
         self._retrieved_ids: list[str] = []
+        if _is_case(row):
+            self.case, self.unused = dict(row), 0
+            return
         row, checks = _flat(row)
         kept = row.pop(KEPT, None)
         parts = {name: OTHER_NAMES.get(name.lower()) for name in row}
@@ -217,7 +230,11 @@ class _Reading:
             part = OF_SYSTEM if self._has_reference else ANSWER
         elif name == "contexts" and has_answer and self._has_reference:  # Ragas once called so what was retrieved
             part, name = OF_SYSTEM, "retrieved_contexts"
-        if part == QUESTION:
+        if part == QUESTION and isinstance(value, list):
+            keys, answer = conversation(value)
+            self._name(name, keys)
+            self.answer |= answer
+        elif part == QUESTION:
             self._name(name, {"question": value})
         elif part == ANSWER:
             self._name(name, _reference(value))
@@ -232,6 +249,8 @@ class _Reading:
         """What is neither question nor answer nor context: labels, ids of passages, metadata."""
         if name in _LABELS:
             self.case[name] = str(value) if name == "id" and isinstance(value, int) else value
+        elif name == "answers" and (texts := _answer_texts(value)) is not None:
+            self._name(name, _reference(texts) if texts else {"answerable": False})
         elif name == "reference_context_ids" and isinstance(value, list):
             self.case["gold"] = {"chunk_ids": [str(chunk_id) for chunk_id in value]}
         elif name == "retrieved_context_ids" and isinstance(value, list):
@@ -261,6 +280,26 @@ class _Reading:
         if first is None or first not in self._names:
             return finding
         return finding._replace(path=(self._names[str(first)], *finding.path[1:]))
+
+
+def _is_case(row: Mapping[str, Json]) -> bool:
+    """Is the row a line of a case file of ours, with nothing beside it that was kept?"""
+    try:
+        case = case_from_record(dict(row), NOWHERE)[0]
+    except Unsound:
+        return False
+    return KEPT not in case.metadata
+
+
+def _answer_texts(value: Json) -> list[str] | None:
+    """Right answers as the hubs of data sets write them: a list of texts, or SQuAD's texts beside their starts.
+
+    An empty list of SQuAD's says that the question cannot be answered.
+    """
+    texts = value.get("text") if isinstance(value, dict) and "answer_start" in value else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        return None
+    return list(dict.fromkeys(texts))
 
 
 def _as_object(kept: Json) -> Json:

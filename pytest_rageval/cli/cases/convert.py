@@ -27,6 +27,7 @@ from pytest_rageval.text import counted
               help="The case file to write (default: standard output).")  # fmt: skip
 @click.option("--answers", metavar="FILE", type=click.Path(path_type=Path),
               help="Write what a system gave, too: a file for --rageval-target answers:FILE.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace files that are there already.")
 def convert(
     path: Path,
     form: str | None,
@@ -35,6 +36,8 @@ def convert(
     split: str | None,
     output: Path | None,
     answers: Path | None,
+    *,
+    force: bool,
 ) -> None:
     """Convert PATH to a case file: a test set of Ragas, DeepEval or promptfoo (JSON, JSONL, CSV or Parquet), of SQuAD,
     TREC or BEIR (a folder).
@@ -45,6 +48,8 @@ def convert(
     for target in (output, answers):
         if target is not None and target.suffix != ".jsonl":
             raise SettingsError(f"{target}: what is written is JSON lines; choose a name that ends with .jsonl")
+        if target is not None and target.exists() and not force:
+            raise SettingsError(f"{target}: there already; choose another name, or replace it with --force")
     result = read_other(path, path.as_posix(), form, Parts(qrels, run, split))
     if output is None:
         click.echo(_lines(result.cases), nl=False)
