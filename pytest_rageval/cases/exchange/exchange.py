@@ -19,6 +19,7 @@ class OtherTestSet:
     """What a file of another tool gave, ready to be written.
 
     answers   records of an answers file, for the cases for which the file holds what a system gave
+    labels    what people said of answers, as `rageval calibrate` reads it
     repeated  rows that say what an earlier one said, left out
     unused    how many checks of promptfoo have no counterpart here; they are kept in `metadata`
     notes     what a person should know, a line each
@@ -26,6 +27,7 @@ class OtherTestSet:
 
     cases: list[dict[str, Json]] = field(default_factory=list)
     answers: list[dict[str, Json]] = field(default_factory=list)
+    labels: list[dict[str, Json]] = field(default_factory=list)
     repeated: int = 0
     unused: int = 0
     notes: tuple[str, ...] = ()

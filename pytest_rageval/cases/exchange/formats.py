@@ -12,6 +12,7 @@ from pytest_rageval.cases.exchange.deepeval_goldens import write_deepeval
 from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
 from pytest_rageval.cases.exchange.promptfoo_tests import write_promptfoo
 from pytest_rageval.cases.exchange.ragas_rows import write_ragas
+from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
 from pytest_rageval.cases.exchange.squad import is_squad, read_squad, write_squad
 from pytest_rageval.cases.exchange.tool_rows import LONGEST, read_tool_rows
 from pytest_rageval.cases.exchange.trec import read_trec, write_trec
@@ -28,11 +29,11 @@ WRITERS: Mapping[str, Callable[[Sequence[EvalCase], Answers], ToolFiles]] = {
     "squad": write_squad,
     "trec": write_trec,
 }
-READERS = ("beir", "deepeval", "promptfoo", "ragas", "squad", "trec")
+READERS = ("beir", "deepeval", "promptfoo", "ragas", "ragtruth", "squad", "trec")
 
 
 class Parts(NamedTuple):
-    """What a test set in several files is read from: TREC's qrels and run, the split of BEIR."""
+    """What a test set in several files is read from: TREC's qrels and run, the split of BEIR and of RAGTruth."""
 
     qrels: Path | None = None
     run: Path | None = None
@@ -42,8 +43,8 @@ class Parts(NamedTuple):
 def read_other(path: Path, name: str, form: str | None = None, parts: Parts | None = None) -> OtherTestSet:
     """Read a test set of another tool; CaseError with every problem, one line each.
 
-    `form` is one of READERS; None: a folder is BEIR's, a file with `paragraphs` SQuAD's, one with qrels or a run
-    TREC's, any other is recognised by the names of its fields.
+    `form` is one of READERS; None: a folder is RAGTruth's by its two files, else BEIR's, a file with `paragraphs`
+    SQuAD's, one with qrels or a run TREC's, any other is recognised by the names of its fields.
     """
     parts = parts or Parts()
     form = form or _form(path, parts)
@@ -51,8 +52,12 @@ def read_other(path: Path, name: str, form: str | None = None, parts: Parts | No
         if not path.is_dir():
             raise CaseError(f"{name} is not a folder; BEIR's test sets are folders with queries.jsonl and qrels/")
         return read_beir(path, name, parts.split)
+    if form == "ragtruth":
+        if not is_ragtruth(path):
+            raise CaseError(f"{name} is no folder with {SOURCES} and {RESPONSES}, which RAGTruth consists of")
+        return read_ragtruth(path, name, parts.split)
     if path.is_dir():
-        raise CaseError(f"{name} is a folder; only BEIR's test sets are")
+        raise CaseError(f"{name} is a folder; only the test sets of BEIR and RAGTruth are")
     if form == "trec":
         return read_trec(path, name, parts.qrels, parts.run)
     document = _document(path)
@@ -63,7 +68,7 @@ def read_other(path: Path, name: str, form: str | None = None, parts: Parts | No
 
 def _form(path: Path, parts: Parts) -> str | None:
     if path.is_dir():
-        return "beir"
+        return "ragtruth" if is_ragtruth(path) else "beir"
     is_trec = parts.qrels is not None or parts.run is not None or path.suffix.lower() in (".tsv", ".topics")
     return "trec" if is_trec else None
 

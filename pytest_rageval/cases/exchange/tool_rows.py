@@ -61,7 +61,7 @@ def read_tool_rows(path: Path, name: str) -> OtherTestSet:
         report.add_whole("holds no case")
     if len(report):
         raise CaseError(*report.problems)
-    return OtherTestSet(list(cases.values()), answers, repeated, unused)
+    return OtherTestSet(list(cases.values()), answers, repeated=repeated, unused=unused)
 
 
 class _RowReport(Report):

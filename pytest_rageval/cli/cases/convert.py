@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -22,11 +22,13 @@ from pytest_rageval.text import counted
               help="Relevance judgements of TREC, for the topics in PATH.")  # fmt: skip
 @click.option("--run", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="A run of TREC, for the topics in PATH: what a system retrieved.")  # fmt: skip
-@click.option("--split", metavar="NAME", help="Split of a BEIR folder (default: test).")
+@click.option("--split", metavar="NAME", help="Split of a folder of BEIR (default: test) or RAGTruth (default: all).")
 @click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path),
               help="The case file to write (default: standard output).")  # fmt: skip
 @click.option("--answers", metavar="FILE", type=click.Path(path_type=Path),
               help="Write what a system gave, too: a file for --rageval-target answers:FILE.")  # fmt: skip
+@click.option("--labels", metavar="FILE", type=click.Path(path_type=Path),
+              help="Write what people said of answers, too (RAGTruth): a file for `rageval calibrate`.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 def convert(
     path: Path,
@@ -36,16 +38,17 @@ def convert(
     split: str | None,
     output: Path | None,
     answers: Path | None,
+    labels: Path | None,
     *,
     force: bool,
 ) -> None:
-    """Convert PATH to a case file: a test set of Ragas, DeepEval or promptfoo (JSON, JSONL, CSV or Parquet), of SQuAD,
-    TREC or BEIR (a folder).
+    """Convert PATH to a case file: a test set of Ragas, DeepEval or promptfoo (JSON, JSONL, CSV or Parquet), of SQuAD
+    or TREC, or a folder of BEIR or RAGTruth.
 
     Questions, references, contexts, relevant ids and labels take the names that they have here; what else there is
     goes into `metadata`. Where PATH cannot be read, nothing is written.
     """
-    for target in (output, answers):
+    for target in (output, answers, labels):
         if target is not None and target.suffix != ".jsonl":
             raise SettingsError(f"{target}: what is written is JSON lines; choose a name that ends with .jsonl")
         if target is not None and target.exists() and not force:
@@ -54,20 +57,10 @@ def convert(
     if output is None:
         click.echo(_lines(result.cases), nl=False)
     else:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        write_text(output, _lines(result.cases))
+        _write(output, result.cases)
         click.echo(f"{output}: {counted(len(result.cases), 'case')}")
-    if result.answers and answers is not None:
-        answers.parent.mkdir(parents=True, exist_ok=True)
-        write_text(answers, _lines(result.answers))
-        click.echo(
-            f"{answers}: {counted(len(result.answers), 'answer')}; score them with --rageval-target answers:{answers}",
-            err=True,
-        )
-    elif result.answers:
-        click.echo(
-            f"{counted(len(result.answers), 'answer')} of a system left out; --answers FILE keeps them", err=True
-        )
+    _put(result.answers, answers, "answer", "--answers", f"score them with --rageval-target answers:{answers}")
+    _put(result.labels, labels, "label", "--labels", f"rageval calibrate {labels}")
     if result.repeated:
         click.echo(
             f"{counted(result.repeated, 'row')} left out that repeat{'s' * (result.repeated == 1)} an earlier one",
@@ -77,6 +70,20 @@ def convert(
         click.echo(note, err=True)
     if result.unused:
         click.echo(f"{counted(result.unused, 'check')} without a counterpart here: kept in metadata.assert", err=True)
+
+
+def _put(records: Sequence[Mapping[str, Json]], file: Path | None, noun: str, option: str, use: str) -> None:
+    """Write what stood beside the cases where a file is named for it; else say that it is left out."""
+    if records and file is not None:
+        _write(file, records)
+        click.echo(f"{file}: {counted(len(records), noun)}; {use}", err=True)
+    elif records:
+        click.echo(f"{counted(len(records), noun)} left out; {option} FILE keeps them", err=True)
+
+
+def _write(file: Path, records: Iterable[Mapping[str, Json]]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, _lines(records))
 
 
 def _lines(records: Iterable[Mapping[str, Json]]) -> str:

@@ -1,0 +1,118 @@
+"""RAGTruth: `source_info.jsonl` with what was asked and given, `response.jsonl` with what six models answered.
+
+Source: the README of ParticleMedia/RAGTruth. People marked in each response the spans that the given text does not bear
+out; a response without such a span passes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.cases.exchange.exchange import OtherTestSet
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.json_lines import json_rows
+from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.messages import Report, shown_value
+from pytest_rageval.model import Json
+from pytest_rageval.text import counted
+
+SOURCES, RESPONSES = "source_info.jsonl", "response.jsonl"
+LONGEST = 2**24
+"""Bytes of a line."""
+
+
+def is_ragtruth(folder: Path) -> bool:
+    """Does the folder hold the two files of RAGTruth?"""
+    return (folder / SOURCES).is_file() and (folder / RESPONSES).is_file()
+
+
+def read_ragtruth(folder: Path, name: str, split: str | None = None) -> OtherTestSet:
+    """A case for each source that a response of the split is about; answers by model, and a label for each of them.
+
+    Without `split` all responses count. CaseError with every problem of both files, one line each.
+    """
+    report = Report(f"{name}/{SOURCES}")
+    sources: dict[str, dict[str, Json]] = {}
+    for row in json_rows(read_lines(folder / SOURCES, report, LONGEST), report):
+        try:
+            case = _case(row.record)
+        except (KeyError, TypeError, AttributeError) as error:
+            report.add(row.line, 1, f"is no source of RAGTruth: {_reason(error)}")
+            continue
+        if sources.setdefault(case["id"], case) is not case:
+            report.add(row.line, 1, f"source_id {shown_value(case['id'])} stands twice")
+    answers: dict[tuple[str, str], dict[str, Json]] = {}
+    labels: dict[str, dict[str, Json]] = {}
+    own = Report(f"{name}/{RESPONSES}")
+    for row in json_rows(read_lines(folder / RESPONSES, own, LONGEST), own):
+        try:
+            if split is not None and row.record["split"] != split:
+                continue
+            answer, label = _answer(row.record), _label(row.record, sources)
+        except (KeyError, TypeError) as error:
+            own.add(row.line, 1, f"is no response of RAGTruth: {_reason(error)}")
+            continue
+        answers[answer["id"], answer["system"]] = answer
+        labels[label["id"]] = label
+    report.include(own)
+    if not answers and not len(report):
+        report.add_whole(f"{RESPONSES} holds no response" + (f" of the split {shown_value(split)}" if split else ""))
+    if len(report):
+        raise CaseError(*report.problems)
+    asked = {case_id for case_id, _ in answers}
+    systems = sorted({system for _, system in answers})
+    note = f"{counted(len(systems), 'system')}: answers:FILE#{systems[0]}" + (" and so on" if len(systems) > 1 else "")
+    cases = [case for case_id, case in sources.items() if case_id in asked]
+    return OtherTestSet(cases, list(answers.values()), labels=list(labels.values()), notes=(note,))
+
+
+def _reason(error: Exception) -> str:
+    return f"{error} is missing or unknown" if isinstance(error, KeyError) else str(error)
+
+
+def _case(source: Mapping[str, Any]) -> dict[str, Any]:
+    """Question and passages; where nobody asks (summaries, texts about data), the instruction, and the text itself."""
+    material, prompt = source["source_info"], source["prompt"]
+    if source["task_type"] == "QA":
+        passages = re.split(r"(?:^|\n)passage \d+:", material["passages"])
+        question, contexts = material["question"], [text.strip() for text in passages if text.strip()]
+    else:
+        # Data stand in the prompt as Python prints them.
+        written = material.strip() if isinstance(material, str) else str(material)
+        before = prompt.partition(written)[0] if written in prompt else prompt.partition("\n")[0]
+        question = before.strip()
+        contexts = [material if isinstance(material, str) else json.dumps(material, ensure_ascii=False)]
+    return {
+        "id": str(source["source_id"]),
+        "question": question,
+        "contexts": contexts,
+        "tags": [str(source["task_type"])],
+        "metadata": {"source": source.get("source")},
+    }
+
+
+def _answer(response: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: response.get(name) for name in ("temperature", "split", "quality", "labels")}
+    return {
+        "id": str(response["source_id"]),
+        "system": str(response["model"]),
+        "answer": response["response"],
+        "model_name": str(response["model"]),
+        "meta": {"response_id": str(response["id"]), **kept},
+    }
+
+
+def _label(response: Mapping[str, Any], sources: Mapping[str, Mapping[str, Json]]) -> dict[str, Any]:
+    """What people said of the response, as `rageval calibrate` reads it."""
+    case = sources[str(response["source_id"])]
+    return {
+        "id": str(response["id"]),
+        "question": case["question"],
+        "answer": response["response"],
+        "contexts": case["contexts"],
+        "human_pass": not response["labels"],
+    }
