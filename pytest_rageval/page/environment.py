@@ -82,6 +82,7 @@ def environment() -> Environment:
         "filter_word": _filter_word,
     }
     pages.tests["long"] = _is_long
+    pages.globals["is_served"] = False  # True in the web app, where a command line is of no use to whoever reads
     return pages
 
 

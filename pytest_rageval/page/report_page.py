@@ -7,7 +7,7 @@ from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_rageval.cases.notes.gold_places import unwinnable_line
+from pytest_rageval.cases.notes.gold_places import cannot_be_won_line
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.page import first_screen, sections
@@ -102,14 +102,14 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
 
 def _first_screen(page: PageRun) -> Mapping[str, Any]:
     failing = sum(case.is_failing for case in page.cases)
-    labels = unwinnable_line(page.config)
-    notes = [*page.missing, *([labels] if labels else ()), *(page.comparison or {}).get("notes", ())]
+    notes = [*page.missing, *(page.comparison or {}).get("notes", ())]
     notes += [problem["said"] for problem in (page.comparison or {}).get("problems", ())]
     return {
         "changed": page.changed_settings(),
         "equal": first_screen.equal_settings(page),
         "judge": page.metrics.get("judge"),
         "notes": notes,
+        "unwinnable": cannot_be_won_line(page.config),
         "tiles": list(first_screen.tiles(page)),
         "flips": first_screen.flips(page),
         "flips_head": first_screen.flips_head(page),

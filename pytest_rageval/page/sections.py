@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.case_filter import group_of
@@ -212,7 +212,15 @@ def cost_rows(page: PageRun) -> list[tuple[str, str]]:
 # ── judge, history, configuration ─────────────────────────────────────────────────────────────────────────────
 
 
-def judge_rows(page: PageRun) -> list[tuple[str, str]]:
+class JudgeRow(NamedTuple):
+    """Something about the judge; `remedy`: what somebody at a terminal can do where it is not known."""
+
+    name: str
+    value: str
+    remedy: str = ""
+
+
+def judge_rows(page: PageRun) -> list[JudgeRow]:
     """Who judged, and what is known of how far that judge can be trusted."""
     judge = page.metrics.get("judge")
     if not judge:
@@ -226,25 +234,29 @@ def judge_rows(page: PageRun) -> list[tuple[str, str]]:
     spot = (page.metrics.get("aggregate_metrics") or {}).get("judge_reliability")
     prompts = ", ".join(f"{name} {version}" for name, version in judge["prompt_versions"].items())
     return [
-        ("judge", judge["model"]),
-        ("kind", kind),
-        ("prompts", prompts or "–"),
+        JudgeRow("judge", judge["model"]),
+        JudgeRow("kind", kind),
+        JudgeRow("prompts", prompts or "–"),
         *_agreement_rows(page, judge["prompt_versions"]),
-        (
-            "spot check by a second judge",
-            f"disagrees with {score_text(spot['disagreement_rate'])} of {counted(spot['spot_check_n'], 'judgement')}"
-            if spot else "not made: rageval judge --spot-check makes one",
-        ),
-        ("judgements from the cache", "–" if hits is None else f"{hits:.0%}".replace("%", " %")),
-    ]  # fmt: skip
+        _spot_check_row(spot),
+        JudgeRow("judgements from the cache", "–" if hits is None else f"{hits:.0%}".replace("%", " %")),
+    ]
 
 
-def _agreement_rows(page: PageRun, prompts: Mapping[str, str]) -> list[tuple[str, str]]:
+def _spot_check_row(spot: Mapping[str, Any] | None) -> JudgeRow:
+    name = "spot check by a second judge"
+    if not spot:
+        return JudgeRow(name, "not made", "rageval judge --spot-check makes one")
+    share, judgements = score_text(spot["disagreement_rate"]), counted(spot["spot_check_n"], "judgement")
+    return JudgeRow(name, f"disagrees with {share} of {judgements}")
+
+
+def _agreement_rows(page: PageRun, prompts: Mapping[str, str]) -> list[JudgeRow]:
     """How far the judge agreed with people when that was last measured."""
     if not page.calibrations:
-        return [("agreement with people", "not measured: rageval calibrate measures it")]
+        return [JudgeRow("agreement with people", "not measured", "rageval calibrate measures it")]
     return [
-        (f"agreement with people: {kept.metric}", _agreement_text(kept, prompts.get(kept.metric)))
+        JudgeRow(f"agreement with people: {kept.metric}", _agreement_text(kept, prompts.get(kept.metric)))
         for kept in page.calibrations
     ]
 

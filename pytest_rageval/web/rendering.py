@@ -94,7 +94,7 @@ def web_environment() -> Environment:
         "field_value": field_value, "counted": counted, "printable": printable, "key": _case_link, "cases": _list_link,
         "made_from": _made_from, "version_name": _version_name, "job_title": _job_title,
     }  # fmt: skip
-    pages.globals = reports.globals | {"path_to": path_to, "asset": asset_addresses().__getitem__}
+    pages.globals = reports.globals | {"is_served": True, "path_to": path_to, "asset": asset_addresses().__getitem__}
     return pages
 
 

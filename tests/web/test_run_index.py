@@ -111,7 +111,7 @@ def test_worse_partial_stopped_running_and_unreadable_runs_are_rows_with_their_s
     }  # fmt: skip
     assert "metrics.json" in str(runs["broken"].problem)
     assert "config.json" in str(runs["empty"].problem)
-    assert "--resume stopped" in str(runs["stopped"].problem)
+    assert "its page says how to finish it" in str(runs["stopped"].problem)
     assert rows(index)["running"].state == "stopped", "nobody writes it any more, and no file of it has changed"
 
 

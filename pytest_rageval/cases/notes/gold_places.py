@@ -58,13 +58,19 @@ def unwinnable(cases: Iterable[EvalCase], notes: NoteFolder) -> list[str]:
     ]
 
 
-def unwinnable_line(config: Mapping[str, Any]) -> str | None:
+def cannot_be_won_line(config: Mapping[str, Any]) -> str | None:
     """What config.json says of such cases, in one line; None where there are none, or no notes are configured."""
     labels = config.get("labels")
     if not labels or not labels["cannot_be_won"]:
         return None
     many = f"{len(labels['cannot_be_won'])} of {counted(labels['cases'], 'case')}"
-    return f"{many} cannot be won: the notes lack their golds; rageval cases audit says which and why"
+    return f"{many} cannot be won: the notes lack their golds"
+
+
+def unwinnable_line(config: Mapping[str, Any]) -> str | None:
+    """The same with the command that tells more."""
+    line = cannot_be_won_line(config)
+    return f"{line}; rageval cases audit says which and why" if line else None
 
 
 def _lost(gold: int, anchor: Anchor, notes: NoteFolder) -> LostPlace | None:

@@ -168,7 +168,7 @@ def _unreadable(run: StoredRun, stamp: str, problem: str) -> IndexedRun:
 def _unfinished(run: StoredRun, stamp: str, state: RunState) -> IndexedRun:
     problem = None
     if state == "stopped":
-        problem = f"it did not come to its end: its page says how to finish it (rageval run --resume {run.run_id})"
+        problem = "it did not come to its end: its page says how to finish it"
     recorded = _lines(run.path / RESULTS) if state == "stopped" else None
     facts = _asked(run) | {"cases": recorded, "problem": problem}
     return IndexedRun(_row(run, stamp, state, facts), (), json.dumps(flat_settings(run.config)))
