@@ -10,6 +10,17 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+MOST_SHIFT = 0.01
+"""Share of a page that may move while nobody scrolls it, as browsers measure it."""
+WATCH_SHIFTS = """() => {
+  window.shifted = [];
+  window.shiftObserver = new PerformanceObserver((list) => window.shifted.push(...list.getEntries()));
+  window.shiftObserver.observe({type: "layout-shift", buffered: true});
+}"""
+SHIFTS = """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => {
+  window.shifted.push(...window.shiftObserver.takeRecords());
+  done(window.shifted.map((each) => [each.value, each.sources.map((source) => source.node?.outerHTML?.slice(0, 80))]));
+}))))"""
 PLAIN = (str, int, float, bool, bytes, type(None), list, dict)
 
 
@@ -73,6 +84,15 @@ class OpenPage:
         """Wait until this is true of the page that is there, and of all of it."""
         self.page.wait_for_function(function, **options)
         self.page.wait_for_load_state()
+
+    def watch_shifts(self) -> None:
+        """From here on, and of this page from its beginning."""
+        self.page.evaluate(WATCH_SHIFTS)
+
+    def shifts(self) -> list[Any]:
+        """What moved on this page, though only a part of it was changed: how much, and which elements."""
+        moved: list[Any] = self.page.evaluate(SHIFTS)
+        return moved if sum(value for value, _ in moved) > MOST_SHIFT else []
 
     def go(self, address: str) -> None:
         """Follow an address within the page to the page of a case."""

@@ -74,13 +74,15 @@ def test_the_page_follows_a_run_to_its_end_and_then_asks_no_more(tmp_path: Path,
     gate = tmp_path / "gate"
     jobs = project_with_bot(tmp_path, f"BOT_SECONDS=0.2\nBOT_GATE={gate}\n")
     job = jobs.start(an_order(12))
-    with served(tmp_path) as app, chromium.page() as page:
+    with served(tmp_path) as app, chromium.page(320) as page:
         page.page.goto(f"{app.address}/jobs/{job.id}")
         until(jobs, job.id, under_way)
+        page.watch_shifts()
         wait_until(lambda: page.page.evaluate("document.querySelector('progress').value") >= 2, "two answers are shown")
         assert jobs.status(job.id).is_going
         gate.touch()
         page.page.wait_for_selector("#progress:not([hx-trigger])", timeout=60_000)
+        assert page.shifts() == []
         assert page.page.evaluate("document.querySelectorAll('[hx-trigger]').length") == 0
         asked = len(page.requests)
         time.sleep(2.5)

@@ -214,11 +214,13 @@ def test_the_keys_of_the_terminal_press_the_buttons(app: WebApp, file: Path, chr
 
         page.goto(f"{app.address}/label/cases?file={FILE}&case=price")
         page.wait_for_selector("#label:not([hx-trigger]) .chunks li")
+        browser.watch_shifts()
         keys("ArrowDown ArrowDown Space", ".chunks li:nth-child(3).gold[aria-current]", 1)
         assert len(paths_of(stored(file)["price"])) == 1
         keys("v ArrowDown Enter", ".lines .snippet", 2)
         keys("z z", ".chunks .gold", 0)
         keys("Shift+ArrowUp x", ".chunks .irrelevant", 2)
+        assert browser.shifts() == []
         keys("w", "[name=words]:focus", 1)
         page.keyboard.type("28,000 x")  # letters in a field are no keys
         keys("Escape", "[name=words]:focus", 0)
