@@ -114,11 +114,17 @@ def place_of(chunk: Mapping[str, Any]) -> str:
     return place
 
 
+def has_same_id(chunk: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """True if both have one id, of one document: some systems number the chunks of each answer from 1."""
+    paths = {chunk["rel_path"], other["rel_path"]} - {None}
+    return chunk["chunk_id"] is not None and chunk["chunk_id"] == other["chunk_id"] and len(paths) < 2
+
+
 def _placed(chunk: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """A chunk with its golds, counted from 1, and its rank on the other side."""
     others = list(others)
     id, place = chunk["chunk_id"], place_of(chunk)
-    same_id = (other for other in others if id is not None and other["chunk_id"] == id)
+    same_id = (other for other in others if has_same_id(chunk, other))
     same_place = (other for other in others if other["rel_path"] and place_of(other) == place)
     twin = next(same_id, None) or next(same_place, None)
     return {

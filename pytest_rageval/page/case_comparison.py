@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.compare.case_diff import place_of
+from pytest_rageval.compare.case_diff import has_same_id, place_of
 from pytest_rageval.numbers import change, score_text
 from pytest_rageval.page.text_diff import word_diff
 
@@ -54,6 +54,7 @@ def case_comparison(
         "moved": scores,
         "equal": len(record.get("scores", {})) - len(scores),
         "chunks": chunks,
+        "equal_chunks": sum(chunk.state == "equal" for chunk in chunks),
     }
 
 
@@ -89,7 +90,7 @@ def _aligned(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, A
 
 def _is_same(chunk: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if chunk["chunk_id"] is not None and other["chunk_id"] is not None:
-        return bool(chunk["chunk_id"] == other["chunk_id"])
+        return has_same_id(chunk, other)
     return bool(chunk["rel_path"]) and place_of(chunk) == place_of(other)
 
 

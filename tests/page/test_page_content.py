@@ -269,3 +269,9 @@ def test_a_case_can_be_copied_as_a_draft(tmp_path: Path):
     }  # fmt: skip
     assert "gold" not in line
     assert f"rageval cases draft now evalcases/warehouse.jsonl::{LONG}-0" in body
+
+
+def test_an_id_that_another_document_has_as_well_is_no_chunk_of_both_sides():
+    before, after = a_chunk(1, "a.md", chunk_id="c1"), a_chunk(1, "b.md", chunk_id="c1")
+    assert [row.state for row in aligned_chunks([before], [after])] == ["NEW", "GONE"]
+    assert [row.state for row in aligned_chunks([before], [before])] == ["equal"]

@@ -152,6 +152,7 @@ def test_only_what_differs_is_shown_on_request(chromium: Chromium, report: Path)
     with chromium.page() as page:
         page.open(report, case_address(KEY) + "/compare")
         assert page.locator(".compared tr.same:visible").count() == 0
+        assert "Chunks 2 equal" in page.inner_text(".compared"), "no table stands empty without a word"
         page.keyboard.press("d")
         assert page.locator(".compared tr.same:visible").count() == 2
         assert "token_f1 0.900 → 0.200" in page.inner_text(".compared .moved")
