@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
+LEAST = 10
+"""Columns that a wrapped text has at least, however narrow the terminal."""
+
 
 def aligned(rows: Sequence[Sequence[str]], *, indent: str = "", to_the_left: bool = False) -> list[str]:
     """Rows as lines: the first column (or all) to the left, the others to the right, two spaces between."""
@@ -17,6 +20,21 @@ def aligned(rows: Sequence[Sequence[str]], *, indent: str = "", to_the_left: boo
         ).rstrip()
         for row in rows
     ]
+
+
+def last_wrapped(rows: Sequence[Sequence[str]], width: int, *, indent: str = "") -> list[str]:
+    """Rows as lines to the left, the last column in as many lines as the width asks for; of `LEAST` columns at least.
+
+    Of a table of one column, further lines are indented.
+    """
+    *names, last = zip(*rows, strict=True)
+    hanging = "" if names else "  "
+    room = width - len(indent) - sum(max(map(cell_len, column)) + 2 for column in names) - len(hanging)
+    lines: list[Sequence[str]] = []
+    for row, text in zip(zip(*names, strict=True) if names else [()] * len(last), last, strict=True):
+        first, *others = wrapped(text, max(room, LEAST))
+        lines += [(*row, first), *((*[""] * len(row), hanging + line) for line in others)]
+    return aligned(lines, indent=indent, to_the_left=True)
 
 
 def blocks(rows: Sequence[Sequence[str]], width: int) -> list[list[list[str]]]:

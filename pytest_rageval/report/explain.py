@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rich.cells import cell_len
+
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.arithmetic import arithmetic
@@ -13,7 +15,7 @@ from pytest_rageval.model import Gold, Observation
 from pytest_rageval.numbers import score_text, short
 from pytest_rageval.page.case_view import ChunkRow
 from pytest_rageval.plan import Plan
-from pytest_rageval.report.columns import aligned, shortened, wrapped
+from pytest_rageval.report.columns import aligned, last_wrapped, shortened, wrapped
 from pytest_rageval.report.recorded_case import RecordedCase
 from pytest_rageval.text import printable
 
@@ -54,22 +56,26 @@ def _lines(case: RecordedCase, obs: Observation | None, plan: Plan, form: Form) 
         yield from _as_recorded(record)
         yield from _came(case, None, form)
         yield from _section(
-            "scores as recorded", [[name, score_text(value)] for name, value in record["scores"].items()]
+            "scores as recorded",
+            [[name, score_text(value)] for name, value in record["scores"].items()],
+            form.width,
         )
         return
     yield from _asked(obs, form)
-    yield from _gold(obs.gold)
+    yield from _gold(obs.gold, form)
     yield from _came(case, obs, form)
     yield from (f"  note: {flag}" for flag in obs.matching.flags)
     yield from _claims(case, form)
     yield from _metrics(record, obs, plan, form)
     doubts = [[judgement.rubric, flag] for judgement in obs.judgements.values() for flag in judgement.flags]
-    yield from _section("doubts about the judge's replies", doubts)
-    yield from _gates(record, obs, plan)
+    yield from _section("doubts about the judge's replies", doubts, form.width)
+    yield from _gates(record, obs, plan, form)
     reasons: dict[str, list[str]] = {}
     for name, reason in record["skipped_metrics"].items():
         reasons.setdefault(reason, []).append(name)
-    yield from _section("not applicable", [[reason + ":", ", ".join(names)] for reason, names in reasons.items()])
+    yield from _section(
+        "not applicable", [[f"{reason}: {', '.join(names)}"] for reason, names in reasons.items()], form.width
+    )
 
 
 def _as_recorded(record: Mapping[str, Any]) -> Iterator[str]:
@@ -82,14 +88,15 @@ def _as_recorded(record: Mapping[str, Any]) -> Iterator[str]:
 def _asked(obs: Observation, form: Form) -> Iterator[str]:
     for name, text in (("question", obs.case.question), ("answer", obs.answer.text)):
         if text is not None:
-            lines = wrapped(printable(text), max(form.width - 11, LEAST)) if form.is_full else [_text(text)]
+            shown = printable(text) if form.is_full else _text(text)
+            lines = wrapped(shown, max(form.width - 11, LEAST))
             yield from (f"{name if not number else '':<10} {line}".rstrip() for number, line in enumerate(lines))
     if obs.answer.abstained is not None:
         reason = f" ({obs.answer.abstain_reason})" if obs.answer.abstain_reason else ""
         yield f"abstained  {'yes' if obs.answer.abstained else 'no'}{reason}"
 
 
-def _gold(gold: Gold) -> Iterator[str]:
+def _gold(gold: Gold, form: Form) -> Iterator[str]:
     rows = [[f"answer {n}", _text(answer)] for n, answer in enumerate(gold.answers or (), 1)]
     rows += [[f"gold {n}", _text(str(anchor))] for n, anchor in enumerate(gold.supports or (), 1)]
     if not gold.supports:
@@ -100,30 +107,37 @@ def _gold(gold: Gold) -> Iterator[str]:
         values = getattr(gold, name)
         if values is not None:
             rows.append([name, _text("; ".join(map(str, values)) or "nothing is expected")])
-    yield from _section("expected", rows)
+    yield from _section("expected", rows, form.width)
 
 
 def _came(case: RecordedCase, obs: Observation | None, form: Form) -> Iterator[str]:
     """The chunks by rank, each with its text, then the golds that were not retrieved."""
     chunks: Sequence[ChunkRow] = case.view["chunks"]
-    room = min(max(form.width - 40, LEAST), 70)
+    marks = max((cell_len(_mark_of(chunk)) for chunk in chunks), default=0)
+    room = min(max(form.width - marks - 15, LEAST // 2), 70)
     rows = [
         [
             str(chunk.rank or "–"),
             shortened(printable(chunk.place), room),
             score_text(chunk.score),
-            "" if chunk.kind == "other" else f"{chunk.mark}{' was not retrieved' if chunk.rank is None else ''}",
+            _mark_of(chunk),
         ]
         for chunk in chunks
     ]
     if not any(chunk.rank for chunk in chunks) and (obs is None or obs.answer.chunks is not None):
         rows.insert(0, ["–", "nothing was retrieved", "", ""])
         chunks = [NOTHING_CAME, *chunks]
-    lines = [*_section("came", rows)]
+    lines = ["", "came", *aligned(rows, indent="  ", to_the_left=True)] if rows else []
     yield from lines[:2]
     for line, chunk in zip(lines[2:], chunks, strict=True):
         yield line
         yield from _chunk_text(chunk, obs, form)
+
+
+def _mark_of(chunk: ChunkRow) -> str:
+    if chunk.kind == "other":
+        return ""
+    return f"{chunk.mark}{' was not retrieved' if chunk.rank is None else ''}"
 
 
 NOTHING_CAME = ChunkRow(None, "other", "", "", None, None)
@@ -149,13 +163,11 @@ def _claims(case: RecordedCase, form: Form) -> Iterator[str]:
         mark, verdict = ("✔", "supported") if claim.is_supported else ("✘", "unsupported")
         near = f"chunk {claim.chunk}" if claim.chunk else ""
         rows.append([mark, verdict, near, shortened(printable(claim.text), max(form.width - 28, LEAST))])
-    yield from _section("claims", rows)
+    yield from _section("claims", rows, form.width)
 
 
 def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan, form: Form) -> Iterator[str]:
     rows = []
-    names = max(map(len, record["scores"]), default=0)
-    room = max(form.width - names - 18, LEAST)
     for name, value in record["scores"].items():
         measure = plan.registry.measure(name, obs.k)
         if is_described(measure.metric):
@@ -163,17 +175,15 @@ def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan, form: Form
             continue
         terms = [arithmetic(measure, obs), *_details(record["score_details"].get(name, {}))]
         scale = "" if measure.metric.scale == (0, 1) else f" of {measure.metric.scale[1]:g}"
-        details = wrapped(_text("; ".join(term for term in terms if term)), room)
-        rows.append([name, score_text(value) + scale, next(iter(details), "")])
-        rows += [["", "", line] for line in details[1:]]
-    yield from _section("metrics", rows)
+        rows.append([name, score_text(value) + scale, _text("; ".join(term for term in terms if term))])
+    yield from _section("metrics", rows, form.width)
 
 
 def _details(detail: Mapping[str, Any]) -> Iterator[str]:
     return (f"{name.replace('_', ' ')}: {value}" for name, value in detail.items() if name != "decided_by")
 
 
-def _gates(record: Mapping[str, Any], obs: Observation, plan: Plan) -> Iterator[str]:
+def _gates(record: Mapping[str, Any], obs: Observation, plan: Plan, form: Form) -> Iterator[str]:
     rows: dict[tuple[str, ...], None] = {}
     for gate in plan.case_gates:
         if looks_at(gate, GatedTrial(obs, record["scores"])):
@@ -182,14 +192,14 @@ def _gates(record: Mapping[str, Any], obs: Observation, plan: Plan) -> Iterator[
             rows[str(gate), f"is {short(value)}", verdict] = (
                 None  # two gates may say the same under different conditions
             )
-    yield from _section("gates", [*rows] or [["no gate examined this case"]])
+    yield from _section("gates", [*rows] or [["no gate examined this case"]], form.width)
 
 
-def _section(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _section(title: str, rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     if rows:
         yield ""
         yield title
-        yield from aligned(rows, indent="  ", to_the_left=True)
+        yield from last_wrapped(rows, width, indent="  ")
 
 
 def _text(text: str) -> str:

@@ -172,3 +172,12 @@ def test_hostile_texts_stay_text(project: Project, form: str):
     assert "<script>alert(1)</script>" in shown
     if form == "markdown":
         assert "````text" in shown
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_table_is_wider_than_the_terminal(explained, monkeypatch: pytest.MonkeyPatch, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = explained("latest", "far").outlines
+    assert [line for line in lines if cell_len(line) > width] == []
+    text = " ".join(" ".join(lines).split())
+    assert "no support groups, and the category is neither multi_hop nor synthesis: recall_all@5" in text

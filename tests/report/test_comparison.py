@@ -63,6 +63,22 @@ def test_no_line_about_a_case_is_wider_than_the_terminal(tmp_path: Path, width: 
     assert all(cell_len(line) <= width for line in lines[start:])
 
 
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (50, "-1.000 95 % -1.000 to -0.471, p 0.00049, n 12: regressed"),
+        (60, "0.00049 12 regressed"),
+        (80, "12 regressed"),
+    ],
+)
+def test_no_table_is_wider_than_the_terminal(tmp_path: Path, width: int, row: str):
+    content = content_of(tmp_path, text="a category " * 9, cases=12)
+    lines = terminal(content, width)
+    end = next(number for number, line in enumerate(lines) if "Fail now" in line)
+    assert [line for line in lines[:end] if cell_len(line) > width] == []
+    assert row in " ".join(" ".join(lines[:end]).split())
+
+
 def test_hostile_text_cannot_steer_a_terminal(tmp_path: Path):
     text = "\n".join(terminal(content_of(tmp_path, key=f"a.jsonl::{HOSTILE}", text=HOSTILE), 400))
     assert "\\x1b[31mred" in text

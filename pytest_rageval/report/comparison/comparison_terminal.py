@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.io.suggestions import and_more, listed
-from pytest_rageval.report.columns import aligned, shortened
+from pytest_rageval.report.columns import aligned, shortened, wrapped
 from pytest_rageval.report.summary_terminal import Style, SummaryLine
 from pytest_rageval.text import printable
 
@@ -20,6 +20,7 @@ SHOWN_SETTINGS = 20
 SHOWN_CASES = 5
 STYLES: Mapping[words.Tone, Style] = {"better": "green", "worse": "red", "doubtful": "yellow", "plain": "plain"}
 FLIPS: Mapping[str, Style] = {"flipped_to_fail": "red", "flipped_to_pass": "green", "unmeasured": "yellow"}
+METRICS = ("metric", "before", "after", "change", "95 %", "p", "n")
 LABEL = 15
 """Columns of the labels at the left of a case."""
 
@@ -49,8 +50,8 @@ def comparison_lines(content: Mapping[str, Any], *, width: int) -> Iterator[Summ
 
 def _configuration(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
     rows = words.configuration_rows(content)
-    room = max(width // 3, 10)
-    shown = [[_cut(name, 40), _cut(before, room), "→ " + _cut(after, room)] for name, before, after in rows]
+    room = max((width - 8) // 3, 10)
+    shown = [[_cut(name, min(room, 40)), _cut(before, room), "→ " + _cut(after, room)] for name, before, after in rows]
     yield from (SummaryLine(line) for line in aligned(shown[:SHOWN_SETTINGS], indent="  ", to_the_left=True))
     if len(rows) > SHOWN_SETTINGS:
         yield SummaryLine("  " + and_more(len(rows) - SHOWN_SETTINGS, "settings"))
@@ -59,18 +60,30 @@ def _configuration(content: Mapping[str, Any], width: int) -> Iterator[SummaryLi
 def _metrics(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
     metrics = [metric for _, metric in words.metric_rows(content)]
     if metrics:
-        head = ["metric", "before", "after", "change", "95 %", "p", "n"]
-        rows = [
-            head,
-            *([_safe(metric["label"]), *words.numbers(metric), str(metric["n_paired"])] for metric in metrics),
-        ]
+        cells = [(_safe(metric["label"]), *words.numbers(metric), str(metric["n_paired"])) for metric in metrics]
+        rows = [METRICS, *cells]
         verdicts = ["", *(metric["verdict"] for metric in metrics)]
         styles: list[Style] = ["bold", *(STYLES[words.tone(metric)] for metric in metrics)]
+        lines = aligned(rows)
+        if cell_len(lines[0]) > width:
+            verdicts = ["", *map(_narrow_verdict, cells, verdicts[1:])]
+            lines = _named_within([row[:4] for row in rows], width)
         yield SummaryLine("")
-        for text, verdict, style in zip(aligned(rows), verdicts, styles, strict=True):
+        for text, verdict, style in zip(lines, verdicts, styles, strict=True):
             yield from _with_verdict(text, verdict, style, width)
     if rest := words.quiet_metrics(content):
         yield SummaryLine(rest)
+
+
+def _narrow_verdict(row: Sequence[str], verdict: str) -> str:
+    """A metric's verdict with what its row has no room for."""
+    return f"95 % {row[4]}, p {row[5]}, n {row[6]}: {verdict}"
+
+
+def _named_within(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """A table whose names, in the first column, are cut to what its numbers leave of a line."""
+    room = max(width - max(map(cell_len, aligned([["", *row[1:]] for row in rows]))), 10)
+    return aligned([[shortened(row[0], room), *row[1:]] for row in rows])
 
 
 def _with_verdict(text: str, verdict: str, style: Style, width: int) -> Iterator[SummaryLine]:
@@ -79,7 +92,7 @@ def _with_verdict(text: str, verdict: str, style: Style, width: int) -> Iterator
         yield SummaryLine(f"{text}  {verdict}".rstrip(), style)
         return
     yield SummaryLine(text, style)
-    yield SummaryLine(f"    {verdict}", style)
+    yield from (SummaryLine(f"    {line}", style) for line in wrapped(verdict, max(width - 4, 10)))
 
 
 def _gates(content: Mapping[str, Any]) -> Iterator[SummaryLine]:
@@ -99,7 +112,7 @@ def _categories(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]
     named = [(shortened(printable(row[0]), 24), *row[1:]) for row in rows[:SHOWN_CATEGORIES]]
     lines = aligned([head, *named])
     if cell_len(lines[0]) > width:
-        lines = aligned([row[:5] for row in (head, *named)])
+        lines = _named_within([row[:5] for row in (head, *named)], width)
     yield SummaryLine("")
     yield from (SummaryLine(text, "bold" if number == 0 else "plain") for number, text in enumerate(lines))
     if len(rows) > SHOWN_CATEGORIES:
