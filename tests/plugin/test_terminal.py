@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from in_process import ALONE, plain
+from kept_runs import REGISTRY, a_result
 from project import SOME, Project, a_case
 from rich.cells import cell_len
 from terminal import Terminal
+
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.model import CaseResult, Judgement
+from pytest_rageval.plan import make_plan
+from pytest_rageval.plugin.display.progress_line import rows_text
+from pytest_rageval.runs.records import result_record
+from pytest_rageval.runs.row import Row
+from pytest_rageval.runs.row_columns import RowColumns
 
 CATEGORIES = ("사실관계 확인 질문", "multi_hop", "specificity", "conflict")
 
@@ -61,6 +72,20 @@ def test_a_terminal_shows_how_far_the_workers_are_and_keeps_none_of_it(project: 
     shown = on_a_terminal(project, "-n", "2", "--rageval-target", "slow:answer", gate_at="asked 1 of 4, judged 1")
     assert "asked" not in last_lines(shown)
     assert "4 passed" in last_lines(shown)
+
+
+def judged(result: CaseResult, dollars: float) -> CaseResult:
+    assert result.observation is not None
+    judgement = Judgement("groundedness", {"groundedness": 0.9}, model="judge-1", cost_usd=dollars)
+    return replace(result, observation=replace(result.observation, judgements={"groundedness": judgement}))
+
+
+def test_what_workers_have_sent_is_told_with_what_judging_cost():
+    results = [judged(a_result("q1"), 0.01), judged(a_result("q2"), 0.01), a_result("q3")]
+    plan = make_plan(Settings(), REGISTRY)
+    rows = RowColumns.of(Row.of(result_record(result, plan, "hash")) for result in results)
+    assert rows_text(rows, 5) == "asked 3 of 5, judged 2, $0.02"
+    assert rows_text(RowColumns(), 5) == ""
 
 
 @pytest.mark.child_process

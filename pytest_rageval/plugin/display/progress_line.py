@@ -134,6 +134,6 @@ def rows_text(rows: RowColumns, expected: int) -> str:
     if not rows:
         return ""
     judged = sum(number for judge, number in rows.judges.counts() if judge is not None)
-    dollars = math.fsum(cost.get("judge_usd") or 0 for cost in rows.costs)
+    dollars = math.fsum(cost["judge_cost_usd"] or 0 for cost in rows.costs)
     of, cost = f" of {expected}" if expected else "", f", ${dollars:.2f}" if dollars else ""
     return f"asked {len(rows)}{of}, judged {judged}{cost}"
