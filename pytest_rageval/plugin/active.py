@@ -158,9 +158,10 @@ class ActiveSession:
 
     def check_gates(self) -> None:
         """A usage error where a written gate is for cases that do not exist; silent where some could not be read."""
-        files = [*self._files.values(), *(self.load(path) for path in self.session.all_files)]
+        for path in self.session.all_files:
+            self.load(path)
         with self.usage_errors():
-            check_gate_conditions(self.prepared, files)
+            check_gate_conditions(self.prepared, [*self._files.values()])
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Run a test of the user's own for each case of the file that its mark names."""
