@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.judges.cache.cache_file import connect, open_alone
+from pytest_rageval.judges.cache.cache_file import connect, open_alone, transaction
 from pytest_rageval.judges.cache.cache_key import KeyParts
 from pytest_rageval.judges.cache.cached_judge import unfit
 from pytest_rageval.judges.cache.judgement_json import judgement_from_json
@@ -132,20 +132,6 @@ def prune(
                 f"the judgements are removed, but the file could not be made smaller: {error}"
             ) from None
     return gone
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is done within happens as a whole, or not at all."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:  # Ctrl-C too: no transaction stays open
-        # SQLite itself has gone back already where the disk is full.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
 
 
 _WHICH = (

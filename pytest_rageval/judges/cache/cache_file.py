@@ -64,6 +64,20 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
     raise AssertionError("the loop returns or raises")
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is done within happens as a whole, or not at all."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:  # Ctrl-C too: no transaction stays open
+        # SQLite itself has gone back already where the disk is full.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def is_broken(error: sqlite3.Error) -> bool:
     """True if the error means that the file is not, or no longer, a cache of ours."""
     return isinstance(error, Foreign) or name_of(error).startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT"))

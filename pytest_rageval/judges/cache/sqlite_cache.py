@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.judges.cache.cache_file import BUSY_S, connect, is_broken, is_passing, open_alone
+from pytest_rageval.judges.cache.cache_file import BUSY_S, connect, is_broken, is_passing, open_alone, transaction
 from pytest_rageval.judges.cache.cache_key import KeyParts, distance
 from pytest_rageval.judges.cache.judgement_json import judgement_from_json, judgement_to_json
 from pytest_rageval.model import Judgement
@@ -217,14 +217,8 @@ def _written(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
     if len(rows) == 1:
         connection.execute(PUT, rows[0])
         return []
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         connection.executemany(PUT, rows)
-        connection.execute("COMMIT")
-    except sqlite3.Error:
-        with suppress(sqlite3.Error):  # some errors have ended it already
-            connection.execute("ROLLBACK")
-        raise
     return []
 
 

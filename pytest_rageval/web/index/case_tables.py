@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from pytest_rageval.compare.filter_language import DROP, LATENCY, LEVEL, FilterVocabulary
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.judges.cache.cache_entries import transaction
+from pytest_rageval.judges.cache.cache_file import transaction
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.runs.disk.reader import METRICS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals

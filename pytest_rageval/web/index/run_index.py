@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from pytest_rageval.io.lock import is_locked
-from pytest_rageval.judges.cache.cache_entries import transaction
-from pytest_rageval.judges.cache.cache_file import is_broken
+from pytest_rageval.judges.cache.cache_file import is_broken, transaction
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.index_file import IndexFile
