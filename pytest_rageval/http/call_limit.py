@@ -286,8 +286,3 @@ class CallSlots:
         """How far questions were held back so far."""
         overload = self.questions.overload
         return BackOff(overload.most, overload.limit, overload.lowest, overload.refusals, overload.has_slowed)
-
-    @property
-    def note(self) -> str | None:
-        """What a person should know of how the system bore the run; None where all went as it was allowed to."""
-        return self.back_off.note

@@ -266,7 +266,7 @@ def test_a_server_that_refuses_more_than_a_few_at_once_answers_all_and_refuses_l
     assert answered[0] < 120, "a fixed limit would do as well"
     assert answered[1] == 120
     assert asked[1] - 120 < (asked[0] - answered[0]) / 2
-    assert "the system refused" in (slots.note or "")
+    assert "the system refused" in (slots.back_off.note or "")
     assert slots.questions.overload.lowest <= 4
 
 
@@ -280,7 +280,7 @@ def test_a_server_that_slows_down_under_load_is_asked_less_at_once():
     assert answered == 170
     assert slots.questions.overload.has_slowed
     assert slots.questions.overload.lowest <= 12
-    assert "several times slower" in (slots.note or "")
+    assert "several times slower" in (slots.back_off.note or "")
 
 
 def test_a_server_with_a_long_tail_is_asked_as_much_at_once_as_allowed():
@@ -293,4 +293,4 @@ def test_a_server_with_a_long_tail_is_asked_as_much_at_once_as_allowed():
     crowd = Crowd(reply)
     with FaultServer(crowd) as server:
         slots, answered = asyncio.run(ask_all(server.url, 150, 16, is_adaptive=True))
-    assert (answered, crowd.most_in_flight, slots.note) == (150, 16, None)
+    assert (answered, crowd.most_in_flight, slots.back_off.note) == (150, 16, None)

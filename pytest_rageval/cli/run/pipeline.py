@@ -139,7 +139,7 @@ class Pipeline:
                     self._is_failing |= result.outcome in ("failed", "error")
                     progress.ended(result)
             self._notes += at_hand.notes
-            self._notes += filter(None, [run.prefetcher.slots.note])
+            self._notes += filter(None, [run.prefetcher.slots.back_off.note])
         finally:
             run.prefetcher.loop.on_wait = None
             progress.wipe()
