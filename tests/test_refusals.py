@@ -176,6 +176,24 @@ REFUSALS = [
     "El texto no menciona nada al respecto.",
     "No se encontró información relevante.",
     "No puedo determinarlo a partir del contexto.",
+    "The handbook never says who pays.",
+    "The supplied snippets aren't enough to work out the cost.",
+    "None of the retrieved chunks is about penguins.",
+    "Based on the excerpts, it's unclear what the deadline is.",
+    "It doesn't look like the manuals cover that error.",
+    "It is not stated who won.",
+    "The search returned no relevant passages.",
+    "The documents only cover 2021, so I cannot tell you the revenue of 2023.",
+    "Keine der Passagen nennt den Namen.",
+    "Hierzu finden sich im Handbuch keine Hinweise.",
+    "Aus dem Text ist nicht ersichtlich, wann das Haus eröffnet wurde.",
+    "Mir fehlen die Informationen, um das zu beantworten.",
+    "Die vorliegenden Informationen reichen nicht aus.",
+    "Wie hoch die Miete ist, steht nicht im Text.",
+    "Keine Angabe.",
+    "보고서는 자금이 어떻게 쓰였는지 밝히지 않고 있습니다.",
+    "누가 이겼는지는 발췌문에서 알 수 없습니다.",
+    "이 문서는 해당 질문과 관련이 없습니다.",
 ]
 
 ANSWERS = [
@@ -238,6 +256,18 @@ ANSWERS = [
     "Les données ne sont pas disponibles avant mars.",
     "No hay datos perdidos.",
     "El equipo no pudo determinar la causa.",
+    'The error "no information available" appears when the sensor is unplugged.',
+    'The president said: "I have no idea who leaked it."',
+    "The manual does not recommend mixing both oils.",
+    "Ratings are not given to members below 18.",
+    "The available context is 8,192 tokens, which is not enough for a book.",
+    "Die Meldung „Keine Informationen gefunden“ erscheint, wenn der Sensor fehlt.",
+    "Die Unterlagen müssen nicht beglaubigt sein.",
+    "Das Dokument darf keine Bilder enthalten.",
+    "Der Bericht nennt nicht drei, sondern vier Ursachen.",
+    "신청서에 정보가 부족하면 반려됩니다.",
+    "404 페이지는 문서를 찾을 수 없다는 뜻입니다.",
+    "문서에 이미지가 포함되지 않으면 용량이 줄어듭니다.",
 ]
 
 

@@ -40,11 +40,16 @@ def _gap(most: int) -> str:
 
 _SOURCE = (
     r"(?:contexts?|documents?|documentation|notes?|passages?|sources?|texts?|corpus|materials?|excerpts?|articles?"
-    r"|snippets?|knowledge base|results?|information|vault|chunks?|references?|evidence|content|records?|files?)\b"
+    r"|snippets?|knowledge base|results?|information|vault|chunks?|references?|evidence|content|records?|files?"
+    r"|handbooks?|manuals?|reports?|papers?|chapters?|transcripts?|minutes|data ?sets?)\b"
+)
+_GIVEN = (
+    rf"(?:(?:provided|given|supplied|retrieved|available|attached|uploaded|these|your|my) {_gap(1)}{_SOURCE}"
+    r"|(?:passages?|excerpts?|snippets?|chunks?|context|corpus|knowledge base)\b)"
 )
 _INFORMATION = (
     r"(?:information|info|details?|data|answers?|mention|references?|context|knowledge|records?|documentation"
-    r"|indication|evidence|access|idea|way of knowing)\b"
+    r"|indication|evidence|access|idea|figures?|entry|entries|way of knowing)\b"
 )
 _ADVERB = r"(?:\w+ly |even |also |just |still |really )*"
 _BE = r"(?:is|was|are|were|'s|'re|'m|am)"
@@ -56,12 +61,17 @@ _CANNOT = (
 )
 _TELL = (
     r"(?:answer|find|locate|determine|provide|help|assist|confirm|verify|identify|comply|respond|see any|infer|state"
-    r"|tell (?:you )?(?:from|what|when|who|whether|which|where|how|why)"
+    r"|tell (?:you\b|from|what|when|who|whether|which|where|how|why)"
+    rf"|give (?:you )?(?:an?|any|the|more) {_gap(2)}{_INFORMATION}|say(?=[.! ]*$)"
     r"|say (?:for sure|for certain|from|based|what|when|who|whether|which|where|how|why))\b"
 )
 _HOLD = (
     r"(?:mention|say|specify|state|address|discuss|answer|cover|describe|indicate|explain|reveal|disclose|detail"
-    r"|clarify|list|name)\b"
+    r"|clarify|list|name|touch (?:on|upon)|go into|deal with|refer to)\b"
+)
+_HOLDS = (
+    r"(?:(?:mention|state|address|discuss|answer|cover|describe|indicate|explain|reveal|detail|list|name)(?:s|es|ed)?"
+    r"|sa(?:y|ys|id)|specif(?:y|ies|ied)|tells? (?:me|us|you))\b"
 )
 _HELD = (
     r"(?:mentioned|specified|stated|provided|given|covered|described|discussed|addressed|available|included|documented"
@@ -70,11 +80,12 @@ _HELD = (
 
 _ENGLISH = Language(
     r"\b(?:no|not|none|nothing|neither|nowhere|never|cannot|unable|unknown|unanswerable|insufficient|decline|refuse|n/a"
-    r"|idk|lacks?|only|unclear|impossible|ambiguous|vague|broad|more|silent|outside|beyond)\b|n't\b",
+    r"|idk|lacks?|only|unclear|impossible|ambiguous|vague|broad|more|silent|outside|beyond|fail(?:s|ed)?|unrelated"
+    r"|irrelevant)\b|n't\b",
     # The speaker cannot, or has nothing. "We" may be the people whom the sources tell of: we could not find the cause.
     rf"\bi(?: (?:am|was|have)|'m|'ve)? ?(?:currently |still |therefore )?{_CANNOT}{_gap(2)}{_TELL}",
     rf"\bwe(?: are|'re)? ?{_CANNOT}(?:answer|help|assist|comply|respond|(?:find|locate|provide) {_gap(3)}"
-    rf"(?:{_INFORMATION}|any ?thing))",
+    rf"(?:{_INFORMATION}|{_SOURCE}|any ?thing))",
     rf"^{_CANNOT}{_TELL}",
     rf"\bi {_ADVERB}{_DO_NOT}(?:know\b|(?:have|see|find|possess) (?:anything\b|{_gap(4)}{_INFORMATION}))",
     rf"\b(?:i|we) (?:have|had|found|find|see|know of) (?:no|nothing)\b"
@@ -84,14 +95,24 @@ _ENGLISH = Language(
     r"\bi (?:must |have to |need to )?(?:decline|refuse) to\b"
     r"|\bi (?:can|am able to) only (?:answer|help|assist|discuss)\b",
     # The sources do not hold it.
-    rf"\b(?:{_SOURCE} {_gap(5)}|(?:it|they|this|that) ){_DO_NOT}{_gap(2)}"
-    rf"(?:{_HOLD}|(?:contain|include|provide|give|offer|have) {_gap(4)}{_INFORMATION})",
+    rf"\b(?:{_SOURCE} {_gap(5)}|(?:it|they|this|that) (?!did)){_DO_NOT}(?:(?:seem|appear) to )?{_gap(2)}"
+    rf"(?:{_HOLD}|tell (?:me|us|you)\b|(?:contain|include|provide|give|offer|have) {_gap(4)}{_INFORMATION})",
+    rf"\b{_GIVEN} {_gap(2)}(?:{_DO_NOT}{_gap(1)}(?:contain|include|provide|give|offer|have)\b|lacks?\b"
+    rf"|{_BE} ?(?:n't|not) {_gap(1)}(?:(?:enough|sufficient) to|about|relevant)\b|{_BE} (?:un|ir)rel(?:at|ev)\w+)",
+    rf"\b{_SOURCE} {_gap(3)}(?:never {_ADVERB}{_HOLDS}|fail(?:s|ed)? to {_HOLD}|lacks? any\b)",
+    rf"^(?:never {_ADVERB}{_HOLDS}|fail(?:s|ed)? to {_HOLD})|\bno {_gap(1)}{_SOURCE} {_gap(5)}{_HOLDS}",
+    rf"\b(?:search|query|retrieval) {_gap(2)}(?:returned|found|gave|yielded) (?:no|nothing)\b"
+    rf"|\bbeyond what {_gap(3)}(?:{_SOURCE}|{_INFORMATION})"
+    r"|\bi(?:'ve| have| was| am) ?(?:n't|not) (?:been )?(?:given|provided)\b",
+    rf"\bnot something (?:that )?{_gap(2)}{_SOURCE} {_gap(1)}{_HOLDS}|\bnowhere in {_gap(3)}{_SOURCE}",
+    rf"{_DO_NOT}(?:look|seem|appear) {_gap(5)}{_SOURCE} {_gap(2)}{_HOLDS}",
     rf"\b{_SOURCE} {_gap(4)}(?:contains?|provides?|includes?|gives?|offers?|makes?|has|have) no {_gap(2)}"
     rf"{_INFORMATION}",
     rf"\b{_SOURCE} {_gap(3)}(?:(?:says?|contains?|mentions?) nothing|(?:is|are) silent|lacks? {_gap(4)}{_INFORMATION})",
-    rf"\b(?:none|nothing|neither) (?:of|in) {_gap(4)}{_SOURCE} {_gap(3)}(?:{_HOLD[:-2]}|contain|provide)\w*\b",
+    rf"\b(?:none|nothing|neither) (?:of|in) {_gap(4)}{_SOURCE} {_gap(3)}"
+    rf"(?:(?:{_HOLD[:-2]}|contain|provide)\w*\b|{_BE} {_gap(1)}(?:about|on|relevant)\b)",
     rf"{_NOT}{_HELD}.{{0,60}}?\b(?:in|by|within|among|from) {_gap(5)}{_SOURCE}",
-    rf"\b(?:in|on|by|from|to) {_gap(4)}{_SOURCE}.{{0,160}}?{_NOT}{_HELD}",
+    rf"\b(?:in|on|by|from|to|while|whereas) {_gap(4)}{_SOURCE}.{{0,160}}?{_NOT}{_HELD}",
     rf"\b(?:answer|information|details?|this|that|it) (?:is |are |was |'s )?{_NOT}{_gap(1)}"
     rf"(?:in|within|among|part of) {_gap(4)}{_SOURCE}|{_DO_NOT}(?:appear|occur) {_gap(1)}in {_gap(4)}{_SOURCE}",
     rf"\b(?:information|answer|details?) {_gap(8)}{_BE} ?{_NOT}{_HELD}",
@@ -104,10 +125,13 @@ _ENGLISH = Language(
     rf"{_CANNOT}be {_ADVERB}(?:answered|determined|found|inferred|established|derived|identified|confirmed)\b"
     rf".{{0,60}}?\b(?:from|on|with|in|using|within|by) {_gap(5)}{_SOURCE}",
     rf"\bquestion {_CANNOT}be answered\b"
-    r"|\bit(?:'s| is| was) ?(?:n't|not) possible to (?:answer|determine|say|tell)\b",
-    rf"\b(?:unclear|not clear|impossible to (?:say|tell|know|determine)) from {_gap(4)}{_SOURCE}",
+    r"|\bit(?:'s| is| was) ?(?:n't|not) (?:possible to (?:answer|determine|say|tell)"
+    r"|(?:stated|specified|mentioned|known|clear|indicated|recorded)"
+    r" (?:who|what|when|where|which|whether|how|why|if))\b",
+    rf"\b(?:unclear|not clear|impossible to (?:say|tell|know|determine)|unanswerable) from {_gap(4)}{_SOURCE}",
+    rf"^(?:based on|from|given|judging by|in) {_gap(4)}{_SOURCE},? {_gap(2)}(?:unclear|not clear|impossible)\b",
     r"\b(?:the|this|your) question is (?:too |quite |rather )?(?:ambiguous|vague|unclear|broad|unspecific)\b",
-    rf"\b(?:question|topic) (?:falls|is|lies) (?:outside|beyond) {_gap(4)}{_SOURCE}",
+    rf"\b(?:question|topic) {_gap(8)}(?:falls|is|lies) (?:outside|beyond) {_gap(4)}{_SOURCE}",
     rf"^{_DO_NOT}{_gap(2)}{_HOLD}|{_NOT}(?:mentioned|specified|stated|provided|detailed|indicated)[.! ]*$",
     # The whole sentence.
     r"^(?:n/a|unknown|unanswerable|idk|(?:no|not|nothing|insufficient|not enough|cannot) (?:relevant |matching )?"
@@ -118,19 +142,26 @@ _ENGLISH = Language(
 # ── Korean, Japanese, Chinese ─────────────────────────────────────────────────────────────────────────────────
 
 _KO_INFORMATION = r"(?:정보|내용|자료|문서|노트|답변?|근거|기록|데이터|언급|문맥|컨텍스트|출처)"
-_KO_END = r"(?:습니다|었습니다|네요|어요|음|다|군요|지만)"
+_KO_END = r"(?:습니다|었습니다|네요|어요|음|다(?!는)|군요|지만)"
+_KO_NO_CLAUSE = r"(?!으면|다면|하면|할|을 때|다는|한 (?!상태|것|점|상황))"
 
 _KOREAN = Language(
     r"[없않못]|모르|모릅|몰라|어렵|불가|부족",
-    rf"{_KO_INFORMATION}[^.]{{0,25}}?"
-    r"(?:찾을 수 없|찾지 못|발견하지 못|발견되지 않|존재하지 않|확인할 수 없|확인되지 않)",
+    rf"(?:{_KO_INFORMATION}|규정|항목|조항)[^.]{{0,25}}?"
+    rf"(?:찾을 수가? 없{_KO_NO_CLAUSE}|찾지 못|발견하지 못|발견되지 않|존재하지 않|확인할 수 없|확인되지 않"
+    r"|(?:보유하|가지)고 있지 않)",
+    rf"(?:^|제가|저는|저희)[^.]{{0,30}}?찾을 수 없{_KO_END}",
     rf"{_KO_INFORMATION}[가이는은를을도]? ?(?:전혀 |충분히 )?"
-    rf"(?:없{_KO_END}|부족|포함되어 있지 않|포함되지 않|충분하지 않|제공되지 않|나와 ?있지 않)",
-    r"(?:문서|자료|노트|문맥|컨텍스트|출처|본문|내용)[^.]{0,25}?"
-    r"(?:언급|명시|기재|기록|설명|나와|포함|제공|서술)[^.]{0,6}?[않없못]",
-    rf"(?:^|[,을를은는이가지도] )(?:잘 )?(?:알 수 (?:가 )?없{_KO_END}|모르겠|모릅니다|몰라요)",
+    rf"(?:없{_KO_END}|부족{_KO_NO_CLAUSE}|포함되어 있지 않|포함되지 않|충분하지 않|제공되지 않|나와 ?있지 않)",
+    r"(?:문서|자료|노트|문맥|컨텍스트|출처|본문|내용|발췌문|기사|보고서|메모|매뉴얼)[^.]{0,25}?"
+    r"(?:언급|명시|기재|기록|설명|나와|나오|포함|제공|서술|수록|제시|적혀|쓰여|다루|밝히)"
+    r"[^.]{0,6}?[않없못](?!으면|는다면|은 )",
+    r"(?:문서|자료|내용|정보|본문|매뉴얼)만(?:으로|을 보고|[ 을]?가지고)[^.]{0,20}(?:어렵|없)",
+    r"(?:규정|^)[^.]{0,10}(?:언급|명시|기재)[^.]{0,6}?[않없못]|^(?:검색 )?결과가 없"
+    r"|관련(?:된|한)? (?:결과|항목|규정)[가이은는] 없|(?:문서|자료|내용|결과)[^.]{0,20}관련이 없",
+    rf"(?:^|[,을를은는이가지도서로] )(?:잘 )?(?:알 수 (?:가 )?없{_KO_END}|알고 있지 않|모르겠|모릅니다|몰라요)",
     r"(?:답변?|대답|말씀|도움|안내|제공)[을를해은]? ?(?:드릴|드리기|할|하기) ?(?:수 ?(?:가 )?없|어렵|불가)",
-    rf"(?:정보|내용|답변?|언급|설명|기록)[은는이가도] [^.]{{0,15}}?(?:문서|자료|노트|문맥|컨텍스트|본문|출처)"
+    rf"(?:정보|내용|답변?|언급|설명|기록)[은는이가도] [^.]{{0,15}}?(?:문서|자료|노트|문맥|컨텍스트|본문|출처|매뉴얼)"
     rf"[^.]{{0,6}}?없{_KO_END}",
     rf"^찾을 수 없{_KO_END}[.]?$",
     r"답변?[이은]? (?:불가|어렵)|도와드릴 수 없|판단할 수 없|답할 수 없",
@@ -161,23 +192,58 @@ _CHINESE = Language(
 
 # ── German, French, Spanish ───────────────────────────────────────────────────────────────────────────────────
 
-_DE_SOURCE = r"(?:dokument(?:e|en)?|kontext|quellen?|notizen|unterlagen|texte?n?|passagen|materialien|informationen)\b"
-_DE_INFORMATION = r"(?:informationen|angaben?|hinweise?|antwort|daten|zugriff|auskunft)\b"
+_DE_SOURCE = (
+    r"(?:dokument(?:e|en|s|ation)?|kontext(?:s|es)?|quellen?|notiz(?:en)?|unterlagen|texte?[ns]?|passagen?|abschnitte?n?"
+    r"|auszügen?|materialien|informationen|artikeln?|berichte?n?|protokolle?n?|handbuch|handbüchern?|(?:wissens)?datenbank"
+    r"|richtlinien?)\b"
+)
+_DE_INFORMATION = (
+    r"(?:informationen|angaben?|hinweise?|antwort|daten|zugriff|auskunft|aufschluss|aussagen?|erkenntnisse|ergebnisse|treffer"
+    r"|eintr[aä]ge?"
+    r"|regelung(?:en)?)\b"
+)
+_DE_NO = r"(?:keine?[mnrs]?|nichts)"
+_DE_HELD = (
+    r"(?:erwähnt|angegeben|genannt|beschrieben|enthalten|behandelt|aufgeführt|ersichtlich|festgelegt|geregelt|dokumentiert"
+    r"|hervor|(?:zu )?(?:finden|lesen|entnehmen)|ausreichend)\b"
+)
+_DE_HOLD = (
+    r"(?:erwähn(?:t|en)|nenn(?:t|en)|sag(?:t|en)|enthält|enthalten|beschreib(?:t|en)|behandel[nt]|regel[nt]|g(?:ibt|eben)"
+    r"|mach(?:t|en)|steht|stehen|finde[nt]|lieg(?:t|en)|verrät|verraten)\b"
+)
 
 _GERMAN = Language(
-    r"\bnichts?\b|\bkeine?n?\b",
+    r"\bnichts?\b|\bkeine?[mnrs]?\b|\bunbekannt\b|\bweder\b|\bschweig|\bfehl|\boffen\b",
+    # Who speaks cannot, or has nothing.
     rf"\b(?:ich|wir) (?:weiss|wissen) {_gap(3)}nicht\b|\bweiss ich {_gap(2)}nicht\b",
     rf"\b(?:(?:ich|wir) (?:kann|können|konnten?)|(?:kann|können|konnten?) (?:ich|wir)) {_gap(8)}(?:nichts?|keine?n?) "
-    rf"{_gap(5)}(?:beantworten|finden|helfen|sagen|ermitteln|bestätigen)\b",
-    rf"\b(?:dazu|hierzu|darüber)\b {_gap(3)}(?:finde ich|steht) {_gap(4)}nichts\b",
+    rf"{_gap(5)}(?:beantworten|finden|(?:weiter)?helfen|sagen|ermitteln|bestätigen|beurteilen|nennen|treffen|geben"
+    r"|machen|feststellen)\b",
+    rf"\b(?:ich|wir|mir|uns) (?:habe|haben|finde|finden|fand|liegen) {_gap(5)}(?:keine?n?|nicht genug) {_gap(3)}"
+    rf"(?:{_DE_INFORMATION}|{_DE_SOURCE})|\b(?:habe|haben|finde|finden) (?:ich|wir) {_gap(4)}{_DE_NO}\b",
+    rf"\b(?:ich|wir) finden? {_gap(2)}(?:dazu|hierzu|darüber) nichts\b|\b(?:mir|uns) ist {_gap(3)}nichts? bekannt\b"
+    rf"|\b(?:(?:mir|uns) fehlen|fehlen (?:mir|uns)) {_gap(3)}(?:{_DE_INFORMATION}|{_DE_SOURCE})",
+    rf"\b(?:da(?:zu|rüber|von)|hier(?:zu|über|von)|diesbezüglich|zu diesem \w+)\b {_gap(6)}{_DE_NO} {_gap(1)}"
+    rf"{_DE_INFORMATION}(?! (?:nötig|notwendig|erforderlich))"
+    rf"|\b(?:dazu|hierzu|darüber)\b {_gap(3)}steht {_gap(4)}nichts\b",
+    # The question cannot be answered.
     rf"\bfrage {_gap(4)}(?:kann|konnte|lässt sich) {_gap(6)}nicht {_gap(2)}beantworte[nt]\b",
-    rf"\b(?:ich|wir) (?:habe|haben|finde|finden|fand) {_gap(5)}(?:keine?n?|nicht genug) {_gap(3)}{_DE_INFORMATION}",
-    rf"\b{_DE_SOURCE} {_gap(4)}(?:keine?n?|nichts?) {_gap(5)}"
-    rf"(?:{_DE_INFORMATION}|erwähn\w+|enthalten|hervor|beschrieben|genannt|angegeben)",
-    rf"\b(?:wird|werden|ist|sind) {_gap(3)}(?:in|im|von) {_gap(4)}{_DE_SOURCE} nicht {_gap(1)}"
-    r"(?:erwähnt|angegeben|genannt|beschrieben|enthalten|behandelt)\b",
-    rf"\bkeine {_gap(2)}(?:informationen|angaben) {_gap(6)}(?:gefunden|verfügbar|vorhanden|enthalten|vor)\b",
+    rf"\b{_DE_SOURCE} {_gap(3)}lässt sich {_gap(6)}nicht\b|\b{_DE_SOURCE} {_gap(2)}reich(?:t|en) {_gap(6)}nicht\b",
+    # The sources do not hold it.
+    rf"\b{_DE_SOURCE} (?!(?:darf|dürfen|soll|muss|müssen)){_gap(4)}{_DE_NO} {_gap(5)}"
+    rf"(?:{_DE_INFORMATION}|{_DE_HELD}|rede\b|wort\b)",
+    rf"\b{_DE_SOURCE} {_gap(1)}{_DE_HOLD} {_gap(5)}(?:{_DE_NO}\b|nicht(?:[.! ]*$|,| {_gap(1)}{_DE_HELD}))",
+    rf"\b{_DE_SOURCE} {_gap(6)}nicht(?: {_gap(2)}{_DE_HELD}|[.! ]*$)"
+    rf"|\bkeine?[mnrs]? (?:der|dieser|von) {_gap(2)}{_DE_SOURCE}",
+    rf"\bkeine? {_gap(1)}{_DE_SOURCE} {_gap(2)}{_DE_HOLD}"
+    rf"|\b(?:steht|stehen|ist|sind|wird|werden) nicht (?:in|im) {_gap(3)}{_DE_SOURCE}"
+    rf"|\bweder {_gap(3)}{_DE_SOURCE} {_gap(1)}noch\b",
+    rf"\b{_DE_SOURCE} {_gap(1)}(?:schweig(?:t|en)|(?:lässt|lassen) {_gap(2)}offen)\b",
+    rf"\bkeine {_gap(2)}(?:{_DE_INFORMATION}|{_DE_SOURCE}) {_gap(6)}(?:gefunden|verfügbar|vorhanden|enthalten|vor)\b",
     rf"\b(?:gibt es|es gibt|enthält|enthalten) {_gap(2)}keine {_gap(1)}(?:informationen|angaben|hinweise)\b",
+    # The whole sentence, or its end.
+    r"\b(?:wird|werden|ist|sind) nicht (?:genannt|erwähnt|angegeben|beschrieben)[.! ]*$",
+    rf"^(?:unbekannt|keine? {_DE_INFORMATION}(?: (?:gefunden|verfügbar|vorhanden))?|nicht {_gap(2)}{_DE_HELD})[.! ]*$",
 )
 _FR_SOURCE = r"(?:documents?|contexte|sources?|notes|textes?|passages?|extraits?|informations?)\b"
 _FR_INFORMATION = r"(?:d'|l')?(?:informations?|réponse|données|accès|mention|éléments)\b"

@@ -91,13 +91,23 @@ def _part(text: str, *, turns: bool) -> _Part:
     # A refusal is said early; the bound also keeps a page without a full stop cheap.
     folded = _folded(text[:600])
     kind: Literal["declines", "courtesy", "sources", "says"] = "says"
-    if any(language.refuses(folded) for language in LANGUAGES):
+    said = _without_quotes(folded)
+    if any(language.refuses(said) for language in LANGUAGES):
         kind = "declines"
     elif not re.search(r"\w", folded) or folded.endswith("?") or COURTESY.search(folded):
         kind = "courtesy"
     elif SOURCES.search(folded) and not CONCLUSION.search(folded):
         kind = "sources"
     return _Part(text.strip(), kind, turns)
+
+
+_QUOTED = re.compile('"[^"]*"|[“„«「『][^”“»」』]*[”“»」』]')
+
+
+def _without_quotes(folded: str) -> str:
+    """The text without what it quotes, a message or somebody's words; a text that is one quotation stays."""
+    unquoted = _QUOTED.sub('""', folded)
+    return unquoted if re.search(r"\w", unquoted) else folded
 
 
 def _folded(text: str) -> str:
