@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from processes import PATIENCE_S
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 MOST_SHIFT = 0.01
 """Share of a page that may move while nobody scrolls it, as browsers measure it."""
@@ -21,6 +23,7 @@ SHIFTS = """() => new Promise((done) => requestAnimationFrame(() => requestAnima
   window.shifted.push(...window.shiftObserver.takeRecords());
   done(window.shifted.map((each) => [each.value, each.sources.map((source) => source.node?.outerHTML?.slice(0, 80))]));
 }))))"""
+PATIENCE_MS = 1000 * PATIENCE_S
 PLAIN = (str, int, float, bool, bytes, type(None), list, dict)
 
 
@@ -72,7 +75,7 @@ class OpenPage:
     def open(self, path: Path, address: str = "") -> OpenPage:
         """Open a file and wait until its script has shown the first rows."""
         self.page.goto(path.as_uri() + address)
-        self.page.wait_for_selector("html[data-ready]", state="attached", timeout=60_000)
+        self.page.wait_for_selector("html[data-ready]", state="attached", timeout=PATIENCE_MS)
         return self
 
     def wait_for_selector(self, selector: str, **options: Any) -> None:
@@ -97,7 +100,7 @@ class OpenPage:
     def go(self, address: str) -> None:
         """Follow an address within the page to the page of a case."""
         self.page.evaluate("address => { location.hash = address; }", address)
-        self.page.wait_for_selector("#case .case-bar", timeout=60_000)
+        self.page.wait_for_selector("#case .case-bar", timeout=PATIENCE_MS)
 
 
 class Chromium:
@@ -128,7 +131,7 @@ class Chromium:
         """A page of its own, without anything kept from others; `options` are those of a Playwright context."""
         context = self.call(self._browser.new_context, viewport={"width": width, "height": height}, **options)
         page = self.call(context.new_page)
-        self.call(page.set_default_timeout, 60_000)
+        self.call(page.set_default_timeout, PATIENCE_MS)
         opened = OpenPage(page)
         self.call(opened.watch)
         opened.page = InThread(self._thread, page)

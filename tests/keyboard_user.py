@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chromium import Chromium, OpenPage
+from processes import PATIENCE_S
 
 MOST_TABS = 150
-PATIENCE_S = 60.0
 FOCUS = """() => {
   const element = document.activeElement;
   if (!element || element === document.body) return null;
@@ -88,12 +88,12 @@ class KeyboardUser:
 
         def choose() -> None:
             page = self.page.page._target
-            with page.expect_file_chooser(timeout=60_000) as chooser:
+            with page.expect_file_chooser(timeout=20_000) as chooser:
                 page.keyboard.press("Enter")
             chooser.value.set_files(str(file))
 
         # A key that is pressed before the browser watches for the window opens one that nobody sees: once more then.
-        for _ in range(int(PATIENCE_S / 10) - 1):
+        for _ in range(5):
             with contextlib.suppress(WaitedTooLongError):
                 return self.chromium.call(choose)
         return self.chromium.call(choose)

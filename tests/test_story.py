@@ -7,13 +7,13 @@ import io
 import json
 import shutil
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
+from processes import PATIENCE_S, wait_until
 from project import Project
 
 BOT = Path(__file__).parent / "data" / "foreign_bot"
@@ -62,13 +62,11 @@ def bot_url(project: Project) -> Iterator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        deadline = time.monotonic() + 30
-        while not server.started and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: server.started, "the bot is served")
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(PATIENCE_S)
 
 
 def json_of(project: Project, *words: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class WebApp:
         self.settings = settings
         self.port = port
         self.address = f"http://127.0.0.1:{port}"
-        self.client = httpx.Client(base_url=self.address, timeout=30)
+        self.client = httpx.Client(base_url=self.address, timeout=PATIENCE_S)
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         return self.client.get(path, **options)
@@ -52,7 +52,7 @@ class WebApp:
         content = {"form_token": self.form_token()} | dict(fields or {})
         return self.client.post(path, data=content, headers=headers, **options)
 
-    def raw(self, request: bytes, seconds: float = 10) -> bytes:
+    def raw(self, request: bytes, seconds: float = PATIENCE_S) -> bytes:
         """What comes back for these bytes, to the end of the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
             connection.sendall(request)
@@ -84,9 +84,9 @@ def served(root: Path, **settings: Any) -> Iterator[WebApp]:
         finally:
             app.client.close()
             server.should_exit = True
-            thread.join(20)
+            thread.join(PATIENCE_S)
             web_app.state.label_desk.close()
-            assert not thread.is_alive(), "the server did not end within 20 s"
+            assert not thread.is_alive(), f"the server did not end within {PATIENCE_S} s"
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from processes import PATIENCE_S
 from web_app import WebApp, served
 
 from pytest_rageval.web.security.headers import HEADERS
@@ -110,7 +111,7 @@ def test_a_form_without_its_token_is_refused(app: WebApp, given: dict[str, str])
 
 
 def test_a_form_s_token_is_of_one_session(app: WebApp):
-    with httpx.Client(base_url=app.address, timeout=30) as other:
+    with httpx.Client(base_url=app.address, timeout=PATIENCE_S) as other:
         response = other.post(
             "/login", data={"form_token": app.form_token(), "token": "x"}, headers={"Origin": app.address}
         )
@@ -283,7 +284,7 @@ def test_a_form_is_in_utf_8_whatever_else_its_kind_says(app: WebApp, charset: st
 
 
 def test_the_session_s_cookie_is_for_this_app_alone(app: WebApp):
-    cookie = httpx.get(f"{app.address}/login", timeout=30).headers["set-cookie"]
+    cookie = httpx.get(f"{app.address}/login", timeout=PATIENCE_S).headers["set-cookie"]
     assert re.fullmatch(
         rf"rageval_{app.port}=[0-9a-f]{{48}}\.; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000", cookie
     )
@@ -294,7 +295,7 @@ def test_behind_a_proxy_that_speaks_https_it_is_of_the_host_alone(
     tmp_path: Path, proxies: tuple[str, ...], is_believed: bool
 ):
     with served(tmp_path, proxies=proxies) as app:
-        cookie = httpx.get(f"{app.address}/login", headers={"X-Forwarded-Proto": "https"}, timeout=30).headers[
+        cookie = httpx.get(f"{app.address}/login", headers={"X-Forwarded-Proto": "https"}, timeout=60).headers[
             "set-cookie"
         ]
     assert cookie.startswith("__Host-rageval") is is_believed
@@ -305,7 +306,7 @@ def test_behind_a_proxy_that_speaks_https_it_is_of_the_host_alone(
     "cookie", ["", "x", "=;=;", "rageval_{port}=", "rageval_{port}=../..", 'rageval_{port}="\\0', "a" * 9_000]
 )
 def test_a_cookie_that_is_not_ours_is_a_new_session(app: WebApp, cookie: str):
-    response = httpx.get(f"{app.address}/login", headers={"Cookie": cookie.format(port=app.port)}, timeout=30)
+    response = httpx.get(f"{app.address}/login", headers={"Cookie": cookie.format(port=app.port)}, timeout=PATIENCE_S)
     assert response.status_code == 200
     assert "set-cookie" in response.headers
 
@@ -342,7 +343,7 @@ def test_the_token_lets_this_browser_in_until_it_logs_out(guarded: WebApp):
     cookie = dict(guarded.client.cookies)
     assert cookie != before
     assert guarded.get("/nothing").status_code == 404
-    with httpx.Client(base_url=guarded.address, cookies=cookie, timeout=30) as other:
+    with httpx.Client(base_url=guarded.address, cookies=cookie, timeout=PATIENCE_S) as other:
         assert other.get("/nothing").status_code == 404
     assert guarded.post("/logout").headers["location"] == "/login"
     assert guarded.get("/nothing").status_code == 303
@@ -359,7 +360,7 @@ def test_a_session_known_before_the_login_is_worth_nothing_after_it(guarded: Web
         "0" * 48 + "." + mark,
         known.partition(".")[0] + "." + "0" * 64,
     ):
-        assert httpx.get(f"{guarded.address}/", cookies={name: forged}, timeout=30).headers.get("location") == "/login"
+        assert httpx.get(f"{guarded.address}/", cookies={name: forged}, timeout=60).headers.get("location") == "/login"
 
 
 def test_another_token_ends_all_logins(tmp_path: Path):
@@ -367,7 +368,7 @@ def test_another_token_ends_all_logins(tmp_path: Path):
         app.post("/login", {"token": TOKEN})
         value = next(iter(app.client.cookies.values()))
     with served(tmp_path, token=TOKEN + "2") as app:
-        response = httpx.get(f"{app.address}/", cookies={f"rageval_{app.port}": value}, timeout=30)
+        response = httpx.get(f"{app.address}/", cookies={f"rageval_{app.port}": value}, timeout=PATIENCE_S)
         assert response.headers["location"] == "/login"
 
 

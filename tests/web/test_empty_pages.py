@@ -6,6 +6,7 @@ import html
 import time
 
 import pytest
+from processes import PATIENCE_S
 from web_app import WebApp
 from web_datasets import confirm, upload
 
@@ -74,7 +75,7 @@ def test_a_run_of_the_demo_says_which_versions_it_is_of_and_what_one_can_do_next
     web_app.post("/demo/questions")
     fields = {"agent": "demo/1", "dataset": "demo-questions/1", "source": "connector", "description": ""}
     job = web_app.post("/new-run", fields).headers["location"]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while "Open the run" not in (page := text_of(web_app, job)):
         assert time.monotonic() < deadline, page
         time.sleep(0.3)

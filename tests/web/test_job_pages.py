@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from chromium import Chromium
+from chromium import PATIENCE_MS, Chromium
 from processes import wait_until
 from slow_bot import an_order, ended, jobs_of, project_with_bot, under_way, until
 from web_app import WebApp, served
@@ -78,10 +78,12 @@ def test_the_page_follows_a_run_to_its_end_and_then_asks_no_more(tmp_path: Path,
         page.page.goto(f"{app.address}/jobs/{job.id}")
         until(jobs, job.id, under_way)
         page.watch_shifts()
-        wait_until(lambda: page.page.evaluate("document.querySelector('progress').value") >= 2, "two answers are shown")
+        wait_until(
+            lambda: page.page.evaluate("document.querySelector('progress')?.value ?? 0") >= 2, "two answers are shown"
+        )
         assert jobs.status(job.id).is_going
         gate.touch()
-        page.page.wait_for_selector("#progress:not([hx-trigger])", timeout=60_000)
+        page.page.wait_for_selector("#progress:not([hx-trigger])", timeout=PATIENCE_MS)
         assert page.shifts() == []
         assert page.page.evaluate("document.querySelectorAll('[hx-trigger]').length") == 0
         asked = len(page.requests)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from processes import PATIENCE_S
 from web_app import WebApp, served
 
 from pytest_rageval.web import settings as web_settings
@@ -99,24 +100,24 @@ def test_the_command_serves_until_ctrl_c(project):
         address = re.fullmatch(
             r"rageval web: (http://127\.0\.0\.1:\d+/) over .*/reports and .*/data; Ctrl-C ends it\n", line
         )
-        assert address, line + process.communicate(timeout=30)[1]
-        assert httpx.get(f"{address[1]}login", timeout=30).status_code == 200
+        assert address, line + process.communicate(timeout=PATIENCE_S)[1]
+        assert httpx.get(f"{address[1]}login", timeout=PATIENCE_S).status_code == 200
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30) == ("", "")
+        assert process.communicate(timeout=PATIENCE_S) == ("", "")
         assert process.returncode == 0
     finally:
         process.kill()
-        process.wait(timeout=30)
+        process.wait(timeout=PATIENCE_S)
 
 
 def test_what_the_app_keeps_for_itself_is_not_for_git(web_app: WebApp):
     data = web_app.settings.data
-    subprocess.run(["git", "init", "-q", str(data)], check=True, timeout=30)
+    subprocess.run(["git", "init", "-q", str(data)], check=True, timeout=PATIENCE_S)
     for name in ("jobs/one/log.txt", "agents/bot/v1.toml"):
         (data / name).parent.mkdir(parents=True)
         (data / name).write_text("x", encoding="utf-8")
     command = ["git", "-C", str(data), "ls-files", "-o", "--exclude-standard"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert listed.stdout.split() == [".gitignore", "agents/bot/v1.toml"]
 
 

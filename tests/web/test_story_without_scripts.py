@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from labeller import Labeller
+from processes import PATIENCE_S
 from web_app import WebApp, served
 from web_datasets import store_of
 from web_forms import Fields, sent_by
@@ -90,7 +91,7 @@ def run(reader: Reader) -> str:
     """A run of the newest versions; its id."""
     reader.follow("New run")
     reader.send("/new-run")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while "Open the run" not in reader.page:
         assert time.monotonic() < deadline, reader.page
         assert re.search(r'<noscript><meta http-equiv="refresh"', reader.page)

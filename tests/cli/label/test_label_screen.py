@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from label_desk import HOSTILE, a_session, write_cases
+from processes import PATIENCE_S
 from rich.cells import cell_len
 from textual import events
 from textual.pilot import Pilot
@@ -47,11 +48,16 @@ def play(file: Path, story: Story, *, size: tuple[int, int] = (80, 24), **more: 
 
 
 async def settled(app: LabelScreen, pilot: Pilot[None]) -> None:
-    for _ in range(200):
+    await until(lambda: app.session.waits_for is None, pilot)
+
+
+async def until(condition: Callable[[], bool], pilot: Pilot[None]) -> None:
+    """Let the screen work until it is so."""
+    async with asyncio.timeout(PATIENCE_S):
         await pilot.pause()
-        if app.session.waits_for is None:
-            return
-        await asyncio.sleep(0.01)
+        while not condition():
+            await asyncio.sleep(0.01)
+            await pilot.pause()
 
 
 async def press(app: LabelScreen, pilot: Pilot[None], *keys: str) -> None:
@@ -192,9 +198,7 @@ def test_w_finds_and_slash_asks_more(file: Path):
         assert "no chunk here holds 'q'" in shown(app)
         await press(app, pilot, "slash", "enter", "slash", "escape")
         await press(app, pilot, "slash", "m", "o", "space", "r", "enter")
-        await asyncio.sleep(0.1)
-        await settled(app, pilot)
-        assert app.session.message == "0 more chunks"
+        await until(lambda: app.session.message == "0 more chunks", pilot)
         app.on_paste(events.Paste("q\nq"))
         await press(app, pilot, "w")
         app.on_paste(events.Paste("pasted\ntext"))
