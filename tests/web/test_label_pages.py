@@ -127,10 +127,10 @@ def test_a_case_that_another_program_changes_is_not_marked_before_it_is_seen(app
     assert "nothing was overwritten" in person.press("gold", status=409)
     assert "soap cost?" in person.page
     assert file.read_text() == changed
-    file.write_text(changed.replace("for hair", "for skin"))
+    file.write_text(changed.replace("for hair", "for the skin"))
     person.press("gold")  # another case was changed: this one is as it was seen
     assert paths_of(stored(file)["price"]) == ["price.md"]
-    assert "for skin" in stored(file)["hair"]["question"]
+    assert "for the skin" in stored(file)["hair"]["question"]
 
 
 def test_a_file_that_changes_while_it_is_written_is_left_alone_and_the_label_kept_aside(file: Path, tmp_path: Path):

@@ -382,11 +382,11 @@ def test_a_key_costs_little_even_on_a_text_of_100_kb(file: Path):
             session.source.pool(session.case).result(60)
             mode = Mode()
             screen(session, mode, 80, 24)
-            start = time.process_time()
+            start = time.thread_time()
             for _ in range(30):
                 session.toggle_gold()
                 screen(session, mode, 80, 24)
-            return time.process_time() - start
+            return time.thread_time() - start
 
     for name, text in (("short", "y"), ("long", "y" * 100_000)):
         durations[name] = min(drawn({f"{name}{at}": text + str(at) for at in range(3)}) for _ in range(3))
