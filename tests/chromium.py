@@ -115,7 +115,8 @@ class Chromium:
         from playwright.sync_api import sync_playwright
 
         self._playwright = sync_playwright().start()
-        return self._playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        options = ["--no-sandbox", "--disable-gpu"]
+        return self._playwright.chromium.launch(executable_path=path, args=options, timeout=PATIENCE_MS)
 
     def close(self) -> None:
         self._thread.submit(self._browser.close).result(60)

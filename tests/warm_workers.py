@@ -29,9 +29,9 @@ from unittest import mock
 from effort import IS_THOROUGH
 from execnet import gateway_io
 from execnet.gateway_base import Popen2IO
+from processes import PATIENCE_S
 
 LONGEST_REQUEST = 1 << 17
-PATIENCE_S = 60
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from kept_runs import a_result, a_run, an_error, at, rewrite
 from page_states import some_cases, store_full
+from processes import PATIENCE_S
 
 from pytest_rageval.compare.verdict_sentence import with_verdict
 from pytest_rageval.io.lock import take_lock
@@ -245,7 +246,7 @@ def test_processes_that_scan_at_once_end_with_one_whole_index(reports: Path, ind
         other.start()
     scan(index.file.path, index.runs, 3)
     for other in others:
-        other.join(60)
+        other.join(PATIENCE_S)
         assert other.exitcode == 0
     assert len(rows(index)) == 30
     assert index.read(lambda connection: connection.execute("PRAGMA integrity_check").fetchone()) == ("ok",)
