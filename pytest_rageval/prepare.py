@@ -42,8 +42,8 @@ from pytest_rageval.targets.connection import Connection
 from pytest_rageval.targets.target import Target
 
 NO_TARGET = (
-    "no target: say which system to ask with --rageval-target, e.g. --rageval-target demo, "
-    'or target = "http://localhost:8080" in [tool.rageval], or override the rag_client fixture'
+    'no target: say which system to ask with --target, e.g. --target demo, or target = "http://localhost:8080" in '
+    "[tool.rageval]; a rag_client fixture is for pytest alone"
 )
 
 

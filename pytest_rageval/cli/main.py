@@ -78,6 +78,15 @@ class Verbs(click.Group):
         )
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in GROUP_OF and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from pytest_rageval.io.suggestions import did_you_mean  # here: a verb that is there needs none
+
+            raise click.UsageError(f"No such command {args[0]!r}{did_you_mean(args[0], GROUP_OF)}", ctx)
+        return super().resolve_command(ctx, args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Verbs by what this file says of them: no module is imported for a press of a key."""
         verbs = {verb: about for group in VERBS.values() for verb, about in group.items()}

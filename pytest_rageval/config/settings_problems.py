@@ -72,7 +72,7 @@ def problem_of_flaw(flaw: Flaw, place: str, by_field: Mapping[str, Option], opti
     written = spelled((*_WRITTEN.get(field, (field,)), *flaw.path[1:]))
     name = f"--rageval-{by_field[field].name}" if as_option else f"{place}: {written}"
     if flaw.is_unknown:
-        return f"{name} is not a known key{nearest_key(str(flaw.path[-1]), flaw.known)}"
+        return f"{name} is not a known key{key_of_inner_table(field, str(flaw.path[-1]), flaw.known)}"
     return f"{name} is missing" if flaw.is_missing else f"{name} {_in_toml(flaw.message)}"
 
 
@@ -97,6 +97,13 @@ def shown_setting(path: tuple[str | int, ...], value: Any) -> str:
 def public_setting(value: Any) -> Any:
     """The value, a URL in it without its password."""
     return public_target(value) if isinstance(value, str) else value
+
+
+def key_of_inner_table(table: str, key: str, names: Sequence[str]) -> str:
+    """The remedy for an unknown key of a table of ours: TOML gives it whatever is written below its name."""
+    if key in Settings.model_fields and key not in names:
+        return f"; it stands beside {table!r}, not in it: write it above the first [table]"
+    return nearest_key(key, names)
 
 
 def nearest_key(key: str, names: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from pytest_rageval.config.files import read_table
 from pytest_rageval.config.options import OPTIONS, Option
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
 from pytest_rageval.config.settings_problems import (
+    key_of_inner_table,
     meaningless_variables,
     nearest_key,
     problem_of_flaw,
@@ -92,7 +93,7 @@ def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> 
     """The target as a table of `url` and `mapping`, as fields of Settings; the URL may come from elsewhere."""
     fields = {"url": "target", "mapping": "mapping"}
     problems += [
-        f"{place}: target.{key} is not a known key{nearest_key(key, list(fields))}"
+        f"{place}: target.{key} is not a known key{key_of_inner_table('target', key, list(fields))}"
         for key in table
         if key not in fields
     ]

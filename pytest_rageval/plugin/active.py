@@ -21,7 +21,7 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.engine import Evaluation, evaluation
-from pytest_rageval.errors import RagevalError
+from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.project_cache import project_cache
@@ -46,6 +46,11 @@ from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
+
+NO_TARGET = (
+    "no target: say which system to ask with --rageval-target, e.g. --rageval-target demo, "
+    'or target = "http://localhost:8080" in [tool.rageval], or override the rag_client fixture'
+)
 
 
 class ActiveSession:
@@ -259,6 +264,8 @@ class ActiveSession:
     def make_target(self) -> Target:
         """The configured target, made once; RagevalError where it cannot be."""
         if self._target is None:
+            if self.prepared.settings.target is None:
+                raise SettingsError(NO_TARGET)
             self._target = make_target(self.prepared.project)
         return self._target
 

@@ -26,7 +26,11 @@ def sweep_lines(sweep: Sweep, *, width: int = 100, most: int = MOST_POINTS) -> I
         yield and_more(len(sweep.points) - most, "points")
     yield ""
     yield from verdict_lines(sweep)
-    yield f"asked {sweep.calls:,} of {counted(sweep.calls_of_all, 'question')}: {sweep.saved:,} saved"
+    if sweep.calls > sweep.calls_of_all:
+        extra = sweep.calls - sweep.calls_of_all
+        yield f"asked {counted(sweep.calls, 'question')}, {extra:,} more than the points have: the default, and probes"
+    else:
+        yield f"asked {sweep.calls:,} of {counted(sweep.calls_of_all, 'question')}: {sweep.saved:,} saved"
     yield from (f"note: {note}" for note in sweep.notes)
 
 

@@ -14,6 +14,9 @@ from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.index_listing import listed_chunks
 from pytest_rageval.targets.native_contract import answer_from_body, data_from_body, get_ready
 
+OTHER_API = "; an API of its own is described by target.mapping, see docs/targets.md"
+"""Where a server knows nothing of our path, or of our body."""
+
 
 class HttpTarget:
     """Asks a server. `name` is its URL without credentials."""
@@ -34,7 +37,8 @@ class HttpTarget:
         try:
             reply = await self._client.request("POST", self._ask, json=ask_body(request))
         except HttpFailure as failure:
-            raise TargetError(failure.kind, str(failure), status=failure.status) from None
+            remedy = OTHER_API if failure.status in (404, 405, 422) else ""
+            raise TargetError(failure.kind, f"{failure}{remedy}", status=failure.status) from None
         return answer_from_body(reply.body, self._where)
 
     async def index_stats(self) -> dict[str, Json] | None:

@@ -109,6 +109,45 @@ def test_first_cases_ask_about_headings_of_the_notes(empty: Project):
     assert empty.rageval("cases", "validate").ret == 0
 
 
+def test_a_heading_that_asks_is_the_question(empty: Project):
+    empty.write("notes/shipping.md", "# Shipping\n## How long does it take?\nTwo days.\n")
+    empty.rageval("init", "--yes", "--target", "http://localhost:8080", "--notes", "notes")
+    first = json.loads(tree(empty.path)["evalcases/first.jsonl"].splitlines()[0])
+    assert first["question"] == "How long does it take?"
+
+
+def test_the_configuration_of_a_server_shows_how_another_api_is_described(empty: Project):
+    empty.rageval("init", "--yes", "--target", "http://localhost:8080")
+    lines = tree(empty.path)["rageval.toml"].splitlines()
+    assert tomllib.loads("\n".join(lines))["target"] == "http://localhost:8080"
+    target = next(number for number, line in enumerate(lines) if line.startswith("target ="))
+    first, last = lines.index("# [target]"), lines.index('# text = "content"')
+    described = [
+        line.removeprefix("# ") if first <= at <= last else line for at, line in enumerate(lines) if at != target
+    ]
+    empty.write("rageval.toml", "\n".join(described))
+    assert empty.run("-q", "--rageval-dry-run").ret == 0
+    assert "url" in tomllib.loads("\n".join(described))["target"]
+    empty.rageval("init", "--yes")
+    assert "[target]" not in tree(empty.path)["rageval.toml.new"]
+
+
+@pytest.mark.parametrize(("verb", "meant"), [("runn", "; did you mean 'run'?"), ("quxquux", "")])
+def test_a_verb_that_nobody_knows_gets_the_nearest_one(empty: Project, verb: str, meant: str):
+    result = empty.rageval(verb)
+    assert result.ret == 2
+    assert result.stderr.str().rstrip().endswith(f"No such command '{verb}'{meant}")
+
+
+@pytest.mark.parametrize("verb", ["run", "sweep --grid k=1,2", "cases audit --index", "repl"])
+def test_a_verb_names_its_own_option_where_no_target_is_set(empty: Project, verb: str):
+    empty.rageval("init", "--yes")
+    (empty.path / "rageval.toml").unlink()
+    stderr = empty.rageval(*verb.split()).stderr.str()
+    assert "no target: say which system to ask with --target, e.g. --target demo" in stderr
+    assert "--rageval-target" not in stderr
+
+
 def test_a_scaffold_for_another_system_has_cases_to_be_written(empty: Project):
     assert empty.rageval("init", "--yes", "--target", "bot:answer").ret == 0
     assert empty.rageval("cases", "validate").ret == 0

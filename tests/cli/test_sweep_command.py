@@ -142,6 +142,24 @@ def test_what_is_no_better_than_chance_is_said_so(project: Project):
     assert bot.results["recommended"]["params"] == {"k": 5}, "of equal points the one with fewer chunks"
 
 
+def test_more_questions_than_the_points_have_are_said_to_be_more(project: Project):
+    bot = ScoredBot(project)
+    output = bot.sweep("--grid", "k=5,6")
+    calls = bot.results["calls"]
+    assert calls["asked"] > calls["all_points"]
+    more = calls["asked"] - calls["all_points"]
+    assert f"asked {calls['asked']} questions, {more} more than the points have: the default, and probes" in output
+    assert "saved" not in output
+
+
+def test_lines_of_no_table_are_pasted_above_the_tables(project: Project):
+    bot = ScoredBot(project)
+    table = (project.path / "pyproject.toml").read_text(encoding="utf-8").partition("[tool.rageval]\n")[2]
+    (project.path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
+    project.write("rageval.toml", table)
+    assert "to try it all the same, in rageval.toml, above its first [table]:\nk = 5" in bot.sweep("--grid", "k=5,6")
+
+
 def test_a_sample_is_the_same_for_the_same_seed(project: Project):
     bot = ScoredBot(project)
 
@@ -268,7 +286,9 @@ def test_a_better_point_comes_as_lines_for_the_file_that_configures_the_project(
     text = (project.path / "rageval.toml").read_text(encoding="utf-8").replace("[tool.rageval]\n", "")
     project.write("rageval.toml", text)
     result = project.rageval("sweep", "--grid", "k=1", "--grid", "min_score=0.5")
-    result.stdout.fnmatch_lines(["*in*rageval.toml:", "k = 1", "[[]params[]]", "min_score = 0.5"])
+    result.stdout.fnmatch_lines(
+        ["*in*rageval.toml, above its first [[]table[]]:", "k = 1", "[[]params[]]", "min_score = 0.5"]
+    )
 
 
 def test_the_quick_grid_takes_the_demo_a_pass_with_its_probe_and_two_measured_points(project: Project):

@@ -128,6 +128,11 @@ def test_what_comes_is_an_answer_or_a_failure_of_a_kind_asked_for_once(behaviour
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(("code", "is_api"), [(404, True), (405, True), (422, True), (403, False)])
+def test_a_server_that_knows_nothing_of_our_path_or_body_may_have_an_api_of_its_own(code: int, is_api: bool):
+    assert ("described by target.mapping" in str(failure_of(status(code)))) is is_api
+
+
 def test_a_hanging_system_is_a_timeout():
     assert failure_of(hangs, timeout=0.3).kind == "timeout"
 

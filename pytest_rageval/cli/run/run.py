@@ -23,15 +23,11 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.prepare import Prepared, check_can_answer, check_gate_conditions, make_target, prepare
+from pytest_rageval.prepare import NO_TARGET, Prepared, check_can_answer, check_gate_conditions, make_target, prepare
 from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 
-NO_TARGET = (
-    'no target: say which system to ask with --target, e.g. --target demo, or target = "http://localhost:8080" in '
-    "[tool.rageval]; a rag_client fixture is for pytest alone"
-)
 SKIPPED_LAYERS = ("retrieval", "abstention")
 
 

@@ -189,5 +189,7 @@ def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[Eva
         lines.append(f"on a sample of {len(chosen)} of {counted(len(cases), 'case')}")
     lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]
     name = swept.configured_in
+    if swept.toml.partition("\n")[0].strip()[:1] not in ("[", ""):  # below a table they would be keys of that
+        name += ", above its first [table]"
     lines += [f"paste into {name}:" if swept.is_better else f"to try it all the same, in {name}:"]
     return printable("\n".join([*lines, *swept.toml.splitlines()]))

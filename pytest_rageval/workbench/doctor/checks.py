@@ -56,7 +56,8 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
         return
     if not has_table(project.root):
         is_python = (project.root / "pyproject.toml").is_file()
-        fix = f"write {'[tool.rageval] into pyproject.toml' if is_python else 'rageval.toml'}, with target = …"
+        file = "[tool.rageval] into pyproject.toml" if is_python else "rageval.toml"
+        fix = f"write {file}, with target = …, or let `rageval init` do it"
         yield Diagnosis("warning", "no configuration", fix, INIT)
     loaded = [load_file(path, project.root) for path in find_case_files(project.root, project.settings.cases)]
     if loaded and not any(file.problems for file in loaded):

@@ -12,6 +12,7 @@ from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cases.marks import Marks, Place
 from pytest_rageval.cases.writing.case_text import JsonLines
 from pytest_rageval.cases.writing.case_writer import CaseWriter, ChangedMeanwhile
+from pytest_rageval.cases.writing.json_edit import edited_json
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.messages import Unsound
@@ -20,6 +21,8 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.workbench.label.label_store import aside_file, hashes_of
 
 Decision = Literal["accepted", "dropped"]
+DRAFT = "draft"
+"""The tag of every draft that this package writes."""
 
 
 class DraftStore:
@@ -59,7 +62,7 @@ class DraftStore:
         A CaseError where its id is taken.
         """
         line = case.source.line
-        text = self.text_of(case, marks)  # without the CR of a file whose lines end with CRLF
+        text = _as_case(self.text_of(case, marks))  # without the CR of a file whose lines end with CRLF
         accepted = {at: entry for at, entry in self._accepted.items() if at != line}
         if decision == "accepted":
             is_there = text in self._lines_before.decode("utf-8").split("\n")  # we were stopped between the two files
@@ -119,3 +122,11 @@ class DraftStore:
     def _write_drafts(self) -> None:
         gone = dict.fromkeys(self._decisions, "")
         self._drafts.write(self._text.composed({**self._changed, **gone}))
+
+
+def _as_case(text: str) -> str:
+    """The line of a draft without the tag that says so."""
+    tags = parse(text).get("tags")
+    if not isinstance(tags, list) or DRAFT not in tags:
+        return text
+    return edited_json(text, {("tags",): [tag for tag in tags if tag != DRAFT]})

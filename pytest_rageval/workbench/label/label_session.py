@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pytest_rageval.cases.marks import Marks, Place, label_place
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
+from pytest_rageval.text import counted
 from pytest_rageval.words import fold
 from pytest_rageval.workbench.label.asking import PoolSource
 from pytest_rageval.workbench.label.draft_store import Decision, DraftStore
@@ -372,7 +373,7 @@ class LabelSession:
         before = len(self.pool.candidates)
         self._more[at] = pool if earlier is None else earlier.with_more(pool)
         if at == self.at:
-            self.message = f"{len(self.pool.candidates) - before} more chunks"
+            self.message = f"{counted(len(self.pool.candidates) - before, 'more chunk')}"
 
     def _arrive(self, at: int) -> None:
         self.at, self.row, self.group, self.range_start = at, 0, 1, None

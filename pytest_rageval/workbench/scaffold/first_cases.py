@@ -25,6 +25,12 @@ class Heading(NamedTuple):
     path: str
     title: str
 
+    @property
+    def question(self) -> str:
+        """The heading itself, where it asks."""
+        is_question = self.title.endswith(("?", "？", "؟"))
+        return self.title if is_question else f"What is there to know about {self.title}?"
+
 
 def cases_about(notes: Path | None) -> list[dict[str, Any]]:
     """Cases to be rewritten: about headings of the notes where there are some, and one that no note answers."""
@@ -51,7 +57,7 @@ def _about(notes: Path) -> Iterator[dict[str, Any]]:
         number += 1
         yield {
             "id": f"note-{number}",
-            "question": f"What is there to know about {heading.title}?",
+            "question": heading.question,
             "gold_supports": [{"rel_path": path.relative_to(notes).as_posix(), "heading_path": heading.path}],
         }
 

@@ -52,7 +52,9 @@ def scaffold(root: Path, choice: Choice) -> list[Scaffolded]:
 def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
     """The files by name. Where pyproject.toml configures the project already, ours goes beside it."""
     configuration = f"{CONFIGURATION}.new" if _is_configured_elsewhere(root) else CONFIGURATION
-    values = {"target": toml_value(choice.target), "notes": _notes_line(root, choice.notes)}
+    values = {"target": toml_value(choice.target), "notes": _notes_line(root, choice.notes), "server": ""}
+    if choice.target.startswith(("http://", "https://")):
+        values["server"] = Template(_template("server.toml")).substitute(values)
     yield configuration, Template(_template("rageval.toml")).substitute(values)
     if not _case_files(root):
         is_demo = choice.target == "demo"
