@@ -21,6 +21,10 @@ class SettingsError(RagevalError):
     """Configuration, options or environment are wrong: exit code 4 under pytest, 2 in the command."""
 
 
+class ModelUnavailable(SettingsError):
+    """A server that was to say which model it has cannot be asked."""
+
+
 class JudgeUnavailable(SettingsError):
     """The judge's server cannot be asked: nothing is judged as long as that is so."""
 

@@ -70,6 +70,8 @@ def prepare(
 ) -> Prepared:
     """Look up all that the settings name; a SettingsError says everything that is wrong with them.
 
+    JudgeUnavailable where all is well but the judge's server, which was to say which model it has.
+
     workers     among how many processes limits and budget are divided
     is_worker   is this one of them? Then the run's folder has been made elsewhere
     """
@@ -88,11 +90,10 @@ def prepare(
 
         problems.attempt(checked_mapping, settings.mapping)
     baseline = problems.attempt(project_baseline, project)
-    # The judge last: making one may ask its server which model it has.
-    is_judged = not problems and not settings.retrieval_only
-    judge = problems.attempt(_judge, settings, root, workers) if is_judged else None
     problems.raise_all()
     assert plan is not None
+    # The judge last: making one may ask its server which model it has.
+    judge = None if settings.retrieval_only else _judge(settings, root, workers)
     return Prepared(project, plan, judge, baseline)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import JudgeUnavailable, ModelUnavailable, SettingsError
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.model.model_judge import ModelJudge
@@ -29,7 +29,8 @@ def served_judge(kind: str, rest: str, options: EndpointOptions | None) -> Judge
         return ModelJudge(chat_model(f"{kind}:{rest}", options))
     except SettingsError as error:
         shown = repr(printable(public_target(f"{kind}:{rest}")))
-        raise SettingsError(*(f"judge {shown}: {problem}" for problem in error.problems)) from None
+        kind_of_error = JudgeUnavailable if isinstance(error, ModelUnavailable) else SettingsError
+        raise kind_of_error(*(f"judge {shown}: {problem}" for problem in error.problems)) from None
 
 
 def _embedding(rest: str, options: EndpointOptions) -> Judge:

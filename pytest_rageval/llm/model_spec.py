@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from pytest_rageval.errors import ModelFailure, SettingsError
+from pytest_rageval.errors import ModelFailure, ModelUnavailable, SettingsError
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.chat_model import ChatModel
@@ -88,7 +88,7 @@ async def _only_model(models_url: str, headers: Mapping[str, str]) -> str:
     try:
         data = json_from_body(await body_of(models_url, headers), where)
     except (HttpFailure, ModelFailure) as failure:
-        raise SettingsError(f"the model cannot be asked for: {failure}; is the server running?") from None
+        raise ModelUnavailable(f"the model cannot be asked for: {failure}; is the server running?") from None
     listed = data.get("data") if isinstance(data, Mapping) else None
     entries = listed if isinstance(listed, list) else []
     ids = [entry.get("id") for entry in entries if isinstance(entry, Mapping)]

@@ -158,12 +158,13 @@ def test_skipped_layers_are_an_option_of_pytest_as_well(project: Project):
     result.stderr.fnmatch_lines(["ERROR: --skip: 'retrieva' is not a layer; did you mean 'retrieval'?"])
 
 
-def test_a_judge_that_cannot_be_asked_is_reported_and_the_other_steps_go_on(project: Project):
+@pytest.mark.parametrize("judge", ["openai:m@http://127.0.0.1:9", "http://127.0.0.1:9"])
+def test_a_judge_that_cannot_be_asked_is_reported_and_the_other_steps_go_on(project: Project, judge: str):
     project.cases(SOME)
-    result = project.rageval("run", "--judge", "openai:m@http://127.0.0.1:9", OPENAI_API_KEY="k")
+    result = project.rageval("run", "--judge", judge, OPENAI_API_KEY="k")
     assert result.ret == 1
     result.stderr.fnmatch_lines(["ERROR: judging failed, the other steps go on: judge *"])
-    result.stdout.fnmatch_lines(["judge its answers later: rageval judge * --judge openai:m@http://127.0.0.1:9"])
+    result.stdout.fnmatch_lines([f"judge its answers later: rageval judge * --judge {judge}"])
     metrics = project.metrics()
     assert metrics["outcomes"]["passed"] == len(SOME)
     assert metrics["judge"] is None

@@ -11,6 +11,7 @@ from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.cli.exit_codes import INTERRUPTED
 from pytest_rageval.cli.run.case_selection import CaseSelection
 from pytest_rageval.cli.run.screen import CaseProgress, Screen
+from pytest_rageval.config.project import Project
 from pytest_rageval.errors import JudgeUnavailable, SettingsError
 from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
@@ -49,6 +50,12 @@ class Elsewhere(NamedTuple):
     workers: int
 
 
+def prepare_unjudged(project: Project) -> Prepared:
+    """The run without its judge."""
+    unjudged = project.settings.model_copy(update={"judge": "none"})
+    return prepare(project._replace(settings=unjudged))
+
+
 class Pipeline:
     """One run: opened, streamed, finished."""
 
@@ -59,8 +66,9 @@ class Pipeline:
         target: Target,
         screen: Screen,
         elsewhere: Elsewhere | None = None,
+        left_out_judge: str | None = None,
     ) -> None:
-        """`elsewhere`: the machines that ask, where it is not this process."""
+        """`elsewhere`: the machines that ask, where it is not this process; `left_out_judge` as in Ended."""
         self._prepared, self._cases, self._target, self._screen = prepared, cases, target, screen
         self._elsewhere = elsewhere
         is_program = partial(is_called_by_script, "pytest_rageval.cli.main", "main")
@@ -69,7 +77,7 @@ class Pipeline:
         self._run_id = ""
         self._is_failing = self._is_interrupted = False
         self._dead_end: str | None = None
-        self._left_out_judge: str | None = None
+        self._left_out_judge = left_out_judge
 
     def run(self) -> Ended:
         """All steps. SettingsError where the run cannot be opened."""
@@ -109,10 +117,8 @@ class Pipeline:
             return open_run(self._prepared, self._cases.cases, self._cases.paths)
         except JudgeUnavailable as error:
             self._screen.step_failed("judging", "; ".join(error.problems))
-        project = self._prepared.project
-        self._left_out_judge = project.settings.judge
-        unjudged = project.settings.model_copy(update={"judge": "none"})
-        self._prepared = prepare(project._replace(settings=unjudged))
+        self._left_out_judge = self._prepared.settings.judge
+        self._prepared = prepare_unjudged(self._prepared.project)
         return open_run(self._prepared, self._cases.cases, self._cases.paths)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,13 +14,13 @@ import click
 from pytest_rageval.cli.exit_codes import BROKEN_CASES, CODES_OF_PYTEST, INTERRUPTED, NO_CASES, USAGE, exit_codes
 from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.run.case_selection import BrokenCaseFiles, CaseSelection, Wanted, select_cases
-from pytest_rageval.cli.run.pipeline import Elsewhere, Pipeline
+from pytest_rageval.cli.run.pipeline import Elsewhere, Pipeline, prepare_unjudged
 from pytest_rageval.cli.run.run_ending import exit_code, outcome
 from pytest_rageval.cli.run.run_options import run_options, settings_given
 from pytest_rageval.cli.run.screen import Screen
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.prepare import NO_TARGET, Prepared, check_can_answer, check_gate_conditions, make_target, prepare
@@ -128,7 +128,12 @@ def run_project(
     """
     if project.settings.target is None:
         raise SettingsError(NO_TARGET)
-    prepared = prepare(project)
+    left_out_judge = None
+    try:
+        prepared = prepare(project)
+    except JudgeUnavailable as error:
+        screen.step_failed("judging", "; ".join(error.problems))
+        prepared, left_out_judge = prepare_unjudged(project), project.settings.judge
     screen.mask = prepared.mask
     cases = select_cases(prepared.project, wanted)
     check_gate_conditions(prepared, cases.files)
@@ -141,7 +146,7 @@ def run_project(
         screen.line(f"dry run: {number}; settings, cases and gates are fine, nothing was asked")
         return 0, {"cases": len(cases.asked), "next": ["rageval run"]}
     with _elsewhere(engine) as elsewhere:
-        ended = Pipeline(prepared, cases, target, screen, elsewhere).run()
+        ended = Pipeline(prepared, cases, target, screen, elsewhere, left_out_judge).run()
         return exit_code(ended, screen), outcome(ended, screen)
 
 
