@@ -77,3 +77,23 @@ def test_the_run_s_page_is_one_click_away(app: WebApp, chromium: Chromium, tmp_p
         page.page.click("text=Open the run")
         page.page.wait_for_selector(".verdict")
         assert "/runs/" in page.evaluate("location.pathname")
+
+
+def test_another_choice_shows_at_once_what_it_takes(app: WebApp, chromium: Chromium):
+    with chromium.page() as page:
+        page.goto(f"{app.address}/new-run")
+        page.page.fill("#description", "from <b>Monday</b>")
+        page.page.focus("#source")
+        page.page.select_option("#source", "uploaded answers")
+        page.page.wait_for_selector("input[type=file]")
+        assert page.page.inner_text("button.first >> nth=-1") == "Look at these answers"
+        assert page.evaluate("document.activeElement.id") == "source"
+        assert page.page.input_value("#description") == "from <b>Monday</b>"
+        address = page.evaluate("location.search")
+        assert "source=uploaded" in address
+        assert "form_token" not in address
+        page.page.reload()
+        assert page.page.input_value("#source") == "uploaded answers"
+        page.page.select_option("#source", "connector")
+        page.page.wait_for_selector("input[type=file]", state="detached")
+        assert page.problems == []
