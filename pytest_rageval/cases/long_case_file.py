@@ -7,6 +7,9 @@ from array import array
 from collections import Counter
 from pathlib import Path
 
+from pydantic_core import from_json
+
+from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.discovery import is_of_questions
 from pytest_rageval.cases.loading import (
@@ -21,12 +24,11 @@ from pytest_rageval.cases.loading import (
 from pytest_rageval.cases.selected_cases import NamedCases
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.io.compact.columns import MadeSequence
+from pytest_rageval.io.compact.columns import HashColumn, MadeSequence
 from pytest_rageval.io.compact.file_lines import HELD, FileLines
 from pytest_rageval.io.compact.texts import TextColumn, TextNumbers
 from pytest_rageval.io.json_lines import JsonRow
 from pytest_rageval.io.messages import Report, Unsound
-from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase, Source
 
 
@@ -60,6 +62,7 @@ class LongCaseFile(MadeSequence[EvalCase], NamedCases):
         self._held: list[EvalCase] = []
         # Of each case that is not held:
         self._ids, self._lines, self._checksums = TextColumn(), array("I"), array("I")
+        self._content_hashes = HashColumn(64)
 
     def add(self, case: EvalCase, text: str) -> None:
         """Take the next case, and the line that it was read from."""
@@ -69,6 +72,7 @@ class LongCaseFile(MadeSequence[EvalCase], NamedCases):
             self._ids.append(case.id)
             self._lines.append(case.source.line)
             self._checksums.append(_checksum(text))
+            self._content_hashes.append(content_hash(case))
 
     def __len__(self) -> int:
         return len(self._held) + len(self._ids)
@@ -82,13 +86,19 @@ class LongCaseFile(MadeSequence[EvalCase], NamedCases):
         case_id = self._held[place].id if beyond < 0 else self._ids[beyond]
         return f"{self._name}::{case_id}", case_id
 
+    def content_hash_at(self, place: int) -> str:
+        """The content hash of a case, without its line where that is not held."""
+        beyond = place - len(self._held)
+        return content_hash(self._held[place]) if beyond < 0 else self._content_hashes[beyond] or ""
+
     def _read_again(self, place: int) -> EvalCase:
         line = self._lines[place]
         try:
             text = self._texts.text(line).rstrip()
             if _checksum(text) == self._checksums[place]:
-                return case_from_record(parse(text), Source(self._name, line))[0]
-        except (OSError, ValueError, StrictJsonError, Unsound):
+                # The line has been read strictly before.
+                return case_from_record(from_json(text, allow_inf_nan=False), Source(self._name, line))[0]
+        except (OSError, ValueError, Unsound):
             pass
         raise ChangedCaseFile(
             f"{self._name}:{line}: has changed since the run began; put it back and finish the run with "

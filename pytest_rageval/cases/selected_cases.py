@@ -10,16 +10,21 @@ from functools import cached_property
 from itertools import accumulate
 from typing import overload
 
+from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.io.compact.texts import TextTable
 from pytest_rageval.model import EvalCase
 
 
 class NamedCases(Sequence[EvalCase]):
-    """Cases of which key and id are known without reading them."""
+    """Cases of which key, id and content hash are known without reading them."""
 
     @abstractmethod
     def names_at(self, place: int) -> tuple[str, str]:
         """Key and id of one case."""
+
+    @abstractmethod
+    def content_hash_at(self, place: int) -> str:
+        """The content hash of one case."""
 
 
 class SelectedCases(NamedCases):
@@ -68,6 +73,15 @@ class SelectedCases(NamedCases):
             return part.names_at(inner)
         case = part[inner]
         return case.key, case.id
+
+    def content_hash_at(self, place: int) -> str:
+        """The content hash of one case."""
+        part, inner = self._found(self._places[place])
+        return part.content_hash_at(inner) if isinstance(part, NamedCases) else content_hash(part[inner])
+
+    def contents(self) -> Iterator[tuple[str, str]]:
+        """Key and content hash of each case, likewise."""
+        return ((self.names_at(place)[0], self.content_hash_at(place)) for place in range(len(self)))
 
     def _found(self, place: int) -> tuple[Sequence[EvalCase], int]:
         """The part in which a place lies, and where there."""

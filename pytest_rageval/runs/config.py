@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
+from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import conditions_text
 from pytest_rageval.http.transport import transport_name
@@ -192,6 +193,8 @@ def observed(
 
 def dataset_hash(cases: Iterable[EvalCase]) -> str:
     """SHA-256 over the keys and contents of all cases, in whatever order and files they stand."""
+    if isinstance(cases, SelectedCases):
+        return dataset_hash_of(cases.contents())
     return dataset_hash_of((case.key, content_hash(case)) for case in cases)
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from project import a_case
 
-from pytest_rageval.cases import load_file, long_case_file, read_long_file
+from pytest_rageval.cases import content_hash, load_file, long_case_file, read_long_file
 from pytest_rageval.cases.long_case_file import ChangedCaseFile
 from pytest_rageval.cases.selected_cases import SelectedCases
+from pytest_rageval.io.compact.file_lines import FileLines
 from pytest_rageval.model import EvalCase
+from pytest_rageval.runs.config import dataset_hash, dataset_hash_of
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +102,17 @@ def test_selected_cases_are_one_sequence(parts: list[Sequence[EvalCase]]):
     assert "b.jsonl::z" in cases.keys()  # noqa: SIM118 because it is no mapping
     assert "b.jsonl::b" not in cases.keys()  # noqa: SIM118
     assert not SelectedCases()
+
+
+def test_their_contents_are_known_without_a_line_that_is_read_again(
+    parts: list[Sequence[EvalCase]], monkeypatch: pytest.MonkeyPatch
+):
+    every = [(case.key, content_hash(case)) for part in parts for case in part]
+    monkeypatch.delattr(FileLines, "text")
+    cases = SelectedCases(parts)
+    assert list(cases.contents()) == every
+    assert list(SelectedCases([cases[3:]]).contents()) == every[3:]
+    assert dataset_hash(cases) == dataset_hash_of(every)
 
 
 def test_those_of_some_keys_keep_their_order(parts: list[Sequence[EvalCase]]):
