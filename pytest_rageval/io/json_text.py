@@ -14,8 +14,9 @@ from typing import Any
 _HARMFUL = re.compile(
     r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|#(?=#(?:vso)?\[)", re.IGNORECASE
 )
-_COMMANDS = ("##[", "##v", "##V")
-"""One of them is in every text in which `_HARMFUL` is and all of whose characters are printable."""
+_COMMAND = re.compile(r"##[\[vV]")
+"""Is in every text in which `_HARMFUL` is and all of whose characters are harmless. A sixth of the time of a look for
+each of the three: a record is full of headings."""
 _ON_ONE_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
@@ -43,6 +44,8 @@ def spaced(compact: str) -> str:
 
 
 def _shown(text: str) -> str:
-    if text.isprintable() and not any(mark in text for mark in _COMMANDS):  # half of the time of the pattern
+    # Of ASCII only DEL is harmful that JSON does not escape itself; of others this is half of the time of the pattern.
+    is_harmless = "\x7f" not in text if text.isascii() else text.isprintable()
+    if is_harmless and _COMMAND.search(text) is None:
         return text
     return _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
