@@ -22,7 +22,8 @@ def printable(text: str) -> str:
     turn the direction of writing around (`\u202e`), and what a CI service would take for a command in its log: `::` at
     the start of a line (`\x3a:`), `##[` and `##vso[` anywhere (`\x23#[`). The result can always be encoded as UTF-8.
     """
-    if "##" in text or ("::" in text and (text.lstrip().startswith("::") or _LINE_OF_COLONS.search(text))):
+    has_hashes = "##" in text and _HASHES.search(text) is not None  # headings are in every page, commands in none
+    if has_hashes or ("::" in text and (text.lstrip().startswith("::") or _LINE_OF_COLONS.search(text))):
         text = _COMMAND.sub(_without_command, text)
     # Most of a page is plain ASCII: looking at what is left without it takes an eighth of the time.
     is_harmless = text.isprintable() or text.encode(*_UTF_8).translate(None, _PLAIN).decode(*_UTF_8).isprintable()
@@ -49,6 +50,7 @@ def _escaped(codepoint: int) -> str:
 
 
 # GitHub reads `::name values::text` after leading white space and `##[name]` anywhere; Azure `##vso[name]` anywhere.
+_HASHES = re.compile(r"##[\[vV]")
 _LINE_OF_COLONS = re.compile(r"\n[^\S\n]*::")
 _COMMAND = re.compile(r"(?P<before>^\s*):(?=:[a-z-]+[^\n]*?::)|#(?=#(?:vso)?\[)", re.MULTILINE | re.IGNORECASE)
 _UTF_8, _PLAIN = ("utf-8", "surrogatepass"), bytes([*b"\n\t", *range(0x20, 0x7F)])
