@@ -13,9 +13,9 @@ from pytest_rageval.page.run_cases import ListedCase, read_answers, read_case_li
 def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str, Any] | None]:
     """The content of the page of each of these cases; None of one without a record, none where no records are kept."""
     keys = {case.key for case in cases}
-    lines = read_case_lines(page.side.run, keys) if page.side.run and page.side.has_records else {}
+    lines = read_case_lines(page.side.run, keys, page.damages) if page.side.run and page.side.has_records else {}
     other = page.before if page.compared else None
-    before = read_answers(other.run, keys) if other and other.run and other.has_records else {}
+    before = read_answers(other.run, keys, page.damages) if other and other.run and other.has_records else {}
     view = RunView(
         page.run_id,
         page.config,

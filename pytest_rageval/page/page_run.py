@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.runs.stored_plan import registry_of
+from pytest_rageval.text import counted
 from pytest_rageval.workbench.calibration_record import KeptCalibration, kept_calibrations
 
 
@@ -39,6 +40,7 @@ class PageRun:
     exit_status of pytest, where it is known
     calibrations
                 the newest one of the run's judge in each metric, from the folder of reports that the run lies in
+    damages     lines that could not be read, as they are met while the pages of cases are made
     """
 
     side: Side
@@ -50,6 +52,7 @@ class PageRun:
     is_chosen: bool = False
     exit_status: int = 0
     calibrations: Sequence[KeptCalibration] = ()
+    damages: list[str] = field(default_factory=list)
 
     @property
     def run_id(self) -> str:
@@ -144,7 +147,7 @@ class PageRun:
 
     @property
     def missing(self) -> list[str]:
-        """Files that a complete run has and this one has not, with what is not shown for it."""
+        """What a complete run has and this one has not: files, records, lines; with what is not shown for it."""
         lost = {
             RESULTS: "cases are listed without texts, and none can be opened",
             OBSERVATIONS: "expected answers and golds that were not retrieved are not shown",
@@ -154,7 +157,13 @@ class PageRun:
         folder = self.side.run.path
         kept = {name for name in lost if (folder / name).is_file() or journals(folder, name)}
         gone = [name for name in lost if self.metrics["total_tests"] and name not in kept]
-        return [f"{name} is not in {folder.name}/ (removed, or not written): {lost[name]}" for name in gone]
+        missing = [f"{name} is not in {folder.name}/ (removed, or not written): {lost[name]}" for name in gone]
+        if len(self.cases) < (total := self.metrics["total_tests"]):
+            kept_in = RESULTS if RESULTS in kept else "the table of scores"
+            missing.append(
+                f"{kept_in} holds {len(self.cases):,} of {counted(total, 'case')} (cut off?): others are not listed"
+            )
+        return [*missing, *dict.fromkeys(self.damages)]
 
     def changed_settings(self) -> list[tuple[str, str, str]]:
         """Settings that differ from the other run: name, before, after."""

@@ -250,15 +250,34 @@ class CaseLines(NamedTuple):
     observations: Mapping[int, Mapping[str, Any]]
 
 
-def read_case_lines(run: StoredRun, keys: Set[str]) -> dict[str, CaseLines]:
-    """Records and observations of some cases, each file read once from front to back."""
-    observations = _observations(run, keys)
+def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> dict[str, CaseLines]:
+    """Records and observations of some cases, each file read once from front to back.
+
+    With `damages`, observations that cannot be read are said there and missing; without, the first is a SettingsError.
+    """
+    try:
+        observations = _observations(run, keys)
+    except SettingsError as damage:
+        if damages is None:
+            raise
+        damages.append(f"{damage}; expected answers and golds that were not retrieved are not shown")
+        observations = {}
     records = _trials(run, RESULTS, keys, READ)
     return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}
 
 
-def read_answers(run: StoredRun, keys: Set[str]) -> dict[str, CaseLines]:
-    """The records of some cases, and observations of those whose answer is cut in its record."""
+def read_answers(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> dict[str, CaseLines]:
+    """The records of some cases, and observations of those whose answer is cut in its record; `damages` as above."""
+    try:
+        return _answers(run, keys)
+    except SettingsError as damage:
+        if damages is None:
+            raise
+        damages.append(f"{damage}; cases are not shown as they were before")
+        return {}
+
+
+def _answers(run: StoredRun, keys: Set[str]) -> dict[str, CaseLines]:
     records = trials_of(run.path / RESULTS, keys)
     cut = {
         key for key, trials in records.items() if any((each["answer"] or "").endswith("…") for each in trials.values())

@@ -85,7 +85,8 @@ def test_a_case_without_a_record_has_no_page_and_costs_no_other_one_its_own(tmp_
     (folder / "results.jsonl").write_text("".join(lines[1:]), encoding="utf-8")
     page = page_between(tmp_path, None, "now")
     assert len(page.cases) == 4
-    blocks = blocks_of(report_html(page))
+    blocks = blocks_of(html := report_html(page))
+    assert "results.jsonl holds 4 of 5 cases (cut off?)" in html
     assert [bool(body) for body in blocks[blocks[0]["bodies"][0]]] == [True] * 4
 
 
@@ -97,6 +98,25 @@ def test_what_a_folder_misses_is_said_and_the_rest_is_shown(tmp_path: Path):
     assert "results.jsonl is not in now/ (removed, or not written): cases are listed without texts" in html
     assert "observations.jsonl is not in now/" in html
     assert blocks_of(html)[0]["id"][0].startswith(LONG), "the table of scores still knows the cases"
+
+
+@pytest.mark.parametrize(
+    ("file", "loss"),
+    [
+        ("now/observations.jsonl", "expected answers and golds that were not retrieved are not shown"),
+        ("before/results.jsonl", "cases are not shown as they were before"),
+    ],
+)
+def test_a_damaged_line_costs_details_and_not_the_page(tmp_path: Path, file: str, loss: str):
+    page = a_page(tmp_path, "worse")
+    path = tmp_path / "runs" / file
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([lines[0].replace("Where is", "There is"), *lines[1:]]), encoding="utf-8")
+    html = report_html(page)
+    assert f"{path}:1: does not match its checksum" in unescape(html)
+    assert loss in html
+    assert "12</b> cases newly fail" in html
+    assert "✘ FAILED" in body_of(html)
 
 
 def test_a_run_of_workers_has_its_expected_answers_in_its_page(project: Project):
