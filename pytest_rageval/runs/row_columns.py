@@ -28,6 +28,8 @@ class RowColumns(Iterable[Row]):
         self._replaced: set[int] = set()
         """Where rows stand that came again."""
         self._is_ascending = True
+        self._cases: RowColumns | None = None
+        """What `cases` has put together, until another row comes."""
         self.keys = TextColumn()
         self._places = TextIndex(self.keys)
         self.trials = array("I")
@@ -59,6 +61,7 @@ class RowColumns(Iterable[Row]):
     def add(self, row: Row) -> None:
         """Take a row; one of the same key and trial counts no more."""
         place = len(self.keys)
+        self._cases = None
         if place and (self.keys[-1], self.trials[-1]) >= (row.key, row.trial):
             self._is_ascending = False
         if not self._is_ascending:
@@ -139,11 +142,13 @@ class RowColumns(Iterable[Row]):
 
     def cases(self) -> RowColumns:
         """A row a case, in order: that of its only trial, or one with the mean of each score over its trials."""
-        rows = self.in_order()
-        if not any(rows.trials):
-            return rows
-        cases = (row for _, trials in groupby(rows, attrgetter("key")) for row in cases_of(trials))
-        return RowColumns.of(cases)
+        if self._cases is None:
+            rows = self.in_order()
+            if not any(rows.trials):
+                return rows
+            by_case = groupby(rows, attrgetter("key"))
+            self._cases = RowColumns.of(row for _, trials in by_case for row in cases_of(trials))
+        return self._cases
 
     # ── what is asked of rows in order, a row a case ──────────────────────────────────────────────────────────
 

@@ -59,6 +59,14 @@ def test_rows_in_order_are_not_copied():
     assert columns.in_order() is columns.cases() is columns
 
 
+def test_cases_are_put_together_once_and_anew_when_a_row_comes():
+    columns = RowColumns.of(TRIALS)
+    cases = columns.cases()
+    assert columns.cases() is cases
+    columns.add(replace(PLAIN, key="c.jsonl::later", trial=1))
+    assert len(columns.cases()) == len(cases) + 1
+
+
 def test_it_is_known_which_trials_and_cases_there_are():
     columns = RowColumns.of([replace(PLAIN, trial=1), *OTHERS])
     assert columns.has(PLAIN.key, 1)

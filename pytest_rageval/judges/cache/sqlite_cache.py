@@ -24,7 +24,6 @@ LARGEST = 1 << 20
 """Characters of a judgement and its parts as JSON; what is larger is not kept."""
 
 MOST_NOTES = 20
-Row = tuple[Any, ...]
 LOOKED_AT = 50
 """Entries with an equal part that are compared, at most, to find the nearest."""
 
@@ -51,6 +50,7 @@ _EQUAL = {
     "LIMIT ?"
     for part in ("answer", "contexts", "question")
 }
+_Row = tuple[Any, ...]
 _SAME_RUBRIC = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND question IS NOT NULL LIMIT ?"
 
 
@@ -119,13 +119,13 @@ class SqliteCache:
         with self._lock:
             self._close()
 
-    def _read(self, statement: str, *values: Any) -> list[Row]:
+    def _read(self, statement: str, *values: Any) -> list[_Row]:
         with self._lock:
             if self._connection is None and not self.path.exists():
                 return []
             return self._run(lambda connection: connection.execute(statement, values).fetchall(), is_reading=True)
 
-    def _run(self, use: Callable[[sqlite3.Connection], list[Row]], *, is_reading: bool) -> list[Row]:
+    def _run(self, use: Callable[[sqlite3.Connection], list[_Row]], *, is_reading: bool) -> list[_Row]:
         # Twice: where the file turns out to be broken, the second round has an empty one.
         for _ in range(2):
             connection = self._connection or self._open()
@@ -212,7 +212,7 @@ def row_of(key: str, created: str, parts: KeyParts | None, judgement: Judgement)
     return key, created, of.rubric, of.model, parts.question if parts else None, described, written
 
 
-def _written(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
+def _written(connection: sqlite3.Connection, rows: Sequence[_Row]) -> list[_Row]:
     """Write all of the rows, or none."""
     if len(rows) == 1:
         connection.execute(PUT, rows[0])
