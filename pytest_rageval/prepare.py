@@ -113,8 +113,7 @@ def _with_run_id(project: Project) -> Project:
 
 def _judge(settings: Settings, root: Path, workers: int) -> Judge | None:
     if settings.judge in WITHOUT_SERVER:
-        if settings.judge_cache != "replay":
-            settings.resolved_judge_headers()  # wrong ones are said of any judge
+        settings.resolved_judge_headers()  # wrong ones are said of any judge
         return judge_from_spec(settings.judge, root=root)
     from pytest_rageval.judges.judge_endpoint import judge_of_run  # here, because the usual judge has no endpoint
 

@@ -136,7 +136,9 @@ class Settings(Frozen):
         return _resolved("headers", self.headers, os.environ if environment is None else environment)
 
     def resolved_judge_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The headers of `judge_options`, in the same way."""
+        """The headers of `judge_options`, in the same way; none where the cache alone answers."""
+        if self.judge_cache == "replay":
+            return {}
         environment = os.environ if environment is None else environment
         return _resolved("judge_options.headers", self.judge_options.headers, environment)
 

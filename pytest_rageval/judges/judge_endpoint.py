@@ -35,7 +35,7 @@ def judge_endpoint(settings: Settings, *, share: float = 1.0, budget: Budget | N
         is_replay=settings.judge_cache == "replay",
         max_tokens=options.max_tokens,
         reasoning_effort=options.reasoning_effort,
-        headers={} if settings.judge_cache == "replay" else settings.resolved_judge_headers(),
+        headers=settings.resolved_judge_headers(),
         extra_body=options.extra_body,
         server_name=settings.judge_name,
         api=options.api,
