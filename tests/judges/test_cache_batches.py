@@ -48,16 +48,35 @@ def test_judgements_of_one_moment_are_kept_together_before_any_of_them_is_handed
     assert batches.sizes == [5]
 
 
-def test_a_judgement_whose_case_is_cancelled_is_kept_with_the_others(batches: Batches):
-    async def judge_all() -> None:
-        judge = CachedJudge(Counting(), batches)
-        tasks = [asyncio.create_task(judge.judge(a_request(f"q{number}"))) for number in range(3)]
-        for _ in range(2):  # asked; judged, and about to be written
+class Noting(Counting):
+    """Knows what it has judged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.judged: list[JudgeRequest] = []
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        judgement = await super().judge(request)
+        self.judged.append(request)
+        return judgement
+
+
+def test_whenever_cases_are_cancelled_what_was_judged_is_kept(batches: Batches):
+    async def cancelled_after(turns: int, judge: Noting) -> int:
+        cached = CachedJudge(judge, batches)
+        requests = [a_request(f"q{number} of {turns}") for number in range(3)]
+        tasks = [asyncio.create_task(cached.judge(request)) for request in requests]
+        for _ in range(turns):
             await asyncio.sleep(0)
-        assert len(judge._unwritten) == 3
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        return sum(task.cancelled() for task in tasks)
 
-    asyncio.run(judge_all())
-    assert all(batches.get(cache_key(a_request(f"q{number}"), "counting/1")) for number in range(3))
+    endings = set()
+    for turns in range(5):
+        judge = Noting()
+        cancelled = asyncio.run(cancelled_after(turns, judge))
+        endings.add((len(judge.judged), cancelled))
+        assert all(batches.get(cache_key(request, "counting/1")) for request in judge.judged), turns
+    assert endings == {(0, 3), (3, 3), (3, 0)}, "before they were judged, before they were written, and after"
