@@ -42,6 +42,7 @@ from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, make_target, open_run, prepare
+from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
@@ -233,6 +234,13 @@ class ActiveSession:
             return self.run
         with self.usage_errors():
             return self.open(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
+
+    @property
+    def writer(self) -> Keeper:
+        """The run that is written, on the process that controls it."""
+        writer = self.opened().writer
+        assert writer is not None
+        return writer
 
     def plan_batches(self, items: Sequence[EvalItem]) -> None:
         """Take the final order of the items, those left out that the run which is resumed has done."""

@@ -25,7 +25,6 @@ from pytest_rageval.plugin.preflight import CLIENT, is_ours, judges_of_files, ov
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.run_reports import write_reports
-from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.estimate import estimate
 from pytest_rageval.runs.record_lines import RecordLine
 from pytest_rageval.runs.shards import Shard
@@ -165,9 +164,9 @@ class Controller:
         if report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 if isinstance(payload, str):
-                    self._writer.take(payload)
+                    self._active.writer.take(payload)
                 else:
-                    self._writer.add(payload)
+                    self._active.writer.add(payload)
             except OSError as error:
                 self._cannot_write(error)
 
@@ -182,7 +181,7 @@ class Controller:
     def _cannot_write(self, error: OSError) -> NoReturn:
         """End the session in one line: what cannot be kept need not be asked. What is on disk stays."""
         self._is_broken = True
-        folder = self._writer.folder.path
+        folder = self._active.writer.folder.path
         message = f"rageval: {folder} cannot be written to: {error.strerror}; resume the run when it can"
         pytest.exit(message, returncode=pytest.ExitCode.INTERNAL_ERROR)
 
@@ -235,7 +234,7 @@ class Controller:
 
     def _take_late_results(self) -> None:
         """Results that were written after the run was aggregated: metrics are of exactly what is on disk."""
-        writer = self._writer
+        writer = self._active.writer
         if not writer.folder.path.is_dir():  # nothing happened
             return
         # xdist has waited for its workers, unless a second signal left its session before.
@@ -265,39 +264,32 @@ class Controller:
         """Write what the records come to."""
         prepared = self._active.prepared
         self._finished = finish(
-            self._writer, prepared.plan, self._extent, prepared.baseline, prepared.project.baseline_file
+            self._active.writer, prepared.plan, self._extent, prepared.baseline, prepared.project.baseline_file
         )
-        self._aggregated = len(self._writer.rows)
+        self._aggregated = len(self._active.writer.rows)
         self._session.notes += write_reports(self._finished.folder, prepared.plan, self._finished.cases)
-
-    @property
-    def _writer(self) -> Keeper:
-        """The run that is written, on this process."""
-        writer = self._active.opened().writer
-        assert writer is not None
-        return writer
 
     def _has_results(self, exitstatus: int) -> bool:
         """Is there anything to finish? A run in which no case was reached leaves no folder."""
-        self._writer.take_over()
+        writer = self._active.writer
+        writer.take_over()
         is_lost = bool(self._expected) and exitstatus == pytest.ExitCode.OK
-        if self._writer.rows or is_lost:
+        if writer.rows or is_lost:
             return True
-        if self._writer.folder.has_observations:
-            run_id = self._writer.folder.run_id
+        if writer.folder.has_observations:
             self._session.notes.append(
-                f"interrupted before the first case was done; pytest --rageval-resume {run_id} finishes the run, and "
-                "asks nothing again that was answered"
+                f"interrupted before the first case was done; pytest --rageval-resume {writer.folder.run_id} finishes "
+                "the run, and asks nothing again that was answered"
             )
         else:
-            self._writer.discard()
+            writer.discard()
         return False
 
     def _cannot_finish(self, error: OSError | RagevalError) -> None:
         """Say in one line what could not be written: the records stay, and the run can be finished from them."""
         self._is_broken = True
         self._finished = None
-        folder = self._writer.folder
+        folder = self._active.writer.folder
         what = (
             f"{error.filename or folder.path} cannot be written: {error.strerror}"
             if isinstance(error, OSError)

@@ -40,10 +40,8 @@ def _unreached(session: pytest.Session, active: ActiveSession, expected: Mapping
     if not session.config.pluginmanager.hasplugin("dsession"):
         own = (item for item in session.items if not isinstance(item, EvalItem) and OURS & {*_fixtures(item)})
         return sum(item.nodeid not in ended for item in own)
-    assert active.run is not None
-    assert active.run.writer is not None
     keys = {case.key for case in active.all_cases()}
-    if keys.issuperset(active.run.writer.rows.keys):
+    if keys.issuperset(active.writer.rows.keys):
         return 0
     return sum(nodeid not in ended and nodeid not in expected for nodeid in active.session.ids_of_workers)
 

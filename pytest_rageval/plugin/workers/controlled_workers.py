@@ -17,7 +17,6 @@ from pytest_rageval.plugin.workers.blocks import SCHEDULER, are_blocks_wanted
 from pytest_rageval.plugin.workers.killing import kill_workers
 from pytest_rageval.plugin.workers.scheduling import BlockScheduler
 from pytest_rageval.plugin.workers.worker_notes import WorkerNotes
-from pytest_rageval.runs.disk.writer import Keeper
 
 
 class ControlledWorkers:
@@ -59,7 +58,7 @@ class ControlledWorkers:
         """`cases`: how many are to be asked, as far as it is known before the workers have selected."""
         trials = self._active.settings.repeat
         progress = WorkersProgress(
-            self._config, lambda: self._writer.rows, lambda: (len(self._expected) or cases) * trials
+            self._config, lambda: self._active.writer.rows, lambda: (len(self._expected) or cases) * trials
         )
         if progress.is_wanted:
             self._config.pluginmanager.register(progress, "rageval-progress")
@@ -97,12 +96,6 @@ class ControlledWorkers:
         if case is not None:
             report.when = "setup"
             try:
-                self._writer.crashed(case, str(report.longrepr))
+                self._active.writer.crashed(case, str(report.longrepr))
             except OSError as error:
                 self._cannot_write(error)
-
-    @property
-    def _writer(self) -> Keeper:
-        writer = self._active.opened().writer
-        assert writer is not None
-        return writer
