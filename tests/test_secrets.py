@@ -208,6 +208,25 @@ def test_what_a_function_says_or_raises_is_masked(project: Project, how: list[st
     assert project.records()["refuse"]["error"]["message"].startswith("bot:answer: RuntimeError: 401 for")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("VAULT_PASSPHRASE", "four words make a phrase", "four words make a phrase"),
+        ("SIGNING_SECRET", "first-line-of-it\nsecond-line-of-it", "second-line-of-it"),
+        ("SIGNING_SECRET", "first-line-of-it\nsecond-line-of-it", "first-line-of-it second-line-of-it"),
+        ("BOT_API_KEYS", "key-of-the-first-bot,key-of-the-second-bot", "key-of-the-second-bot"),
+    ],
+)
+def test_a_secret_of_several_words_or_lines_is_masked(
+    project: Project, monkeypatch: pytest.MonkeyPatch, name: str, value: str, shown: str
+):
+    monkeypatch.setenv(name, value)
+    project.write("bot.py", f"def answer(question):\n    return 'It is: {shown}'\n")
+    project.cases([a_case("echo")])
+    project.run()
+    assert project.records()["echo"]["answer"] == "It is: ***"
+
+
 @pytest.mark.parametrize("source", [CLIENT, BROKEN_FIXTURE], ids=["client", "fixture that breaks"])
 def test_what_an_overridden_fixture_brings_or_raises_is_masked(project: Project, source: str):
     project.write("conftest.py", source)

@@ -16,7 +16,8 @@ SHORTEST_UNSENT = 16
 """Of what only the environment holds: a shorter value there may be a word, such as a password `postgres`."""
 
 _NAME = re.compile(
-    r"(PASSWORD|PASSWD|PASSPHRASE|_PWD|SECRET|TOKEN|CREDENTIALS?|APIKEY|(^|_)(ACCESS_KEY_ID|KEY|JWT|DSN|PASS))(_?\d+)?$",
+    r"(PASSWORDS?|PASSWDS?|PASSPHRASES?|_PWD|SECRETS?|TOKENS?|CREDENTIALS?|APIKEYS?"
+    r"|(^|_)(ACCESS_KEY_ID|KEYS?|JWT|DSN|PASS))(_?\d+)?$",
     re.IGNORECASE,
 )
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
@@ -33,13 +34,18 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
     in an error: values of variables named as keys, passwords in URLs, private keys."""
     for name, value in environment.items():
         is_named = _NAME.search(name) is not None
-        if name in SENT_FROM_ENVIRONMENT or (is_named and _is_long_word(value) and not _is_path_or_number(value)):
+        if name in SENT_FROM_ENVIRONMENT:
             yield value
+        elif is_named and len(value) >= SHORTEST_UNSENT and not _is_path_or_number(value):
+            yield from _secrets_of_named(value)
         yield from _secrets_by_form(value, is_named=is_named)
 
 
-def _is_long_word(value: str) -> bool:
-    return len(value) >= SHORTEST_UNSENT and not re.search(r"\s", value)
+def _secrets_of_named(value: str) -> Iterator[str]:
+    """The whole, as it is and on one line, and of several (lines, or a list with commas) each that is long enough."""
+    yield value
+    yield " ".join(value.split())
+    yield from (word for word in re.split(r"[\s,;]+", value) if SHORTEST_UNSENT <= len(word) < len(value))
 
 
 def _is_path_or_number(value: str) -> bool:
