@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_validate_as_json(here: Path):
         "cases": 2,
         "problems": 1,
         "files": [{"path": str(here / "evalcases/a.jsonl"), "cases": 2, "problems": [problem]}],
-        "next": [f"rageval cases validate {here / 'evalcases/a.jsonl'}"],
+        "next": [shlex.join(["rageval", "cases", "validate", str(here / "evalcases/a.jsonl")])],
     }
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -286,7 +287,7 @@ def test_by_lines_a_draft_is_edited_in_the_persons_editor_and_the_edit_taken_bac
     editor = "import sys,pathlib; p=pathlib.Path(sys.argv[1]); p.write_text(p.read_text().replace('wather', 'water'))"
     project.write("editor.py", editor)
     monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", f"{sys.executable} {project.path / 'editor.py'}")
+    monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(project.path / "editor.py")]))
     lines = [a_case("one", "When does wather boil?"), a_case("two", "When does wather freeze?")]
     project.cases(lines, "evalcases/x.drafts.jsonl")
     monkeypatch.setattr("sys.stdin", io.StringIO("e\ny\ne\nz\ny\nq\n"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Coroutine
@@ -260,7 +261,7 @@ def test_drafts_are_accepted_dropped_and_edited(tmp_path: Path, monkeypatch: pyt
         "import sys,pathlib; p=pathlib.Path(sys.argv[1]); p.write_text(p.read_text().replace('d1','neu'))"
     )
     monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", f"{sys.executable} {editor}")
+    monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(editor)]))
 
     async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
         assert "y accept" in shown(app)
