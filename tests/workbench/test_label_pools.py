@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -68,7 +67,7 @@ def test_the_next_two_are_asked_ahead_and_each_case_once(folder: Desk):
     session.go(1)
     session.go(-1)
     settle(session)
-    time.sleep(0.05)
+    wait_until(lambda: len(bot.requests) >= 4, "one more is asked ahead")
     assert [request.question for request in bot.requests] == ["q0", "q1", "q2", "q3"]
 
 
