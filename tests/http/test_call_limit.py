@@ -182,16 +182,21 @@ def test_calls_that_begin_together_begin_among_many():
         slots = CallSlots(8)
         slots.questions.overload = overload = _Listed(8)
 
+        sent: asyncio.Queue[None] = asyncio.Queue()
+
         async def call(answer: asyncio.Future[None]) -> None:
             async with slots.asking() as permit:
                 permit.sent()
+                sent.put_nowait(None)
                 await asyncio.shield(answer)
 
         loop = asyncio.get_running_loop()
         first, second = loop.create_future(), loop.create_future()
         calls = [asyncio.ensure_future(call(answer)) for answer in [first] * 8 + [second] * 8]
         for answer in (first, second):
-            await asyncio.sleep(0.01)
+            for _ in range(8):
+                await sent.get()
+            await asyncio.sleep(0)  # in which each counts the others
             answer.set_result(None)
         await asyncio.gather(*calls)
         return overload.others

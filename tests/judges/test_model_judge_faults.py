@@ -158,7 +158,7 @@ def test_a_budget_without_a_price_is_refused_before_anything():
 
 
 def test_no_more_requests_are_under_way_than_allowed():
-    with JudgeServer(GOOD, delay=0.05) as server:
+    with JudgeServer(GOOD, delay=0.2) as server:
         judged(a_judge(server, concurrency=4, share=0.5), *(a_request(str(n)) for n in range(8)))
     assert server.most_at_once == 2
 
