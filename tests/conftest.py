@@ -27,7 +27,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     max_examples=rounds(100, 25),
     derandomize=not IS_THOROUGH,  # what is found by chance is found by `make torture`
-    database=None,
 )
 settings.load_profile("unhurried")
 
