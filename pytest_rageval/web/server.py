@@ -128,13 +128,17 @@ def make_server(app: FastAPI, settings: WebSettings) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def serve_web(app: FastAPI, settings: WebSettings, say: Callable[[str], None], *, is_opened: bool) -> None:
-    """Serve until Ctrl-C."""
+def serve_web(
+    app: FastAPI, settings: WebSettings, say: Callable[[str], None], *, is_opened: bool, page: str = "/"
+) -> None:
+    """Serve until Ctrl-C. `page`: the one that is opened; where it is not the first one, its address is said."""
     with open_socket(settings) as listening:
         address = browser_address(listening, settings)
         say(f"rageval web: {address} over {settings.reports} and {settings.data}; Ctrl-C ends it")
+        if page != "/":
+            say(f"{address.removesuffix('/')}{page}")
         if is_opened:
-            webbrowser.open(address)
+            webbrowser.open(f"{address.removesuffix('/')}{page}")
         try:
             with suppress(KeyboardInterrupt):  # which uvicorn raises again once all requests have ended
                 make_server(app, settings).run(sockets=[listening])

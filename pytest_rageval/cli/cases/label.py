@@ -40,6 +40,7 @@ class Wishes(NamedTuple):
     case_id: str | None
     is_plain: bool
     as_json: bool
+    is_web: bool
 
 
 @click.command()
@@ -56,6 +57,7 @@ class Wishes(NamedTuple):
 @click.option("--case", "case_id", metavar="ID", help="Open this case first.")
 @click.option("--plain", "is_plain", is_flag=True, help="No screen: chunks by number, one command a line.")
 @click.option("--json", "as_json", is_flag=True, help="With --agree: one JSON object, and no screen.")
+@click.option("--web", "is_web", is_flag=True, help="The same in a browser, on this machine (extra web).")
 def label(
     path: Path,
     targets: tuple[str, ...],
@@ -67,6 +69,7 @@ def label(
     is_unlabelled: bool,
     is_plain: bool,
     as_json: bool,
+    is_web: bool,
 ) -> None:
     """Mark the chunks that hold the answer, case by case; the labels are written into CASES.
 
@@ -75,8 +78,14 @@ def label(
     is left; CASES.bak holds the file as it was.
     """
     labelling = Labelling(path, targets, notes, blind)
-    wishes = Wishes(labelling, is_agreement, is_unlabelled, case_id, is_plain, as_json)
+    wishes = Wishes(labelling, is_agreement, is_unlabelled, case_id, is_plain, as_json, is_web)
     _check(wishes)
+    if is_web:
+        from pytest_rageval.cli.look.web import serve_label_page  # here, because a terminal needs none of it
+
+        cases_to_label(path, find_project({}))  # what is wrong with the file is said here, not on a page
+        serve_label_page(find_project({}), path, case_id, blind)
+        return
     project = find_project({"target": targets[0]} if targets else {})
     cases = cases_to_label(path, project)
     others: dict[str, list[str]] = {}
@@ -115,6 +124,9 @@ def _check(wishes: Wishes) -> None:
         raise click.UsageError("--blind and --agree are for cases, not for drafts")
     if wishes.labelling.blind is not None and wishes.is_agreement:
         raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
+    beside_web = (*wishes.labelling.targets, wishes.labelling.notes, wishes.is_agreement, wishes.is_unlabelled)
+    if wishes.is_web and (any(beside_web) or wishes.is_plain or wishes.as_json):
+        raise click.UsageError("--web goes with --case and --blind alone; the page asks what the configuration names")
     if wishes.as_json and not wishes.is_agreement:
         raise click.UsageError("--json goes with --agree")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 
-from pytest_rageval.config.project import find_project
+from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.text import printable
@@ -44,19 +47,46 @@ def web(
 
     Only this machine can reach it, unless --host says otherwise. Stop it with Ctrl-C; runs that it started go on.
     """
+    chosen = {"upload_rows": upload_rows, "field_characters": field_characters}
+    project = find_project({"reports": reports})
+    _serve(project, is_opened=is_opened, token=token, host=host, port=port, host_names=host_names, proxies=proxies,
+           data=Path.cwd() / data if data else project.root / "data",
+           limits={name: most for name, most in chosen.items() if most is not None})  # fmt: skip
+
+
+def serve_label_page(project: Project, file: Path, case_id: str | None, opinion: str | None) -> None:
+    """Serve the project to this machine, on a free port, and open the page that labels this file."""
+    _check_extra()
+    from pytest_rageval.web.labelling.label_desk import label_files  # here, because the extra may be missing
+    from pytest_rageval.web.rendering import path_to
+
+    resolved = file.resolve()
+    name = next((name for name, path in label_files(project).items() if path.resolve() == resolved), None)
+    if name is None:
+        raise SettingsError(f"{file}: is no case file of the project, so that no page shows it; leave --web out")
+    page = path_to("label", "cases", file=name, case=case_id, opinion=opinion)
+    _serve(project, is_opened=True, page=page, token=os.environ.get(WEB_TOKEN), port=0, data=project.root / "data")
+
+
+def _check_extra() -> None:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise SettingsError(f"{', '.join(missing)}: not installed; pip install 'pytest-rageval[web]'")
+
+
+def _serve(
+    project: Project, *, is_opened: bool, token: str | None, data: Path, limits: Mapping[str, int] | None = None,
+    page: str = "/", **where: Any,
+) -> None:  # fmt: skip
+    """Serve until Ctrl-C; `where` is what WebSettings say of the place to listen at."""
+    _check_extra()
     from pytest_rageval.web.app import create_web_app  # here, because the extra may be missing
     from pytest_rageval.web.server import serve_web
     from pytest_rageval.web.settings import WebLimits, WebSettings
 
-    project = find_project({"reports": reports})
-    chosen = {"upload_rows": upload_rows, "field_characters": field_characters}
-    limits = WebLimits(**{name: most for name, most in chosen.items() if most is not None})
     settings = WebSettings(
-        root=project.root.resolve(), reports=project.reports.resolve(), host=host, port=port, token=token or None,
-        data=(Path.cwd() / data if data else project.root / "data").resolve(), host_names=host_names,
-        proxies=proxies, env_file=project.root / ".env", limits=limits,
+        root=project.root.resolve(), reports=project.reports.resolve(), data=data.resolve(), token=token or None,
+        env_file=project.root / ".env", limits=WebLimits(**(limits or {})), **where,
     )  # fmt: skip
-    serve_web(create_web_app(settings), settings, lambda line: click.echo(printable(line)), is_opened=is_opened)
+    app = create_web_app(settings)
+    serve_web(app, settings, lambda line: click.echo(printable(line)), is_opened=is_opened, page=page)
