@@ -1,16 +1,14 @@
-"""Two runs side by side: pairing, changes, verdicts. The package is also the public `compare(before, after)`.
-
-Python binds a package as an attribute of the one above it, so that a mere function `pytest_rageval.compare` would be
-gone after the first import of a module from here. Therefore the package itself can be called.
-"""
+"""Two runs side by side: pairing, changes, verdicts. Called, it compares two runs: `compare(before, after)`."""
 
 import sys
 from types import ModuleType
 from typing import Any
 
 
+# Python binds a package as an attribute of the one above it: a mere function `pytest_rageval.compare` would be gone
+# after the first import of a module from here. So the package itself is what scripts and notebooks call.
 class _CallablePackage(ModuleType):
-    """What scripts and notebooks call: `from pytest_rageval import compare`."""
+    """`from pytest_rageval import compare`: the package, and what it does as a function."""
 
     def __call__(self, before: Any, after: Any, *, ignore_invariants: bool = False) -> Any:
         """Compare two runs, each as `evaluate` returned it or by its name: an id, `latest`, `latest~1`, `baseline`.

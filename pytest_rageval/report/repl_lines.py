@@ -25,6 +25,8 @@ JUDGED: tuple[tuple[str, Metric], ...] = (
     ("Faithfulness", faithfulness), ("Citation accuracy", citation_accuracy), ("Abstention", abstention_quality),
     ("Synthesis", synthesis_metric), ("Relevance", relevance), ("Composite", composite),
 )  # fmt: skip
+OF_IDS = ("retrieval", "synthesis", "specificity", "negative")
+"""Categories of cases with ids, in the order in which a report of them lists them; others follow as they come."""
 
 
 def query_lines(observation: Observation) -> Iterator[str]:
@@ -94,7 +96,10 @@ def report_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
     ):  # fmt: skip
         yield f"    {title + ':':<14} {score_text(_mean(observations, metric, has_k=k))}"
     yield "  " + THIN_RULE
-    categories = dict.fromkeys(result.case.category for result in results)
+    categories = sorted(
+        dict.fromkeys(result.case.category for result in results),
+        key=lambda category: OF_IDS.index(category) if category in OF_IDS else len(OF_IDS),
+    )
     width = max(16, *(len(category or NO_VALUE) for category in categories))
     for category in categories:
         of_it = [observation for observation in observations if observation.case.category == category]

@@ -137,6 +137,16 @@ def test_the_report_has_the_lines_of_the_founding_document(lab: Project):
     assert "    negative         n=1   P=–  R=–  MRR=–" in lines
 
 
+def test_the_report_lists_categories_in_the_order_of_the_founding_document(lab: Project):
+    """Whatever their order in the files is; categories of other kinds follow."""
+    shuffled = ("own", "negative", "specificity", "retrieval", "synthesis")
+    gold = {name: [] if name == "negative" else ["t01"] for name in shuffled}
+    lab.cases([{"id": name, "query": f"{name}?", "relevant_ids": gold[name], "category": name} for name in shuffled])
+    listed = [line.split()[0] for line in piped(lab, "report") if " n=1 " in line]
+    document = (FOUNDING / "repl.txt").read_text(encoding="utf-8")
+    assert listed == [*re.findall(r"^    (\w+) +n=", document, re.MULTILINE), "own"]
+
+
 def test_failures_are_named(lab: Project):
     lab.cases([{**CASES[0], "relevant_ids": ["t99"]}])
     lines = piped(lab, "report")
