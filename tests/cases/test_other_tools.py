@@ -134,6 +134,25 @@ def test_deepeval_joins_texts_by_a_bar_in_csv(tmp_path: Path):
     assert given(tmp_path)[0]["retrieved_chunks"] == [{"text": "It is 3.", "rank": 1}, {"text": "Or 4.", "rank": 2}]
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("semicolons.csv", '\ufeff"user_input";ground_truth\nWhen?;At 3.\nWho?;Me, not you.\n'),
+        ("tabs.tsv", "question\tground_truth\nWhen?\tAt 3.\nWho?\tMe, not you.\n"),
+        ("lines.json", '{"input": "When?", "expected": "At 3."}\n\n{"input": "Who?", "expected": "Me, not you."}\n'),
+        ("lines.ndjson", '{"input": "When?", "expected": "At 3."}\n{"input": "Who?", "expected": "Me, not you."}\n'),
+    ],
+)
+def test_what_spreadsheets_and_data_frames_write_is_read(tmp_path: Path, name: str, content: str):
+    when, who = converted(tmp_path, name, content)
+    assert (when.question, when.gold.answers, who.gold.answers) == ("When?", ("At 3.",), ("Me, not you.",))
+
+
+def test_a_problem_in_lines_of_a_json_file_is_said_with_its_line(tmp_path: Path):
+    with pytest.raises(CaseError, match=r"lines\.json:3:1: question is missing"):
+        convert(tmp_path, "lines.json", '{"input": "When?"}\n\n{"expected": "Me."}\n')
+
+
 def test_a_conversation_of_ragas_has_its_last_question_asked(tmp_path: Path):
     said = [("human", "Hi."), ("ai", "Hello."), ("human", "When?"), ("tool", "clock"), ("ai", "At 3.")]
     turns = [{"content": content, "type": role} for role, content in said]

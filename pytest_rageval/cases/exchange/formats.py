@@ -13,8 +13,9 @@ from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFi
 from pytest_rageval.cases.exchange.promptfoo_tests import write_promptfoo
 from pytest_rageval.cases.exchange.ragas_rows import write_ragas
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
+from pytest_rageval.cases.exchange.row_files import LONGEST, is_table
 from pytest_rageval.cases.exchange.squad import is_squad, read_squad, write_squad
-from pytest_rageval.cases.exchange.tool_rows import LONGEST, read_tool_rows
+from pytest_rageval.cases.exchange.tool_rows import read_tool_rows
 from pytest_rageval.cases.exchange.trec import read_trec, write_trec
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -69,7 +70,11 @@ def read_other(path: Path, name: str, form: str | None = None, parts: Parts | No
 def _form(path: Path, parts: Parts) -> str | None:
     if path.is_dir():
         return "ragtruth" if is_ragtruth(path) else "beir"
-    is_trec = parts.qrels is not None or parts.run is not None or path.suffix.lower() in (".tsv", ".topics")
+    is_trec = (
+        parts.qrels is not None
+        or parts.run is not None
+        or (path.suffix.lower() in (".tsv", ".topics") and not is_table(path))
+    )
     return "trec" if is_trec else None
 
 

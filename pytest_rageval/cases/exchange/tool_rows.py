@@ -6,12 +6,8 @@ else is kept in `metadata`.
 
 from __future__ import annotations
 
-import ast
-import csv
-import io
 import json
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,24 +15,18 @@ from typing import Any
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.exchange.exchange import KEPT, OtherTestSet, with_kept_parts
 from pytest_rageval.cases.exchange.message_lists import conversation
-from pytest_rageval.cases.exchange.parquet_rows import parquet_rows
-from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.cases.exchange.row_files import PASSAGES, SEPARATORS, RowReport, tool_file_rows
 from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.json_lines import json_rows
-from pytest_rageval.io.lines import read_lines
-from pytest_rageval.io.messages import Finding, Report, Unsound, found
+from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, Json, Source
-
-LONGEST = 2**26
-"""Bytes of a file that is read at once."""
 
 
 def read_tool_rows(path: Path, name: str) -> OtherTestSet:
     """Read a file of another tool; CaseError with every problem, one line each. `name` is how messages call it."""
-    report = _RowReport(name, has_lines=path.suffix.lower() in (".csv", ".jsonl"))
-    rows = list(_rows(path, report))
+    report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
+    rows = list(tool_file_rows(path, report))
     cases: dict[str, dict[str, Json]] = {}
     answers: list[dict[str, Json]] = []
     repeated = unused = 0
@@ -64,124 +54,8 @@ def read_tool_rows(path: Path, name: str) -> OtherTestSet:
     return OtherTestSet(list(cases.values()), answers, repeated=repeated, unused=unused)
 
 
-class _RowReport(Report):
-    """Problems by row: of a JSON document its number, of other files its line."""
-
-    def __init__(self, file: str, *, has_lines: bool) -> None:
-        super().__init__(file)
-        self._has_lines = has_lines
-
-    def add_row(self, number: int, findings: Iterable[Finding], case_id: Json = None) -> None:
-        named = case_id if isinstance(case_id, str) else None
-        for finding in findings:
-            if self._has_lines:
-                self.add(number, 1, str(finding), named)
-            else:
-                self.add_whole(f"row {number}: {finding}")
-
-
-# ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_LISTS = ("goldens", "samples", "test_cases", "tests", "examples", "data", "dataset", "rows", "cases")
-"""Keys below which tools keep their list."""
-
-
-def _rows(path: Path, report: _RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
-    """The rows of a file with the line each one stands in; of a JSON document the number of the row."""
-    suffix = path.suffix.lower()
-    if suffix in (".yaml", ".yml"):
-        command = f"npx js-yaml {shlex.quote(path.name)} > {shlex.quote(f'{path.stem}.json')}"
-        report.add_whole(f"is YAML; save it as JSON with `{command}`, and convert that")
-        return
-    if suffix == ".parquet":
-        yield from parquet_rows(path, report)
-        return
-    lines = read_lines(path, report, LONGEST)
-    if suffix == ".csv":
-        yield from _csv_rows("".join(text for _, text, _ in lines), report)
-    elif suffix == ".jsonl":
-        yield from ((row.line, row.record) for row in json_rows(lines, report))
-    else:
-        yield from _document_rows("".join(text for _, text, _ in lines), report)
-
-
-def _csv_rows(text: str, report: _RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
-    before = csv.field_size_limit(LONGEST)
-    try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        is_deepeval = {*_OF_DEEPEVAL} <= {*(reader.fieldnames or ())}
-        for cells in reader:
-            if None in cells:
-                report.add_row(reader.line_num, [Finding((), "the row has more cells than the header; quote commas")])
-                continue
-            named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
-            row = {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
-            if is_deepeval:
-                row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
-            yield reader.line_num, row
-    except csv.Error as error:
-        report.add_whole(f"not valid CSV: {error}")
-    finally:
-        csv.field_size_limit(before)
-
-
-_OF_DEEPEVAL = ("input", "actual_output", "expected_output", "retrieval_context", "context", "source_file")
-_JOINED = ("context", "retrieval_context")
-"""Columns in which `EvaluationDataset.save_as("csv")` of DeepEval joins texts by a bar, and by which it is known."""
-
-
-def _cell(name: str, cell: str) -> Json:
-    """The value of a CSV cell: a list where one belongs, written as JSON or as Python writes it; else text."""
-    part = OTHER_NAMES.get(name.lower())
-    is_list = CELLS.get(name) == "json" or part in (ANSWER, CONTEXTS) or name.lower() in _PASSAGES
-    if CELLS.get(name) == "flag" and cell.strip().lower() in ("true", "false"):
-        return cell.strip().lower() == "true"
-    if not is_list or not cell.lstrip().startswith(("[", "{")):
-        return cell
-    try:
-        return parse(cell)
-    except StrictJsonError:
-        pass
-    try:
-        value = ast.literal_eval(cell)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return cell
-    return [str(item) for item in value] if isinstance(value, list) else cell
-
-
-def _document_rows(text: str, report: _RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
-    try:
-        document = parse(text) if text else None
-    except StrictJsonError as error:
-        offset, message = error.oddities[0]
-        line, column = error.place(offset)
-        report.add(line, column, f"not valid JSON: {message}")
-        return
-    if isinstance(document, dict):
-        document = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), document)
-    if isinstance(document, dict):
-        document = _transposed(document)
-    for number, row in enumerate(document if isinstance(document, list) else (), start=1):
-        if isinstance(row, dict):
-            yield number, row
-        else:
-            report.add_row(number, [Finding((), f"is {found(row)}, expected an object")])
-
-
-def _transposed(columns: Mapping[str, Json]) -> list[Json]:
-    """Rows of a document of columns, as pandas and datasets write them."""
-    lists = {name: [*column.values()] if isinstance(column, dict) else column for name, column in columns.items()}
-    lengths = {len(column) if isinstance(column, list) else -1 for column in lists.values()}
-    if len(lengths) != 1 or -1 in lengths:
-        return [dict(columns)]
-    return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
-
-
-# ── one row ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 _OURS = ("description", "name", "source_file")
 """Fields that we fill in where we write a file of another tool: they say nothing of the case."""
-_PASSAGES = ("retrieval_context", "retrieved_contexts")
 _LABELS = (
     "id",
     "question",
@@ -320,7 +194,7 @@ def _reference(value: Json) -> dict[str, Json]:
 
 def _given(name: str, value: Json) -> dict[str, Json]:
     """What a system gave, as a key of an answers file."""
-    if name.lower() in _PASSAGES:
+    if name.lower() in PASSAGES:
         texts = value if isinstance(value, list) else [value]
         return {"retrieved_chunks": [{"text": str(text), "rank": rank} for rank, text in enumerate(texts, start=1)]}
     return {"answer": value}

@@ -1,0 +1,167 @@
+"""Rows of a file of another tool: JSON, JSON lines, CSV with its separators, Parquet."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pytest_rageval.cases.exchange.parquet_rows import parquet_rows
+from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OTHER_NAMES, QUESTION
+from pytest_rageval.io.json_lines import json_rows
+from pytest_rageval.io.lines import Line, read_lines
+from pytest_rageval.io.messages import Finding, Report, found
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import Json
+
+LONGEST = 2**26
+"""Bytes of a file that is read at once."""
+PASSAGES = ("retrieval_context", "retrieved_contexts")
+"""Names of what a system retrieved."""
+QUESTION_NAMES = frozenset({"question", "query", *(name for name, part in OTHER_NAMES.items() if part == QUESTION)})
+SEPARATORS = {".csv": ",;\t", ".tsv": "\t"}
+"""By suffix what may stand between cells, the usual one first: where commas are decimal, spreadsheets write `;`."""
+
+
+def is_table(path: Path) -> bool:
+    """Does the first line of a file of cells between tabs name a column of questions?"""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        return not QUESTION_NAMES.isdisjoint(file.readline(LONGEST).strip().lower().split("\t"))
+
+
+class RowReport(Report):
+    """Problems by row: of a JSON document its number, of other files its line (`has_lines`)."""
+
+    def __init__(self, file: str, *, has_lines: bool) -> None:
+        super().__init__(file)
+        self.has_lines = has_lines
+
+    def add_row(self, number: int, findings: Iterable[Finding], case_id: Json = None) -> None:
+        named = case_id if isinstance(case_id, str) else None
+        for finding in findings:
+            if self.has_lines:
+                self.add(number, 1, str(finding), named)
+            else:
+                self.add_whole(f"row {number}: {finding}")
+
+
+_LISTS = ("goldens", "samples", "test_cases", "tests", "examples", "data", "dataset", "rows", "cases")
+"""Keys below which tools keep their list."""
+
+
+def tool_file_rows(path: Path, report: RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
+    """The rows of a file with the line each one stands in; of a JSON document the number of the row."""
+    suffix = path.suffix.lower()
+    if suffix in (".yaml", ".yml"):
+        command = f"npx js-yaml {shlex.quote(path.name)} > {shlex.quote(f'{path.stem}.json')}"
+        report.add_whole(f"is YAML; save it as JSON with `{command}`, and convert that")
+        return
+    if suffix == ".parquet":
+        yield from parquet_rows(path, report)
+        return
+    lines = read_lines(path, report, LONGEST)
+    if suffix in SEPARATORS:
+        yield from _csv_rows("".join(text for _, text, _ in lines), SEPARATORS[suffix], report)
+        return
+    kept = list(lines)
+    report.has_lines |= suffix == ".jsonl" or _is_line_by_line(kept)
+    if report.has_lines:
+        yield from ((row.line, row.record) for row in json_rows(iter(kept), report))
+    else:
+        yield from _document_rows("".join(text for _, text, _ in kept), report)
+
+
+def _is_line_by_line(lines: Sequence[Line]) -> bool:
+    """Are these objects a line each, as pandas and datasets write them into files of any name?"""
+    written = [text for _, text, _ in lines if text.strip()]
+    try:
+        return len(written) > 1 and isinstance(parse(written[0]), dict)
+    except StrictJsonError:
+        return False
+
+
+def _separator(header: str, separators: str) -> str:
+    """The one between whose cells a column of questions stands; else the usual one."""
+    named = (
+        separator
+        for separator in separators
+        if not QUESTION_NAMES.isdisjoint(cell.strip(' "\r').lower() for cell in header.split(separator))
+    )
+    return next(named, separators[0])
+
+
+def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
+    before = csv.field_size_limit(LONGEST)
+    try:
+        delimiter = _separator(text.partition("\n")[0], separators)
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+        is_deepeval = {*_OF_DEEPEVAL} <= {*(reader.fieldnames or ())}
+        for cells in reader:
+            if None in cells:
+                report.add_row(reader.line_num, [Finding((), "the row has more cells than the header; quote commas")])
+                continue
+            named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
+            row = {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
+            if is_deepeval:
+                row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
+            yield reader.line_num, row
+    except csv.Error as error:
+        report.add_whole(f"not valid CSV: {error}")
+    finally:
+        csv.field_size_limit(before)
+
+
+_OF_DEEPEVAL = ("input", "actual_output", "expected_output", "retrieval_context", "context", "source_file")
+_JOINED = ("context", "retrieval_context")
+"""Columns in which `EvaluationDataset.save_as("csv")` of DeepEval joins texts by a bar, and by which it is known."""
+
+
+def _cell(name: str, cell: str) -> Json:
+    """The value of a CSV cell: a list where one belongs, written as JSON or as Python writes it; else text."""
+    part = OTHER_NAMES.get(name.lower())
+    is_list = CELLS.get(name) == "json" or part in (ANSWER, CONTEXTS) or name.lower() in PASSAGES
+    if CELLS.get(name) == "flag" and cell.strip().lower() in ("true", "false"):
+        return cell.strip().lower() == "true"
+    if not is_list or not cell.lstrip().startswith(("[", "{")):
+        return cell
+    try:
+        return parse(cell)
+    except StrictJsonError:
+        pass
+    try:
+        value = ast.literal_eval(cell)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return cell
+    return [str(item) for item in value] if isinstance(value, list) else cell
+
+
+def _document_rows(text: str, report: RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
+    try:
+        document = parse(text) if text else None
+    except StrictJsonError as error:
+        offset, message = error.oddities[0]
+        line, column = error.place(offset)
+        report.add(line, column, f"not valid JSON: {message}")
+        return
+    if isinstance(document, dict):
+        document = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), document)
+    if isinstance(document, dict):
+        document = _transposed(document)
+    for number, row in enumerate(document if isinstance(document, list) else (), start=1):
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            report.add_row(number, [Finding((), f"is {found(row)}, expected an object")])
+
+
+def _transposed(columns: Mapping[str, Json]) -> list[Json]:
+    """Rows of a document of columns, as pandas and datasets write them."""
+    lists = {name: [*column.values()] if isinstance(column, dict) else column for name, column in columns.items()}
+    lengths = {len(column) if isinstance(column, list) else -1 for column in lists.values()}
+    if len(lengths) != 1 or -1 in lengths:
+        return [dict(columns)]
+    return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
