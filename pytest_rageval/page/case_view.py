@@ -50,13 +50,14 @@ class ChunkRow(NamedTuple):
 
 
 class JudgementRow(NamedTuple):
-    """What a judge scored, and why."""
+    """What a judge scored, and why; `is_defined`: it is a metric of the run, whose definition can be looked up."""
 
     metric: str
     score: str
     model: str
     reasoning: str | None
     is_heuristic: bool
+    is_defined: bool
 
 
 class ScoreRow(NamedTuple):
@@ -280,11 +281,14 @@ def _ranks(record: Mapping[str, Any] | None) -> dict[int, int]:
 
 
 def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
-    for name in ("groundedness", "correctness"):
-        if judgement := record.get(name):
+    # Records of before all were kept have these two alone.
+    judgements = {name: record.get(name) for name in ("groundedness", "correctness")} | (record.get("judgements") or {})
+    scored = {name.partition("@")[0] for name in record.get("scores", ())}
+    for name, judgement in judgements.items():
+        if judgement:
             yield JudgementRow(
                 name, short(judgement["score"]), judgement.get("model") or "?", judgement.get("reasoning"),
-                is_heuristic=bool(judgement.get("heuristic")),
+                is_heuristic=bool(judgement.get("heuristic")), is_defined=name in scored,
             )  # fmt: skip
 
 

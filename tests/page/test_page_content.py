@@ -222,6 +222,15 @@ def test_a_claim_says_which_chunk_supports_it_or_speaks_against_it_where_its_jud
     assert "nearest" not in body
 
 
+def test_what_a_judge_said_of_each_metric_stands_on_the_page_of_the_case(tmp_path: Path):
+    said = {"score": 0.25, "reasoning": "another <b>town</b>", "model": "gpt-x", "heuristic": False}
+    record = {"judgements": {"reference_match": said, "abstained": said | {"score": 0.0, "reasoning": "it answers"}}}
+    body = a_case_body(tmp_path, {**record, "scores": {"reference_match": 0.25}})
+    assert '>reference_match</a> <span class="badge">LLM as judge</span> 0.25 <span class="faint">gpt-x</span>' in body
+    assert ": another &lt;b&gt;town&lt;/b&gt;</p>" in body
+    assert '<p>abstained 0 <span class="faint">gpt-x</span>: it answers</p>' in body
+
+
 @pytest.mark.parametrize("passage", [0, 3, True, "1", None])
 def test_what_a_judge_says_of_no_passage_is_not_said(tmp_path: Path, passage: object):
     evidence = [{"claim": "Since 2019.", "verdict": "unsupported", "passage": passage}]
