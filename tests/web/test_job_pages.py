@@ -48,6 +48,7 @@ def test_a_job_is_watched_and_cancelled_without_scripts(tmp_path: Path):
         assert '<meta http-equiv="refresh"' not in page
         assert "cancelled:" in page
         assert "Finish the run" in page
+        assert f'<a href="/jobs/{job.id}">Finish it</a>' in app.page(f"/runs/{job.id}")
         assert "/cancel" not in app.page("/")
         assert app.get("/jobs/nothing").status_code == 404
         assert app.post("/jobs/nothing/cancel").status_code == 404

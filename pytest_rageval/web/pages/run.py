@@ -55,7 +55,8 @@ def show_run(
         listed = CaseList(index, stored, site.project()).page(query)
     except SettingsError as error:
         return _unfinished(request, site, stored, index, query, error.problems)
-    return page(request, "run.html", **run_content(opened), listed=listed, log=_log(site, run_id))
+    job = run_id if opened.page.metrics["partial"] and has_job(site, run_id) else None
+    return page(request, "run.html", **run_content(opened), listed=listed, log=_log(site, run_id), job=job)
 
 
 def _unfinished(
