@@ -67,7 +67,7 @@ class RowColumns(Iterable[Row]):
         if not self._is_ascending:
             self._replaced.update(self._places_of(row.key, row.trial))
         self.keys.append(row.key)
-        self._places.note_last()
+        self._places.note_last(row.key)
         self.trials.append(row.trial)
         self.outcomes.append(row.outcome)
         self.content_hashes.append(row.content_hash)
@@ -97,7 +97,7 @@ class RowColumns(Iterable[Row]):
 
     def has_case(self, key: str) -> bool:
         """Is there a row of any trial?"""
-        return next(self._places.places(key), None) is not None
+        return self._places.first(key) is not None
 
     def _places_of(self, key: str, trial: int) -> Iterator[int]:
         return (place for place in self._places.places(key) if self.trials[place] == trial)

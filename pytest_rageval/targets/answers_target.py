@@ -76,9 +76,12 @@ class AnswersTarget:
         answered = bytearray(records.last_line + 1)  # by line: of a million names a set would take 100 MB
         for key, case_id in cases:
             name = key if key in records else case_id
-            if name not in records or answered[records.line(name)] or (case_id in records and case_id != name):
+            if name not in records or (case_id != name and case_id in records):
                 return False
-            answered[records.line(name)] = True
+            line = records.line(name)
+            if answered[line]:
+                return False
+            answered[line] = True
         return sum(answered) == len(records)
 
     def _name(self, case_key: str) -> str | None:

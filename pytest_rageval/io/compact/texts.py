@@ -32,7 +32,8 @@ class TextColumn(MadeSequence[str]):
 
     def encoded(self, number: int) -> bytearray:
         """The bytes of a text."""
-        return self._bytes[self._ends[number] : self._ends[number + 1]]
+        ends = self._ends
+        return self._bytes[ends[number] : ends[number + 1]]
 
 
 class TextIndex:
@@ -44,15 +45,26 @@ class TextIndex:
         self._slots = array("I", bytes(4 * _FEWEST))
         """By hash, the next free one where that is taken: a place and one more, 0 of none."""
 
-    def note_last(self) -> None:
+    def note_last(self, text: str) -> None:
         """Take the text that was appended last; all before it are taken."""
         self._noted += 1
         if 3 * self._noted > 2 * len(self._slots):
             self._slots = array("I", bytes(8 * len(self._slots)))
-            for place, text in enumerate(self._column):
-                self._take(place, text)
+            for place, earlier in enumerate(self._column):
+                self._take(place, earlier)
         else:
-            self._take(self._noted - 1, self._column[-1])
+            self._take(self._noted - 1, text)
+
+    def first(self, text: str) -> int | None:
+        """Where a text stands first; None where it does not."""
+        encoded, slots, column = _encoded(text), self._slots, self._column
+        last = len(slots) - 1
+        slot = hash(text) & last
+        while taken := slots[slot]:
+            if column.encoded(taken - 1) == encoded:
+                return taken - 1
+            slot = (slot + 1) & last
+        return None
 
     def places(self, text: str) -> Iterator[int]:
         """Where a text stands."""
@@ -88,12 +100,12 @@ class TextTable(TextColumn):
         if number is None:
             number = len(self)
             self.append(text)
-            self._index.note_last()
+            self._index.note_last(text)
         return number
 
     def number(self, text: str) -> int | None:
         """The number of a text; None where it is not there."""
-        return next(self._index.places(text), None)
+        return self._index.first(text)
 
     def __contains__(self, text: object) -> bool:
         return isinstance(text, str) and self.number(text) is not None

@@ -40,9 +40,11 @@ def test_an_index_knows_every_place_of_a_text(texts: list[str]):
     index = TextIndex(column)
     for text in texts:
         column.append(text)
-        index.note_last()
+        index.note_last(text)
     for text in ("a", "b", "탑", "\ud800", "", "c"):
-        assert sorted(index.places(text)) == [place for place, each in enumerate(texts) if each == text]
+        places = [place for place, each in enumerate(texts) if each == text]
+        assert sorted(index.places(text)) == places
+        assert index.first(text) == (places[0] if places else None)
 
 
 def test_many_texts_are_all_found_again():
