@@ -97,17 +97,21 @@ def lines_of(path: Path) -> Iterator[tuple[Place, bytes]]:
 
 def line_at(place: Place) -> str:
     """The line that stands there, without its end."""
-    with place.path.open("rb") as file:
-        file.seek(place.offset)
-        return file.read(place.length).decode("utf-8").rstrip("\n")
+    return _bytes_at(place).decode("utf-8").rstrip("\n")
 
 
 def record_at(place: Place) -> dict[str, Any]:
     """The record that stands there; SettingsError, naming file and line, where it is damaged."""
-    with place.path.open("rb") as file:
-        file.seek(place.offset)
-        line = file.read(place.length)
-    return record_in(line, place)
+    return record_in(_bytes_at(place), place)
+
+
+def _bytes_at(place: Place) -> bytes:
+    # Half of the time of a file object, which for one line is the most.
+    descriptor = os.open(place.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(descriptor, place.length, place.offset)
+    finally:
+        os.close(descriptor)
 
 
 def record_in(line: bytes, place: object, check: Check | None = None) -> dict[str, Any]:
