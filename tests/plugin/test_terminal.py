@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from in_process import ALONE, plain
@@ -14,7 +17,7 @@ from terminal import Terminal
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.model import CaseResult, Judgement
 from pytest_rageval.plan import make_plan
-from pytest_rageval.plugin.display.progress_line import rows_text
+from pytest_rageval.plugin.display.progress_line import WorkersProgress, rows_text
 from pytest_rageval.runs.records import result_record
 from pytest_rageval.runs.row import Row
 from pytest_rageval.runs.row_columns import RowColumns
@@ -86,6 +89,22 @@ def test_what_workers_have_sent_is_told_with_what_judging_cost():
     rows = RowColumns.of(Row.of(result_record(result, plan, "hash")) for result in results)
     assert rows_text(rows, 5) == "asked 3 of 5, judged 2, $0.02"
     assert rows_text(RowColumns(), 5) == ""
+
+
+def test_a_count_that_had_to_wait_for_the_processor_puts_off_no_other():
+    counts = list[str]()
+
+    def rows() -> RowColumns:
+        counts.append("once more")
+        time.sleep(0.1)
+        return RowColumns()
+
+    config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: None))
+    progress = WorkersProgress(config, rows, lambda: 4)
+    for _ in range(2):
+        list(progress.pytest_runtest_logfinish())
+        time.sleep(0.3)  # less than fifty times what the count waited
+    assert len(counts) == 2
 
 
 @pytest.mark.child_process

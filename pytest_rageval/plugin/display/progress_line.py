@@ -89,11 +89,12 @@ class WorkersProgress:
     def _behind(self) -> Iterator[None]:
         self._line.wipe()
         yield
-        begun = time.monotonic()
-        if begun >= self._due:
+        if time.monotonic() >= self._due:
+            begun = (
+                time.thread_time()
+            )  # while others have the processor, nothing is spent: the next count may be the last
             self._counted = rows_text(self._rows(), self._expected())
-            now = time.monotonic()
-            self._due = now + SHARE_OF_TIME * (now - begun)
+            self._due = time.monotonic() + SHARE_OF_TIME * (time.thread_time() - begun)
         if self._counted:
             self._line.show()
 
