@@ -90,7 +90,7 @@ class WorkersProgress:
         self._line.wipe()
         yield
         if time.monotonic() >= self._due:
-            # Not by the clock: a count that had to wait for the processor would put off the next, which may be the last.
+            # Not by the clock: a count that waited for the processor would put off the next, which may be the last.
             begun = time.thread_time()
             self._counted = rows_text(self._rows(), self._expected())
             self._due = time.monotonic() + SHARE_OF_TIME * (time.thread_time() - begun)
