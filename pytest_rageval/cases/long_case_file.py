@@ -102,7 +102,7 @@ class LongCaseFile(MadeSequence[EvalCase], NamedCases):
             pass
         raise ChangedCaseFile(
             f"{self._name}:{line}: has changed since the run began; put it back and finish the run with "
-            "--rageval-resume, or begin another"
+            "`rageval run --resume`, or begin another"
         )
 
 

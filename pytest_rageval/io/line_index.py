@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.sealed_lines import LONGEST, DamagedLineError, unsealed
@@ -74,25 +74,34 @@ def whole_records(
 
 def lines_of(path: Path) -> Iterator[tuple[Place, bytes]]:
     """Each line with its place; none where there is no file. Of a line beyond all measure only its beginning."""
-    offset = number = 0
     try:
         with path.open("rb", buffering=BUFFER) as file:
-            while line := file.readline(LONGEST + 1):
-                number += 1
-                place = Place(path, offset, len(line), number)
-                offset += len(line)
-                if len(line) > LONGEST:
-                    beginning, line = line[:LONGEST] + b"\n", line[-1:]
-                    while line and not line.endswith(b"\n"):
-                        line = file.readline(LONGEST)
-                        offset += len(line)
-                    yield place, beginning
-                else:
-                    yield place, line
+            yield from _placed_lines(file, path)
     except FileNotFoundError:
         return
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _placed_lines(file: BinaryIO, path: Path) -> Iterator[tuple[Place, bytes]]:
+    offset = number = 0
+    while line := file.readline(LONGEST + 1):
+        number += 1
+        place = Place(path, offset, len(line), number)
+        offset += len(line)
+        if len(line) > LONGEST:
+            offset += _skip_rest(file, line)
+            line = line[:LONGEST] + b"\n"
+        yield place, line
+
+
+def _skip_rest(file: BinaryIO, line: bytes) -> int:
+    """Read on to the end of a line of which this is the beginning; how many bytes that took."""
+    skipped = 0
+    while line and not line.endswith(b"\n"):
+        line = file.readline(LONGEST)
+        skipped += len(line)
+    return skipped
 
 
 def line_at(place: Place) -> str:

@@ -115,7 +115,9 @@ def test_a_case_file_that_changes_while_the_run_goes_on_ends_it_and_the_run_can_
     written = path.read_text()
     result = project.rageval("run", "--run-id", "one", "--json")
     assert result.ret == 1
-    result.stderr.fnmatch_lines(["ERROR: evalcases/a.jsonl:10: has changed since the run began; put it back and *"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: evalcases/a.jsonl:10: has changed since the run began; put it back and *--resume`*"]
+    )
     recorded = records_of(project.path / "reports/runs/one")
     assert 3 < len(recorded) < 12
     assert json.loads(result.outlines[-1])["next"][0] == "rageval run --resume one"
