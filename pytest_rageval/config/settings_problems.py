@@ -40,9 +40,11 @@ def setting_contradictions(settings: Settings, place: str) -> Iterator[str]:
         yield f"--rageval-run-id: {settings.run_id!r} stands for another run wherever one is named; choose another"
     if not settings.cases:
         yield f"{place}: cases is empty, so that no case would be run; leave it out for the usual places, or name some"
-    metrics = [gate.metric if isinstance(gate, Regression) else gate.split()[0] for gate in settings.regression if gate]
-    for metric in sorted({metric for metric in metrics if metrics.count(metric) > 1}):
-        yield f"{place}: regression has {metrics.count(metric)} entries for {metric!r}, of which one would count"
+    table = [gate.metric if isinstance(gate, Regression) else gate.split()[0] for gate in settings.regression if gate]
+    options = [text.split()[0] for text in settings.tolerated if text.split()]
+    for written, metrics in ((f"{place}: regression", table), ("--rageval-regression", options)):
+        for metric in sorted({metric for metric in metrics if metrics.count(metric) > 1}):
+            yield f"{written} has {metrics.count(metric)} entries for {metric!r}, of which one would count"
     for number, gate in enumerate(settings.regression):
         if isinstance(gate, Regression) and (gate.max_drop is None) == (gate.max_rise is None):
             yield f"{place}: regression[{number}] needs one of max_drop and max_rise"

@@ -206,6 +206,11 @@ def test_what_would_be_passed_over_in_silence_is_said(tmp_path: Path, table: str
         load_settings(tmp_path, {}, {})
 
 
+def test_a_tolerance_given_twice_on_the_command_line_is_said(tmp_path: Path):
+    with pytest.raises(SettingsError, match="--rageval-regression has 2 entries for 'mrr', of which one would count"):
+        load_settings(tmp_path, {"tolerated": ["mrr drop 0.1", "mrr drop 0.2"]}, {})
+
+
 @pytest.mark.parametrize("name", ["latest", "baseline"])
 def test_a_run_cannot_be_called_like_a_reference(tmp_path: Path, name: str):
     with pytest.raises(SettingsError, match=f"--rageval-run-id: '{name}' stands for another run"):
