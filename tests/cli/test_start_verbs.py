@@ -109,11 +109,13 @@ def test_first_cases_ask_about_headings_of_the_notes(empty: Project):
     assert empty.rageval("cases", "validate").ret == 0
 
 
-def test_a_heading_that_asks_is_the_question(empty: Project):
+def test_a_heading_that_asks_is_left_to_the_drafts(empty: Project):
     empty.write("notes/shipping.md", "# Shipping\n## How long does it take?\nTwo days.\n")
     empty.rageval("init", "--yes", "--target", "http://localhost:8080", "--notes", "notes")
     first = json.loads(tree(empty.path)["evalcases/first.jsonl"].splitlines()[0])
-    assert first["question"] == "How long does it take?"
+    assert first["question"] == "What is there to know about How long does it take?"
+    assert empty.rageval("generate", "notes").ret == 0
+    assert '"question": "How long does it take?"' in tree(empty.path)["evalcases/notes.drafts.jsonl"]
 
 
 def test_the_configuration_of_a_server_shows_how_another_api_is_described(empty: Project):

@@ -170,7 +170,7 @@ def test_words_are_found_in_texts_and_more_can_be_asked(folder: Desk):
     assert session.row == row_of(session, "b")
     assert not session.find("nowhere")
     session.take_more(session.at, session.ask_more("more").result(60))
-    assert session.message == "1 more chunks"
+    assert session.message == "1 more chunk"
     point(session, "new").toggle_gold()
     assert session.marks.golds == (Anchor("notes/new.md"),)
 

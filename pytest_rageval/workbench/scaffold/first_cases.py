@@ -27,9 +27,8 @@ class Heading(NamedTuple):
 
     @property
     def question(self) -> str:
-        """The heading itself, where it asks."""
-        is_question = self.title.endswith(("?", "？", "؟"))
-        return self.title if is_question else f"What is there to know about {self.title}?"
+        """Not the heading itself where it asks: that is a draft of `rageval generate`, which knows the answer, too."""
+        return f"What is there to know about {self.title.rstrip('?？؟ ')}?"
 
 
 def cases_about(notes: Path | None) -> list[dict[str, Any]]:
