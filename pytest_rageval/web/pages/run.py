@@ -31,7 +31,7 @@ FORMATS = {
     "json": (json_lines, "application/json; charset=utf-8"),
 }
 LONGEST_QUERY = 2_000
-UNFINISHED = (("files", "Files"), ("cases", "Cases"))
+UNFINISHED = (("cases", "Cases"), ("files", "Files"))
 """Sections of a run that has not ended: their ids and titles."""
 
 router = APIRouter()
