@@ -11,10 +11,9 @@ from pytest_rageval.page.text_diff import word_diff
 
 
 class MovedScore(NamedTuple):
-    """A score on both sides; `bare` is the metric's name without its cut-off."""
+    """A score on both sides."""
 
     metric: str
-    bare: str
     before: str
     after: str
     delta: str
@@ -64,7 +63,7 @@ def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping
     moved = [(name, earlier[name], value) for name, value in now.items() if earlier.get(name, value) != value]
     return [
         MovedScore(
-            name.partition("@")[0] if name in names.values() else name, name.partition("@")[0],
+            name.partition("@")[0] if name in names.values() else name,
             score_text(old), score_text(new), change(new - old),
         )
         for name, old, new in sorted(moved, key=lambda row: (-abs(row[2] - row[1]), row[0]))

@@ -61,10 +61,9 @@ class JudgementRow(NamedTuple):
 
 
 class ScoreRow(NamedTuple):
-    """A score, with the end of its scale where that is not 1, and its arithmetic; `bare`: its metric alone."""
+    """A score, with the end of its scale where that is not 1, and its arithmetic."""
 
     metric: str
-    bare: str
     value: str
     terms: str
 
@@ -298,7 +297,7 @@ def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
 def _scores(record: Mapping[str, Any], observation: Observation | None, run: RunView) -> Iterator[ScoreRow]:
     for name, value in record.get("scores", {}).items():
         terms = _terms(name, observation, run) if observation else ""
-        yield ScoreRow(name, name.partition("@")[0], score_text(value) + run.top(name), terms)
+        yield ScoreRow(name, score_text(value) + run.top(name), terms)
 
 
 def _skipped(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

@@ -7,8 +7,9 @@ import os
 import re
 import sys
 from base64 import b64encode
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.util import cache_from_source
@@ -79,6 +80,7 @@ def environment() -> Environment:
         "score": score_text,
         "short": short,
         "bare": _bare,
+        "metric": metric_link,
         "filter_word": _filter_word,
     }
     pages.tests["long"] = _is_long
@@ -92,6 +94,12 @@ def rendered(name: str, **content: Any) -> str:
     Once over the whole text: value by value, the same takes half of the time of rendering.
     """
     return printable(environment().get_template(name).render(content))
+
+
+def macro(template: str, name: str) -> Callable[..., str]:
+    """A macro of a template as a function; what it gives is escaped and shown as `rendered` does."""
+    called = getattr(environment().get_template(template).module, name)
+    return lambda *arguments: printable(called(*arguments))
 
 
 @cache
@@ -135,6 +143,12 @@ def case_address(key: str, is_compared: bool = False) -> str:
 def list_address(query: str) -> str:
     """The part of the page's address that lists the cases of a filter."""
     return f"#/cases?q={quote(printable(query), safe=':,')}"
+
+
+@lru_cache(maxsize=1_000)
+def metric_link(name: str, shown: str | None = None) -> Markup:
+    """A metric's name, or what is shown for it, as a link to its definition: the same ones on the page of each case."""
+    return Markup('<a class="metric" href="#def-{}">{}</a>').format(_bare(name), shown or name)
 
 
 def _bare(name: str) -> str:

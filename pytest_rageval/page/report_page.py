@@ -13,8 +13,8 @@ from pytest_rageval.compare.gate_lines import gate_line
 from pytest_rageval.page import first_screen, sections
 from pytest_rageval.page.case_index import add_falls, add_scores, add_texts, case_columns
 from pytest_rageval.page.case_views import case_views
-from pytest_rageval.page.data_blocks import BODIES, CLOSE, TEXTS, DataBlocks, level_of
-from pytest_rageval.page.environment import policy, rendered, script, style
+from pytest_rageval.page.data_blocks import BODIES, TEXTS, DataBlocks, level_of
+from pytest_rageval.page.environment import macro, policy, rendered, script, style
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase
 
@@ -71,7 +71,7 @@ def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
     blocks.add(None)  # the index, which names the lines of all others, comes to stand here
     bodies = list(fragments(page, page.cases[:budget]))
     lines = {
-        "bodies": blocks.add_parts(bodies, BODIES, CLOSE),
+        "bodies": blocks.add_parts(bodies, BODIES),
         "texts": add_texts(blocks, page.cases),
         "scores": add_scores(blocks, page),
         "falls": add_falls(blocks, page),
@@ -92,9 +92,10 @@ def _project(page: PageRun) -> str:
 
 def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
     """The rendered page of each of these cases; '' of one without a record, none where no records are kept."""
+    case_html = macro("case.html", "case")
     for view in case_views(page, cases):
         # As attributes: a template tries those first, and a key that is asked for as one costs an exception.
-        yield rendered("case.html", c=SimpleNamespace(**view)) if view else ""
+        yield case_html(SimpleNamespace(**view)) if view else ""
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
