@@ -108,7 +108,7 @@ def test_every_field_can_be_a_condition(condition: str, case: dict):
 @pytest.mark.parametrize(
     "written",
     ["", "mrr", "mrr => 1", "mrr >= ", "mrr >= one", "mrr == 1", ">= 1", "mrr >= 1 when", "mrr >= 1 when colour=red",
-     "mrr >= 1 tag", "run mrr >= 1 when category=a", "mrr >= nan", "mrr >= 1 2"],
+     "mrr >= 1 tag", "run mrr >= 1 when category=a", "mrr >= nan", "mrr >= 1 2", "mrr >= \u0660"],
 )  # fmt: skip
 def test_what_is_no_gate_is_refused_in_one_line(written: str):
     with pytest.raises(SettingsError) as raised:
