@@ -102,7 +102,7 @@ def test_a_filter_stays_in_its_fields(app: WebApp):
 
 def test_why_a_run_cannot_be_read_stands_below_it(app: WebApp):
     assert "metrics.json is not JSON as we write it" in text_of(app.page("/runs?state=unreadable"))
-    assert "rageval run --resume stopped" in text_of(app.page("/runs?state=stopped"))
+    assert "its page says how to finish it" in text_of(app.page("/runs?state=stopped"))
 
 
 def test_two_selected_runs_are_compared_the_older_one_first(app: WebApp):
