@@ -103,9 +103,9 @@ def public_setting(value: Any) -> Any:
 
 def key_of_inner_table(table: str, key: str, names: Sequence[str]) -> str:
     """The remedy for an unknown key of a table of ours: TOML gives it whatever is written below its name."""
-    if key in Settings.model_fields and key not in names:
-        return f"; it stands beside {table!r}, not in it: write it above the first [table]"
-    return nearest_key(key, names)
+    if key not in Settings.model_fields or key in names:
+        return nearest_key(key, names)
+    return did_you_mean(key, names, f"; it stands beside {table!r}, not in it: write it above the first [table]")
 
 
 def nearest_key(key: str, names: Sequence[str]) -> str:

@@ -113,17 +113,12 @@ def _gold(gold: Gold, form: Form) -> Iterator[str]:
 def _came(case: RecordedCase, obs: Observation | None, form: Form) -> Iterator[str]:
     """The chunks by rank, each with its text, then the golds that were not retrieved."""
     chunks: Sequence[ChunkRow] = case.view["chunks"]
-    marks = max((cell_len(_mark_of(chunk)) for chunk in chunks), default=0)
-    room = min(max(form.width - marks - 15, LEAST // 2), 70)
     rows = [
-        [
-            str(chunk.rank or "–"),
-            shortened(printable(chunk.place), room),
-            score_text(chunk.score),
-            _mark_of(chunk),
-        ]
-        for chunk in chunks
+        [str(chunk.rank or "–"), printable(chunk.place), score_text(chunk.score), _mark_of(chunk)] for chunk in chunks
     ]
+    beside = sum(max(map(cell_len, column)) + 2 for column in zip(*([row[0], *row[2:]] for row in rows), strict=True))
+    room = min(max(form.width - len("  ") - beside, LEAST // 2), 70)
+    rows = [[rank, shortened(place, room), *others] for rank, place, *others in rows]
     if not any(chunk.rank for chunk in chunks) and (obs is None or obs.answer.chunks is not None):
         rows.insert(0, ["–", "nothing was retrieved", "", ""])
         chunks = [NOTHING_CAME, *chunks]

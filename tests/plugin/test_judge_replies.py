@@ -107,7 +107,10 @@ def test_a_plain_object_that_goes_further_without_saying_so_is_told_to_state_its
     assert project_of_two.records()["boil"]["scores"]["groundedness"] == 4.5
 
 
-def test_a_reply_whose_lists_contradict_its_score_is_said_and_not_rescored(project_of_two: Project):
+def test_a_reply_whose_lists_contradict_its_score_is_said_and_not_rescored(
+    project_of_two: Project, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "160")
     reply = {"reasoning": "fine", "supported_claims": ["a"], "unsupported_claims": ["b", "c"], "score": 5}
     record = judged(project_of_two, "groundedness", REPLIES["abstention"]["reply"], reply)
     assert record["scores"]["groundedness"] == 5
