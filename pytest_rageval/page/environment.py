@@ -81,6 +81,7 @@ def environment() -> Environment:
         "short": short,
         "bare": _bare,
         "metric": metric_link,
+        "labelled_metric": _labelled_metric,
         "filter_word": _filter_word,
     }
     pages.tests["long"] = _is_long
@@ -149,6 +150,12 @@ def list_address(query: str) -> str:
 def metric_link(name: str, shown: str | None = None) -> Markup:
     """A metric's name, or what is shown for it, as a link to its definition: the same ones on the page of each case."""
     return Markup('<a class="metric" href="#def-{}">{}</a>').format(_bare(name), shown or name)
+
+
+def _labelled_metric(name: str) -> Markup:
+    """The link, and a word on the metric whose name does not say that a model decides it."""
+    badge = Markup(' <span class="badge">LLM as judge</span>') if _bare(name) == "reference_match" else ""
+    return metric_link(name) + badge
 
 
 def _bare(name: str) -> str:
