@@ -143,6 +143,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
         *([served] if served else ()),
         *stated_otherwise(stated, reported(keeper.versions, keeper.coverage)),
         *_notes(keeper, trials, config, plan, comparison),
+        *(() if info.is_partial else _unscored(plan, metrics)),
     )
     is_unfinished = bool(lost or extent.unreached)
     finished = Finished(metrics, config, rows, keeper.folder.path, problems, notes, is_unfinished)
@@ -337,6 +338,16 @@ def _notes(
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
     yield from judge_notes(config, systems, trials.judges.values, trials.flagged())
     yield from keeper.warnings
+
+
+def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Metrics that were named to be scored, and that no case has a value of: nobody would miss them otherwise."""
+    named = {*(plan.settings.enabled or ())}
+    measures = [measure for measure in plan.measures if named & {measure.name, measure.metric.name}]
+    counts = {measure.name: metrics["metrics"][measure.name] for measure in measures if not measure.metric.run_level}
+    unscored = [name for name, count in counts.items() if count["n_not_applicable"] and not count["n_scored"]]
+    if unscored:
+        yield f"{listed(unscored)}: named to be scored, and no case has a value; each case says why (rageval explain)"
 
 
 def _refusal(plan: Plan, metrics: Mapping[str, Any]) -> str | None:

@@ -66,6 +66,15 @@ def test_a_new_rubric_is_a_new_metric_that_is_scored_gated_and_kept(own: Project
     assert (metric["layer"], metric["scale"], metric["better"]) == ("L5", [0, 10], "higher")
 
 
+def test_a_metric_that_was_named_and_that_the_judge_has_no_words_for_is_missed_aloud(own: Project):
+    own.write("rubrics/politeness.toml", POLITENESS)
+    said = "politeness: named to be scored, and no case has a value; each case says why (rageval explain)"
+    result = own.run("--rageval-metrics", "politeness,mrr")
+    assert said in result.outlines
+    own.rageval("explain", "latest", "boil").stdout.fnmatch_lines(["*no judge scored this: politeness"])
+    own.run("--rageval-metrics", "politeness,mrr", "--rageval-judge", "stub:0.9").stdout.no_fnmatch_line("politeness:*")
+
+
 def test_a_new_metric_is_scored_only_where_it_is_named(own: Project):
     own.write("rubrics/politeness.toml", POLITENESS)
     own.run("--rageval-judge", "stub:0.9").assert_outcomes(passed=1)
