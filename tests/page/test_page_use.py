@@ -133,6 +133,14 @@ def test_a_link_to_a_case_needs_no_filter(chromium: Chromium, report: Path):
         assert f"pytest {KEY}" in text
 
 
+def test_an_address_that_is_cut_within_a_letter_names_nothing_and_breaks_nothing(chromium: Chromium, report: Path):
+    with chromium.page() as page:
+        page.open(report, "#/case/%E0%A4")
+        assert "This run has no case “%E0%A4”." in page.inner_text("#case")
+        page.open(report, "#%E0%A4")
+        assert page.problems == []
+
+
 def test_where_only_the_baseline_is_there_a_case_opens_as_itself(chromium: Chromium, project: Project):
     """As in CI: baseline.json is committed, the records of its run are not."""
     project.cases(SOME)

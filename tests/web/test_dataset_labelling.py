@@ -18,6 +18,7 @@ from web_datasets import confirm, store_of, upload
 from web_forms import sent_by
 
 from pytest_rageval.cases import load_file
+from pytest_rageval.web.labelling import working_copy as working_copy_module
 from pytest_rageval.web.labelling.working_copy import WorkingCopies
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -315,6 +316,25 @@ def test_two_windows_that_save_at_once_make_one_version(app: WebApp):
         statuses = sorted(response.result().status_code for response in saving)
     assert statuses == [303, 404, 404, 404]
     assert store_of(app).files.numbers("shop") == [1, 2]
+
+
+@pytest.mark.parametrize("reading", ["read_json", "load_file"])
+def test_a_copy_that_another_window_removes_while_it_is_read_is_gone_and_not_damaged(
+    app: WebApp, monkeypatch: pytest.MonkeyPatch, reading: str
+):
+    begin(app).press("unanswerable")
+    address = "/datasets/shop/label/save"
+    form = sent_by(app.page("/datasets/shop/label"), address)
+    read = getattr(working_copy_module, reading)
+
+    def read_late(path: Path, *arguments: Any) -> Any:
+        WorkingCopies(app.settings.data).discard("shop")
+        return read(path, *arguments)
+
+    monkeypatch.setattr(working_copy_module, reading, read_late)
+    response = app.post(address, form)
+    assert response.status_code == 404
+    assert "it was saved as a version, or discarded" in response.text
 
 
 SLOW_BOT = """

@@ -1,4 +1,5 @@
-/* What every page of a case does, in a report and in the web app: copying, the case as Markdown, the answers of its trials. */
+/* What every page of a case does, in a report and in the web app: copying, the case as Markdown, the answers of its trials, what an
+   address names. */
 "use strict";
 const caseParts = (() => {
   const say = (text) => {
@@ -41,5 +42,13 @@ const caseParts = (() => {
     pick(Math.min(Math.max(picked() + by, 0), last));
     return true;
   };
-  return { say, copy, markdown, pick, showTrial, stepTrial };
+  // ── address ─────────────────────────────────────────────────────────────────────────────────────────────────
+  const decoded = (text) => {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text; // typed, or cut: it names nothing, and breaks nothing
+    }
+  };
+  return { say, copy, markdown, pick, showTrial, stepTrial, decoded };
 })();

@@ -1,6 +1,6 @@
 /* The case list of a report: filter, order, paging, case pages and keys. Everything is in the file; nothing is asked for. */
 (() => {
-  const { say, copy, markdown, pick, showTrial, stepTrial } = caseParts;
+  const { say, copy, markdown, pick, showTrial, stepTrial, decoded } = caseParts;
   const $ = (id) => document.getElementById(id);
   const element = (tag, name, text) => {
     const made = document.createElement(tag);
@@ -300,7 +300,7 @@
   const route = async () => {
     const hash = location.hash;
     const match = /^#\/case\/(.+?)(\/compare)?$/.exec(hash);
-    if (match) return open(decodeURIComponent(match[1]), Boolean(match[2]));
+    if (match) return open(decoded(match[1]), Boolean(match[2]));
     close();
     if (hash.startsWith("#/cases")) {
       const asks = new URLSearchParams(hash.split("?")[1] || "");
@@ -311,7 +311,7 @@
       if (!scrolled) $("cases").scrollIntoView();
       scrolled = 0;
     } else if (hash.length > 1) {
-      const target = $(decodeURIComponent(hash.slice(1)));
+      const target = $(decoded(hash.slice(1)));
       const folded = target && target.closest("details");
       if (folded) folded.open = true;
       if (target) target.scrollIntoView();

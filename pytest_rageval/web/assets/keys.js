@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const { copy, markdown, pick, showTrial, stepTrial } = caseParts;
+  const { copy, markdown, pick, showTrial, stepTrial, decoded } = caseParts;
 
   const ACTIONS = {
     keys: () => $("keys").showModal(),
@@ -48,7 +48,7 @@
     if (choice) pick(Number(choice.dataset.trial));
   });
   const unfold = () => {
-    const target = location.hash.length > 1 && $(decodeURIComponent(location.hash.slice(1)));
+    const target = location.hash.length > 1 && $(decoded(location.hash.slice(1)));
     const folded = target && target.closest("details");
     if (folded && !folded.open) (folded.open = true), target.scrollIntoView();
   };

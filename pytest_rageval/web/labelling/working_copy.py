@@ -82,6 +82,8 @@ class WorkingCopies:
             copy = WorkingCopy.model_validate({**read_json(place, "working copy"), "slug": slug})
             self._datasets.files.checked_path(slug, copy.based_on)
         except (SettingsError, ValidationError):
+            if not self.path(slug).is_file():  # saved or discarded meanwhile by another window
+                return None
             problem = f"{place}: does not say from which version {self.path(slug).name} began: restore it, or discard"
             return WorkingCopy(slug=slug, based_on=1, problem=problem)
         return None if self._is_saved(copy) else copy
@@ -91,17 +93,18 @@ class WorkingCopies:
         files are not in order."""
         copy = self.get(slug)
         if copy is None:
-            raise UnknownPageError(f"there is no working copy of {slug}: it was saved as a version, or discarded")
+            raise _gone(slug)
         if copy.problem is not None:
             raise SettingsError(copy.problem)
         return copy
 
     def cases(self, copy: WorkingCopy) -> Sequence[EvalCase]:
-        """The cases as they are labelled by now; CaseError where the file cannot be read whole."""
+        """The cases as they are labelled by now; CaseError where the file cannot be read whole, UnknownPageError where
+        another window has saved or discarded it meanwhile."""
         path = self.path(copy.slug)
         loaded = load_file(path, path.parent)
         if loaded.problems:
-            raise CaseError(*loaded.problems)
+            raise CaseError(*loaded.problems) if path.is_file() else _gone(copy.slug)
         return loaded.cases
 
     def transfer(self, copy: WorkingCopy, number: int) -> LabelTransfer:
@@ -205,6 +208,10 @@ class WorkingCopies:
         """The copy first: without it the other files are none."""
         for name in (path.name, BEGUN, f"{path.name}.bak"):
             path.with_name(name).unlink(missing_ok=True)
+
+
+def _gone(slug: str) -> UnknownPageError:
+    return UnknownPageError(f"there is no working copy of {slug}: it was saved as a version, or discarded")
 
 
 def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:
