@@ -153,7 +153,7 @@ def test_what_was_answered_is_not_paid_for_twice(project: Project):
     one = reply(("How often is machine 0 serviced?", "Machine 0 is serviced every 2 weeks"))
     with JudgeServer(one, {"questions": []}, status(401)) as server:
         first = project.rageval("generate", "notes", "--llm", f"openai:m@{server.url}")
-        assert first.ret == 0
+        assert first.ret == 1
         assert lines_with(first, "stopped: ")
         assert lines_with(first, "the same command goes on from here")
         assert len(records(project)) == 1
@@ -222,6 +222,7 @@ def test_a_budget_ends_it_and_the_same_command_goes_on(project: Project, monkeyp
     with JudgeServer(one, {"questions": []}, usage=(1_000_000, 0)) as server:
         spec = f"openai:m@{server.url}"
         first = project.rageval("generate", "notes", "--llm", spec, "--max-cost", "0.5")
+        assert first.ret == 1
         assert lines_with(first, "the model: 2 requests, $0.8000")
         assert lines_with(first, "stopped: as much is spent as --max-cost allows; the same command goes on from here")
         assert len(records(project)) == 1

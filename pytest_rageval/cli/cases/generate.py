@@ -43,7 +43,10 @@ REPLIES = ".drafts.replies"
               help="US dollars after which the model is not asked any more.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Say what asking the model would cost, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
-@exit_codes({STOPPED: "interrupted; what was drafted is kept, and the same command goes on"})
+@exit_codes({
+    1: "the model stopped answering, or --max-cost is spent; what was drafted is kept, and the same command goes on",
+    STOPPED: "interrupted; what was drafted is kept, and the same command goes on",
+})  # fmt: skip
 def generate(
     docs: Path, output: Path | None, llm: str | None, most: int, max_cost: float | None, *, dry_run: bool, as_json: bool
 ) -> None:
@@ -78,8 +81,8 @@ def generate(
         echo_json({"file": _from_here(path), "sections": len(passages), **outcome.content(asking)}, outcome.next(path))
     elif not dry_run:
         _say(outcome, path)
-    if outcome.is_interrupted:
-        raise SystemExit(STOPPED)
+    if outcome.is_interrupted or outcome.has_stopped:
+        raise SystemExit(STOPPED if outcome.is_interrupted else 1)
 
 
 @dataclass
