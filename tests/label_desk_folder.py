@@ -99,7 +99,8 @@ def row_of(session: LabelSession, name: str) -> int:
 
 
 def point(session: LabelSession, name: str) -> LabelSession:
-    settle(session).row = row_of(session, name)
+    settle(session)  # in a line of its own: what is assigned is looked up before what it is assigned to
+    session.row = row_of(session, name)
     return session
 
 
