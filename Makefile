@@ -1,5 +1,7 @@
-# Everything from a bare Python 3.11: `make demo` shows the main job, `make test` runs all tests.
-PYTHON ?= python3.11
+# Everything from a bare Python 3.11 or later: `make demo` shows the main job, `make test` runs all tests.
+# The first that is at least 3.11; `python3.11 --version` may fail where a version manager only has a name for it.
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV   := .venv
 BIN    := $(VENV)/bin
 
@@ -15,6 +17,7 @@ help:  ## what can be made
 
 # Made anew when what it holds has changed; the stamp is written last, so that a broken set-up is not taken for a whole one.
 $(VENV)/.ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed: install it, or name one with make PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'

@@ -32,6 +32,8 @@ settings.load_profile("unhurried")
 
 
 _NO_PARAMETERS = SimpleNamespace(params={})
+STANDSTILL_S = 300
+"""A test that takes longer is ended by its name and with all stacks; the session goes on."""
 _started: list[str] = []
 """Processes that this test started, as far as `--quick` watches."""
 
@@ -66,6 +68,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_with_workers = "-n" in getattr(item, "callspec", _NO_PARAMETERS).params.get("how", ())
         if is_with_workers or item.get_closest_marker("browser"):
             item.add_marker("child_process")
+        # A mark, since the option of pytest-timeout would stop `pytest evalcases` where only the plugin is installed.
+        if config.getoption("timeout", None) is None and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(STANDSTILL_S))
     if config.getoption("--quick"):
         left_out = [item for item in items if item.get_closest_marker("child_process")]
         config.hook.pytest_deselected(items=left_out)

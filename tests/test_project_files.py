@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -22,11 +24,7 @@ def text_of(name: str) -> str:
 
 
 def test_what_contributing_names_is_there():
-    paths = set(re.findall(r"`([\w./-]*/[\w./-]*|[\w-]+\.(?:md|toml|py))`", text_of("CONTRIBUTING.md"))) - {
-        ".venv/bin",
-        "conftest.py",
-    }
-    # conftest.py is that of a project of a user's.
+    paths = set(re.findall(r"`([\w./-]*/[\w./-]*|[\w-]+\.(?:md|toml|py))`", text_of("CONTRIBUTING.md"))) - {".venv/bin"}
     assert len(paths) > 50
     assert sorted(path for path in paths if not (ROOT / path).exists()) == []
 
@@ -57,3 +55,50 @@ def test_the_hook_for_case_files_runs_a_command_that_refuses_a_broken_one(tmp_pa
     broken.write_text('{"id": "a"}\n', encoding="utf-8")
     assert python(*command, good).returncode == 0
     assert python(*command, good, broken).returncode == 1
+
+
+@pytest.mark.child_process
+def test_the_shipped_cases_are_collected_where_only_the_plugin_is_installed():
+    neighbours = (
+        "timeout",
+        "asyncio",
+        "pytest_cov",
+        "randomly",
+        "sugar",
+        "rerunfailures",
+        "repeat",
+        "hypothesispytest",
+    )
+    without = [argument for name in neighbours for argument in ("-p", f"no:{name}")]
+    ran = python("-m", "pytest", "evalcases", "--collect-only", "-q", "-p", "no:cacheprovider", *without, cwd=ROOT)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize(
+    ("versions", "chosen"),
+    [
+        ({"python3.11": 11, "python3.13": 13}, "python3.11"),
+        ({"python3.10": 10, "python3.12": 12, "python3": 10}, "python3.12"),
+        ({"python3.11": None, "python3.14": 14}, "python3.14"),
+        ({"python3": 15}, "python3"),
+        ({"python3": 9}, None),
+    ],
+)
+def test_make_takes_the_first_python_that_is_new_enough(
+    tmp_path: Path, versions: dict[str, int | None], chosen: str | None
+):
+    for name, minor in versions.items():  # each answers the Makefile's question as that version would
+        new = minor is not None and minor >= 11
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {0 if new else 1}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    for tool in ("make", "sh", "test"):
+        (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+    ran = subprocess.run(
+        ["make", "demo", f"VENV={tmp_path}/venv", f"BIN={tmp_path}", *(["-n"] if chosen else [])],
+        cwd=ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    if chosen is None:
+        assert (ran.returncode, "Python 3.11 or later is needed" in ran.stdout) == (2, True)
+    else:
+        assert f"{chosen} -m venv" in ran.stdout, ran.stderr

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import gc
+import inspect
 import re
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -176,10 +179,34 @@ def fixture_resolution(item: pytest.Function) -> dict[str, Any]:
 
 
 def fixture_definition(item: pytest.Item, name: str) -> Any:
-    """The definition that a fixture name of this item resolves to, None where that cannot be known."""
+    """Return the definition that gives this item its fixture, or None if that cannot be known.
+
+    Overrides that hand on the fixture they override are passed over.
+    """
     info = fixture_resolution(item).get("fixtureinfo") if isinstance(item, pytest.Function) else None
-    definitions = getattr(info, "name2fixturedefs", {}).get(name)
-    return definitions[-1] if definitions else None
+    definitions = getattr(info, "name2fixturedefs", {}).get(name) or (None,)
+    return next((given for given in reversed(definitions) if not _hands_on(getattr(given, "func", None), name)), None)
+
+
+@lru_cache(maxsize=64)
+def _hands_on(function: Callable[..., object] | None, fixture: str) -> bool:
+    try:
+        text = textwrap.dedent(inspect.getsource(inspect.unwrap(function))) if function is not None else ""
+        return any(isinstance(node, FUNCTION) and hands_on(node, fixture) for node in ast.parse(text).body)
+    except (OSError, TypeError, SyntaxError):
+        return False
+
+
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def hands_on(function: ast.FunctionDef | ast.AsyncFunctionDef, fixture: str) -> bool:
+    """Check whether a function only returns or yields the argument of this name."""
+    statement = function.body[-1]
+    value = statement.value if isinstance(statement, ast.Return | ast.Expr) else None
+    value = value.value if isinstance(value, ast.Yield) else value
+    is_alone = len(function.body) == 1 + (ast.get_docstring(function) is not None)
+    return is_alone and isinstance(value, ast.Name) and value.id == fixture
 
 
 def without_group(nodeid: str) -> Iterator[str]:

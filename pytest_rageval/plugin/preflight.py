@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_rageval.cases import CaseFile
-from pytest_rageval.plugin.items import fixture_definition
+from pytest_rageval.plugin.items import FUNCTION, fixture_definition, hands_on
 from pytest_rageval.plugin.session import FIXTURES, EvalSession
 
 
@@ -78,8 +78,8 @@ def _in_conftest(session: EvalSession, conftest: Path, fixture: str) -> Override
     except (OSError, SyntaxError, ValueError):
         return None
     for statement in statements:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and fixture in _fixture_names(statement):
-            return Override(place, place)
+        if isinstance(statement, FUNCTION) and fixture in _fixture_names(statement):
+            return None if hands_on(statement, fixture) else Override(place, place)
         if isinstance(statement, ast.ImportFrom) and any(
             (name.asname or name.name) == fixture for name in statement.names
         ):

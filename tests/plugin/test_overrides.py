@@ -42,6 +42,23 @@ def test_a_target_that_is_no_function_of_the_conftest_counts_all_the_same(projec
 
 
 @pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("head", ["def rag_client", "@pytest.fixture(name='rag_client')\ndef its_name"])
+def test_a_fixture_that_hands_on_the_configured_target_leaves_it_named_and_checked(
+    project: Project, head: str, how: list[str]
+):
+    project.cases(SOME)
+    scoped = head.replace("fixture(", "fixture(scope='session', ").replace(
+        "def rag", "@pytest.fixture(scope='session')\ndef rag"
+    )
+    project.write("conftest.py", f'import pytest\n{scoped}(rag_client):\n    """The bot."""\n    return rag_client\n')
+    project.run(*how).assert_outcomes(passed=4)
+    assert config(project)["target"] == "bot:answer"
+    result = project.run(*how, "--rageval-target", NOBODY)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{NOBODY}*is the system running?*"])
+
+
+@pytest.mark.parametrize("how", HOWS)
 def test_a_judge_that_nobody_uses_is_not_asked_whether_it_is_there(project: Project, how: list[str]):
     project.cases(SOME)
     project.configure(f'target = "bot:answer"\njudge = "openai:m@{NOBODY}/v1"')
