@@ -1,12 +1,18 @@
-"""Mutants: a constant changed or a condition dropped in a module is noticed by the tests of that module alone."""
+"""Mutants: a constant changed or a condition dropped in a module is noticed by the tests of that module alone.
+
+A mutant names the function (or the constant) and the expression in it, not a file and a line: both are looked for in
+the syntax trees of the package, so that code which moves takes its mutants along.
+"""
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -14,110 +20,166 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-pytestmark = [pytest.mark.torture, pytest.mark.child_process]
+PACKAGE = ROOT / "pytest_rageval"
 _moments = count(1_000_000_000)
 
 
 class Mutant(NamedTuple):
-    """A change of one place of a module, and the test file that mirrors it."""
+    """An expression of one function, method or constant, what stands in its place, and the test file that notices."""
 
-    module: str
-    tests: str
+    place: str
     before: str
     after: str
+    tests: str
 
 
-GATES = "gates.py", "test_gates.py"
-AGGREGATE = "runs/aggregate.py", "runs/test_aggregate.py"
-MATCHING = "matching.py", "test_matching.py"
-KEY = "judges/cache/cache_key.py", "judges/test_judge_cache_key.py"
-SIGN_FLIP = "stats/sign_flip.py", "stats/test_sign_flip.py"
-INTERVALS = "stats/intervals.py", "stats/test_intervals.py"
-AGREEMENT = "stats/agreement.py", "stats/test_agreement.py"
-PASS_RATE = "stats/pass_rate.py", "stats/test_pass_rate.py"
-POWER = "stats/power.py", "stats/test_power.py"
-THRESHOLDS = "stats/thresholds.py", "stats/test_thresholds.py"
+class Site(NamedTuple):
+    """Where an expression stands in a module, in bytes."""
+
+    module: Path
+    start: int
+    end: int
+
+
+GATES = "test_gates.py"
+AGGREGATE = "test_aggregate.py"
+MATCHING = "test_matching.py"
+KEY = "test_judge_cache_key.py"
+SIGN_FLIP = "test_sign_flip.py"
+INTERVALS = "test_intervals.py"
+AGREEMENT = "test_agreement.py"
+PASS_RATE = "test_pass_rate.py"
+POWER = "test_power.py"
+THRESHOLDS = "test_thresholds.py"
 MUTANTS = {
-    "a limit that is met no longer holds": Mutant(*GATES, '"<=": operator.le', '"<=": operator.lt'),
-    "a percentage forgets where the scale begins": Mutant(*GATES, "return low + (high - low)", "return (high - low)"),
-    "the end of a scale is beyond it": Mutant(
-        *GATES, "not low <= resolved_gate.threshold <= high", "not low <= resolved_gate.threshold < high"
+    "a limit that is met no longer holds": Mutant("HOLDS", "operator.le", "operator.lt", GATES),
+    "a percentage forgets where the scale begins": Mutant(
+        "Gate.threshold", "low + (high - low) * self.limit / 100", "(high - low) * self.limit / 100", GATES
     ),
-    "conditions of a gate are not asked": Mutant(*GATES, "return _holds(gate.when, case, kind) and not", "return not"),
+    "the end of a scale is beyond it": Mutant(
+        "resolve", "low <= resolved_gate.threshold <= high", "low <= resolved_gate.threshold < high", GATES
+    ),
+    "conditions of a gate are not asked": Mutant("is_meant_for", "_holds(gate.when, case, kind)", "True", GATES),
     "a heuristic's score gates by default": Mutant(
-        *GATES, "if judgement is not None and judgement.heuristic:", "if judgement is None:"
+        "looks_at", "judgement is not None and judgement.heuristic", "judgement is None", GATES
     ),
     "the first trial stands for the mean": Mutant(
-        *GATES, "value = math.fsum(values) / len(values)", "value = values[0]"
+        "gate_verdict", "math.fsum(values) / len(values)", "values[0]", GATES
     ),
     "gold that was looked at in part is unexamined": Mutant(
-        *GATES, "missed = () if has_examined_gold else tuple(unexamined)", "missed = tuple(unexamined)"
+        "gate_verdict", "() if has_examined_gold else tuple(unexamined)", "tuple(unexamined)", GATES
     ),
     "gold that a gate is not meant for is unexamined": Mutant(
-        *GATES,
-        "return gate.name in trial.unobserved and is_meant_for(gate, obs.case, obs.matching.kind)",
-        "return gate.name in trial.unobserved",
+        "_misses", "is_meant_for(gate, obs.case, obs.matching.kind)", "True", GATES
     ),
     "a formula gates beside a model": Mutant(
-        *GATES, "return not any(looks_at(other, trial) for other in gate.yields_to)", "return True"
+        "looks_at", "any(looks_at(other, trial) for other in gate.yields_to)", "False", GATES
     ),
     "what is not applicable counts as an error": Mutant(
-        *AGGREGATE, " and measure.name not in row.not_applicable\n", "\n"
+        "_metric", "measure.name not in rows.not_applicable[place]", "True", AGGREGATE
     ),
-    "an error counts as a case without a gate": Mutant(*AGGREGATE, ' and row.outcome != "error" for row', " for row"),
-    "a skipped case counts as asked": Mutant(
-        *AGGREGATE, 'if row.outcome != "skipped" or row.not_applicable', "if True"
+    "an error counts as a case without a gate": Mutant(
+        "aggregate", "examined == 0 and outcome != 'error'", "examined == 0", AGGREGATE
     ),
+    "a skipped case counts as asked": Mutant("_facts", "outcome != 'skipped' or bool(names)", "True", AGGREGATE),
     "a gate of the run holds without a value": Mutant(
-        *AGGREGATE, "value is not None and gate.holds(value)", "value is None or gate.holds(value)"
+        "_run_gate", "value is not None and gate.holds(value)", "value is None or gate.holds(value)", AGGREGATE
     ),
     "lower is better, and is not turned": Mutant(
-        *AGGREGATE, 'if better == "higher" else 1 - share', "if better else 0"
+        "normalised", "share if better == 'higher' else 1 - share", "share", AGGREGATE
     ),
-    "a prefix goes on with a hash only": Mutant(*MATCHING, 'in ("#", "-")', 'in ("#",)'),
+    "a prefix goes on with a hash only": Mutant("_IdGolds._called", "('#', '-')", "('#',)", MATCHING),
     "a heading matches where it only begins alike": Mutant(
-        *MATCHING,
+        "_AnchorGolds._at",
         "passage_headings[: len(place.headings)] == place.headings",
         "passage_headings[:1] == place.headings[:1]",
+        MATCHING,
     ),
-    "a grade of zero makes a gold": Mutant(*MATCHING, "if grade > 0)", "if grade >= 0)"),
+    "a grade of zero makes a gold": Mutant("_relevant_ids", "grade > 0", "grade >= 0", MATCHING),
     "a text that was cut holds no doubt": Mutant(
-        *MATCHING, "isinstance(source, Chunk) and source.text_truncated", "isinstance(source, Chunk) and False"
+        "_AnchorGolds._quotes", "isinstance(source, Chunk) and source.text_truncated", "False", MATCHING
     ),
-    "the trial is no part of the key": Mutant(*KEY, 'del parts["asked"]', 'del parts["asked"], parts["trial"]'),
+    "the trial is no part of the key": Mutant(
+        "KeyParts.key", "parts['asked']", "(parts['asked'], parts['trial'])", KEY
+    ),
     "other sampling is no difference": Mutant(
-        *KEY, '"model", "sampling", "trial", "question",', '"model", "question",'
+        "_COMPARED",
+        "('rubric', 'prompt_version', 'model', 'sampling', 'trial', 'question', 'answer', 'contexts')",
+        "('rubric', 'prompt_version', 'model', 'question', 'answer', 'contexts')",
+        KEY,
     ),
-    "a question of any length is kept": Mutant(*KEY, "[:LONGEST_ASKED])[:LONGEST_ASKED]", ")"),
-    "a negative trial is sound": Mutant(
-        *KEY, "type(value) is int and 0 <= value", "type(value) is int and -9 <= value"
+    "a question of any length is kept": Mutant(
+        "_asked", "printable(str(question)[:LONGEST_ASKED])[:LONGEST_ASKED]", "printable(str(question))", KEY
     ),
-    "one side of a two-sided test": Mutant(*SIGN_FLIP, "min(1.0, 2 * share)", "min(1.0, share)"),
-    "a step too few in the limit": Mutant(*SIGN_FLIP, "abs(excess) - 1 - total", "abs(excess) - total"),
-    "the least p is forgotten": Mutant(*SIGN_FLIP, "least = min(least, p *", "least = min(1.0, p *"),
-    "intervals of 90 %": Mutant(*INTERVALS, "LEVEL = 0.95", "LEVEL = 0.90"),
-    "no further case at the end of the scale": Mutant(
-        *INTERVALS, "_exact_quantile([*values, low], _TAIL)", "_exact_quantile(values, _TAIL)"
-    ),
-    "ties count for nothing": Mutant(*AGREEMENT, "before + (len(tied) + 1) / 2", "before + len(tied)"),
+    "a negative trial is sound": Mutant("_SOUND", "0 <= value < 2**31", "-9 <= value < 2**31", KEY),
+    "one side of a two-sided test": Mutant("sign_flip_p", "min(1.0, 2 * share)", "min(1.0, share)", SIGN_FLIP),
+    "a step too few in the limit": Mutant("_limit", "abs(excess) - 1 - total", "abs(excess) - total", SIGN_FLIP),
+    "intervals of 90 %": Mutant("LEVEL", "0.95", "0.90", INTERVALS),
+    "ties count for nothing": Mutant("_ranks", "before + (len(tied) + 1) / 2", "before + len(tied)", AGREEMENT),
     "specificity of those that fail": Mutant(
-        *AGREEMENT, "_share(self.tn, self.tn + self.fp)", "_share(self.tn, self.n)"
+        "Confusion.specificity", "_share(self.tn, self.tn + self.fp)", "_share(self.tn, self.n)", AGREEMENT
     ),
-    "no case of either change is added": Mutant(
-        *PASS_RATE, "(more + 1) / (n + 2), (less + 1) / (n + 2)", "more / n, less / n"
-    ),
-    "a power of a half": Mutant(*POWER, "inv_cdf(POWER)", "inv_cdf(0.5)"),
-    "few cases are enough": Mutant(*POWER, "if n - differences.count(0) < FEWEST:", "if n < FEWEST:"),
-    "too few labels are enough": Mutant(*THRESHOLDS, "FEWEST = 20", "FEWEST = 19"),
-    "the first limit of many that are alike": Mutant(*THRESHOLDS, "alike[(len(alike) - 1) // 2]", "alike[0]"),
+    "no case of either change is added": Mutant("paired_difference", "(more + 1) / (n + 2)", "more / n", PASS_RATE),
+    "a power of a half": Mutant("_Z_POWER", "POWER", "0.5", POWER),
+    "few cases are enough": Mutant("detectable_mean", "n - differences.count(0) < FEWEST", "n < FEWEST", POWER),
+    "too few labels are enough": Mutant("FEWEST", "20", "19", THRESHOLDS),
+    "the first limit of many that are alike": Mutant("_best", "alike[(len(alike) - 1) // 2]", "alike[0]", THRESHOLDS),
 }
+
+
+@cache
+def _sites(place: str, expression: str) -> tuple[Site, ...]:
+    """Return every place of the package where the named definition holds this expression."""
+    wanted = ast.unparse(ast.parse(expression, mode="eval").body)
+    return tuple(
+        Site(path.relative_to(ROOT), *_extent(path, node))
+        for path, name, definition in _definitions()
+        if name == place
+        for node in ast.walk(definition)
+        if isinstance(node, ast.expr) and ast.unparse(node) == wanted
+    )
+
+
+@cache
+def _definitions() -> tuple[tuple[Path, str, ast.AST], ...]:
+    return tuple(
+        (path, name, node)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for name, node in _named(ast.parse(path.read_bytes()), "")
+    )
+
+
+def _named(parent: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
+    """Yield functions, methods and constants below a module or class, by qualified name."""
+    for node in ast.iter_child_nodes(parent):
+        if isinstance(node, ast.ClassDef):
+            yield from _named(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield prefix + node.name, node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            yield prefix + ast.unparse(target), node
+
+
+def _extent(path: Path, node: ast.expr) -> tuple[int, int]:
+    starts = [0]
+    for line in path.read_bytes().splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+
+
+def _test_file(name: str) -> Path:
+    (found,) = (ROOT / "tests").rglob(name)
+    return found
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package, to be changed."""
     folder = tmp_path_factory.mktemp("mutants")
-    shutil.copytree(ROOT / "pytest_rageval", folder / "pytest_rageval", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, folder / "pytest_rageval", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
@@ -126,7 +188,7 @@ def outcome(folder: Path, tests: str) -> subprocess.CompletedProcess[str]:
     # Not in the project's folder, where Python would find the package of the project first.
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-qx", "-p", "no:randomly", "-p", "no:cacheprovider",
-         "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), str(ROOT / "tests" / tests)],
+         "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), str(_test_file(tests))],
         cwd=folder, env=os.environ | {"PYTHONPATH": str(folder), "THOROUGH": "0"},
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
@@ -134,31 +196,40 @@ def outcome(folder: Path, tests: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def mutated(copy: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """The copy with one place changed."""
+    """The copy with one expression changed."""
     mutant: Mutant = request.param
-    path = copy / "pytest_rageval" / mutant.module
-    source = path.read_text(encoding="utf-8")
-    assert source.count(mutant.before) == 1, (
-        f"{mutant.before!r} is not, or not once, in {mutant.module}: choose another"
-    )
-    _write(path, source.replace(mutant.before, mutant.after))
+    (site,) = _sites(mutant.place, mutant.before)
+    path = copy / site.module
+    source = path.read_bytes()
+    _write(path, source[: site.start] + f"({mutant.after})".encode() + source[site.end :])
     yield copy
     _write(path, source)
 
 
-def _write(path: Path, source: str) -> None:
-    path.write_text(source, encoding="utf-8")
+def _write(path: Path, source: bytes) -> None:
+    path.write_bytes(source)
     # A compiled file is that of a source of the same size and second, which two mutants of a module may be.
     moment = next(_moments)
     os.utime(path, (moment, moment))
 
 
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_a_mutant_has_one_place_in_the_package(mutant: Mutant):
+    sites = _sites(mutant.place, mutant.before)
+    assert len(sites) == 1, f"{mutant.before!r} stands {len(sites)} times in {mutant.place}: name it anew"
+    assert _test_file(mutant.tests)
+
+
+@pytest.mark.torture
+@pytest.mark.child_process
 @pytest.mark.parametrize("tests", sorted({mutant.tests for mutant in MUTANTS.values()}))
 def test_the_copy_itself_passes(copy: Path, tests: str):
     done = outcome(copy, tests)
     assert done.returncode == pytest.ExitCode.OK, done.stdout
 
 
+@pytest.mark.torture
+@pytest.mark.child_process
 @pytest.mark.parametrize(
     ("mutated", "tests"), [(mutant, mutant.tests) for mutant in MUTANTS.values()], ids=MUTANTS, indirect=["mutated"]
 )
