@@ -89,7 +89,8 @@ class StrictJsonError(ValueError):
         try:
             json.loads(self.text)
         except json.JSONDecodeError as error:  # what came before it hid it
-            oddities.append(Oddity(error.pos, f"not valid JSON: {_oddity(error).message}"))
+            offset, message = _syntax_error(error)
+            oddities.append(Oddity(offset, f"not valid JSON: {message}"))
         except (RecursionError, ValueError) as error:
             oddities.append(_oddity(error))
         return oddities
@@ -106,13 +107,25 @@ def _decoded(raw: bytes) -> str:
 
 def _oddity(error: Exception) -> Oddity:
     if isinstance(error, json.JSONDecodeError):
-        message = error.msg.removesuffix(" starting at").removesuffix(" at")
-        return Oddity(error.pos, message[:1].lower() + message[1:])
+        return _syntax_error(error)
     if isinstance(error, RecursionError):
         return Oddity(0, "is nested too deep")
     return Oddity(0, "holds a number of thousands of digits; write it as a string")  # which int() refuses
 
 
+def _syntax_error(error: json.JSONDecodeError) -> Oddity:
+    """Word an error of the standard library's reader alike on every version of Python."""
+    before = error.doc[: error.pos].rstrip(" \t\n\r")
+    closing = "}" if error.msg.startswith("Expecting property") else "]"
+    if before.endswith(",") and error.doc.startswith(closing, error.pos):  # until 3.12 the place is behind the comma
+        return Oddity(len(before) - 1, _TRAILING_COMMA)
+    if error.msg.startswith("Illegal trailing comma"):
+        return Oddity(error.pos, _TRAILING_COMMA)
+    message = error.msg.removesuffix(" starting at").removesuffix(" at")
+    return Oddity(error.pos, message[:1].lower() + message[1:])
+
+
+_TRAILING_COMMA = "a comma before the closing bracket"
 _MAY_BE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
