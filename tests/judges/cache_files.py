@@ -59,7 +59,7 @@ def change(path: Path, statement: str, *values: str | bytes) -> None:
 
 
 def a_filled(path: Path, count: int = 200) -> SqliteCache:
-    cache = SqliteCache(path)
+    cache = a_cache(path)
     for at in range(count):
         cache.put(f"key-{at}", A_JUDGEMENT)
     cache.close()

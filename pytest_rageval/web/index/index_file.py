@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from pytest_rageval.judges.cache.cache_file import Foreign, is_broken, open_alone
@@ -47,11 +47,11 @@ class IndexFile:
 
     def _open(self) -> sqlite3.Connection:
         if self.path.exists():
-            with suppress(sqlite3.Error):
-                connection = _connected(self.path)
+            with suppress(sqlite3.Error), ExitStack() as stack:
+                connection = stack.enter_context(closing(_connected(self.path)))
                 if _version(connection) == len(MIGRATIONS):
+                    stack.pop_all()
                     return connection
-                connection.close()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return open_alone(self._prepared, self.path.parent)
 
