@@ -4,7 +4,7 @@
     unsealed(line.encode())                         # {"schema": 2, "case_key": "q1"}
 
 The checksum is the CRC-32 (ISO-HDLC, that of zip and gzip) as eight hexadecimal digits. It finds what disks, copies and
-editors do to a line; it is no protection against somebody who means harm. Lines of schema 1 have none.
+editors do to a line; it is no protection against somebody who means harm.
 """
 
 from __future__ import annotations
@@ -17,16 +17,12 @@ from zlib import crc32
 
 from pydantic_core import from_json, to_json
 
-from pytest_rageval.io.strict_json import StrictJsonError, parse
-
 LONGEST = 1 << 28
 """Bytes of a line: a longer one is not ours, and is not taken into memory."""
 _KEY = b',"checksum":"'
 _END = b'"}'
 _DIGITS = 8
 _SEAL = len(_KEY) + _DIGITS + len(_END)
-_LAST_UNSEALED = 1
-"""The last schema whose lines had no checksum."""
 
 
 class DamagedLineError(ValueError):
@@ -93,14 +89,13 @@ def _is_plain(values: Iterable[Any]) -> bool:
 
 
 def unsealed(line: bytes) -> dict[str, Any]:
-    """The object of a line without its checksum; DamagedLineError where the line is not as it was written.
+    """Return the object of a line without its checksum; DamagedLineError if the line is not as it was written.
 
     A line whose checksum is right is parsed without a search for keys that stand twice: it is what we wrote.
     """
     if len(line) > LONGEST:
         raise DamagedLineError(f"is longer than {LONGEST:,} bytes")
-    if not has_seal(line):
-        return _older(line)
+    check_seal(line)
     try:
         # Two thirds of the time of `json.loads`: what the checksum costs is saved here.
         record: dict[str, Any] = from_json(line, allow_inf_nan=False)
@@ -110,38 +105,20 @@ def unsealed(line: bytes) -> dict[str, Any]:
     return record
 
 
-def has_seal(line: bytes) -> bool:
-    """True if the line has a checksum and it is right; DamagedLineError where it is wrong."""
+def check_seal(line: bytes) -> None:
+    """Raise DamagedLineError unless the line ends with a checksum, and with the right one."""
     end = len(line) - line.endswith(b"\n")
     start = end - _SEAL
     if start <= 0 or line[start : start + len(_KEY)] != _KEY or line[end - len(_END) : end] != _END:
-        return False
+        raise DamagedLineError("has no checksum at its end")
     if b"%08x" % crc32(memoryview(line)[:start]) != line[start + len(_KEY) : end - len(_END)]:
         raise DamagedLineError("does not match its checksum")
-    return True
 
 
 def unsealed_text(line: bytes) -> str | None:
-    """The JSON object of a line without its checksum, as it is written; None where that is missing or wrong."""
+    """Return the JSON object of a line without its checksum, as it is written; None where that is missing or wrong."""
     try:
-        return line[: len(line) - line.endswith(b"\n") - _SEAL].decode() + "}" if has_seal(line) else None
+        check_seal(line)
+        return line[: len(line) - line.endswith(b"\n") - _SEAL].decode() + "}"
     except (DamagedLineError, UnicodeDecodeError):
         return None
-
-
-def check_schema(record: Mapping[str, Any]) -> None:
-    """DamagedLineError where a record that came without a checksum should have one."""
-    schema = record.get("schema")
-    if not isinstance(schema, int) or schema > _LAST_UNSEALED:
-        raise DamagedLineError("has lost its checksum")
-
-
-def _older(line: bytes) -> dict[str, Any]:
-    try:
-        record = parse(line)
-    except StrictJsonError as error:
-        raise DamagedLineError(f"is damaged: {error}") from None
-    if not isinstance(record, dict):
-        raise DamagedLineError("is not a JSON object")
-    check_schema(record)
-    return record

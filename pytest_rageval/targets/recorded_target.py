@@ -10,7 +10,7 @@ from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Findings, Report, Unsound
 from pytest_rageval.io.records import RecordReader
-from pytest_rageval.io.sealed_lines import DamagedLineError, check_schema, has_seal
+from pytest_rageval.io.sealed_lines import DamagedLineError, check_seal
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.answer_files import LONGEST_LINE
@@ -82,8 +82,7 @@ class RecordedTarget:
     def _take(self, row: JsonRow, report: Report) -> None:
         """Keep one record, or report what is wrong with it."""
         try:
-            if not has_seal(row.text.encode()):
-                check_schema(row.record)
+            check_seal(row.text.encode())
         except DamagedLineError as damage:
             report.add_unread(row.line, 1, str(damage))
             return

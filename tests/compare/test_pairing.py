@@ -15,6 +15,7 @@ from stored_pair import a_chunk, compared, store
 from two_runs import a_plan, a_row
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.sealed_lines import sealed
 
 JUDGE = {"model": "m-1", "heuristic": False, "prompt_versions": {"groundedness": "1-aa"}}
 
@@ -302,6 +303,7 @@ def test_what_is_compared_is_strict_json_and_the_same_every_time(tmp_path: Path)
 def test_a_damaged_record_of_a_flipped_case_is_said_in_one_line(tmp_path: Path, rest: str):
     store(tmp_path, "a", some([1]), records={})
     folder = store(tmp_path, "b", some([0]), records={})
-    (folder / "results.jsonl").write_text(f'{{"schema":1,"case_key":"a.jsonl::q0",{rest}\n', encoding="utf-8")
+    line = sealed(f'{{"schema":2,"case_key":"a.jsonl::q0",{rest}')
+    (folder / "results.jsonl").write_text(f"{line}\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"results\.jsonl:1: is "):
         compared(tmp_path, "a", "b")

@@ -59,18 +59,6 @@ def test_another_server_is_another_judge_and_an_equal_identity_the_same(a_cached
     assert (first.asked, other.asked, again.asked) == (1, 1, 0)
 
 
-def test_what_was_kept_before_servers_were_told_apart_is_taken_over_and_said_once(a_cached, cache_notes):
-    ask(a_cached(Counting()), a_request("a"), a_request("b"))
-    served = Served("openai:counting/1@one/v1")
-    judge = a_cached(served)
-    said = ask(judge, a_request("a"), a_request("b"))
-    assert (served.asked, judge.hits, all(one.cached for one in said)) == (0, 2, True)
-    (note,) = cache_notes()
-    assert "judgements of 'counting/1' from before servers were told apart are taken for those of" in note
-    ask(a_cached(served, "replay"), a_request("a"))
-    assert served.asked == 0
-
-
 def test_a_served_model_that_changed_is_known_and_never_part_of_the_key(a_cached):
     ask(a_cached(Served("openai:m@one/v1", "m-2026-01-01")), a_request("a"))
     newer = Served("openai:m@one/v1", "m-2026-06-01")

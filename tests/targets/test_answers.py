@@ -133,7 +133,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path):
         "remove it",
         "given.jsonl:11:25: byte 0xff at offset 319 is not UTF-8; save the file as UTF-8",
         "given.jsonl:12:1: is a list, expected an object; write one object a line (JSONL)",
-        "given.jsonl:13:29: not valid JSON: expecting property name enclosed in double quotes",
+        "given.jsonl:13:28: not valid JSON: a comma before the closing bracket",
         "given.jsonl:14:8: case ' ': id is blank",
         "given.jsonl:15:1: is nested too deep",
         "given.jsonl:16:45: case 'q12': retrieved_chunks[0].rank is 'x' (a string), expected a whole number",

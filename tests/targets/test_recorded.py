@@ -16,14 +16,14 @@ from pytest_rageval.targets.recorded_target import RecordedTarget
 def a_run(folder: Path, *lines: object, end: str = "\n") -> Path:
     run = folder / "20251218_063617"
     run.mkdir()
-    written = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    written = [line if isinstance(line, str) else sealed(json.dumps(line)) for line in lines]
     (run / "observations.jsonl").write_text("\n".join(written) + end, encoding="utf-8")
     return run
 
 
 def recorded(key: str, answer: Answer | None, trial: int = 0) -> dict[str, object]:
     return {
-        "schema": 1,
+        "schema": 2,
         "case_key": key,
         "trial": trial,
         "answer": None if answer is None else answer_to_response(answer),
@@ -76,10 +76,10 @@ def test_a_damaged_file_is_said_line_by_line(tmp_path: Path):
     run = a_run(
         tmp_path,
         "{oops",
-        {"schema": 1, "trial": 0},
-        {"schema": 1, "case_key": "a", "answer": {"answer": 7}},
-        {"schema": 1, "case_key": "a", "trial": "x"},
-        {"schema": 2, "case_key": "a", "trial": 0},
+        {"schema": 2, "trial": 0},
+        {"schema": 2, "case_key": "a", "answer": {"answer": 7}},
+        {"schema": 2, "case_key": "a", "trial": "x"},
+        '{"schema": 2, "case_key": "a", "trial": 0}',
         sealed('{"a":1}').replace("1", "2"),
     )
     with pytest.raises(CaseError) as caught:
@@ -90,7 +90,7 @@ def test_a_damaged_file_is_said_line_by_line(tmp_path: Path):
         f"{place}:2:1: has no case_key",
         f"{place}:3:53: answer.answer is 7 (a number), expected a string",
         f"{place}:4:41: trial is 'x' (a string), expected a whole number",
-        f"{place}:5:1: has lost its checksum",
+        f"{place}:5:1: has no checksum at its end",
         f"{place}:6:1: does not match its checksum",
     ]
 

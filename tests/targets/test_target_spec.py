@@ -14,6 +14,7 @@ from processes import python
 
 from pytest_rageval.config.tables import TargetMapping
 from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.io.sealed_lines import sealed
 from pytest_rageval.model import Answer, AskRequest, EvalCase, Source
 from pytest_rageval.targets import Target, check_target, target_from_object, target_from_spec
 
@@ -83,7 +84,8 @@ def test_every_spelling_gives_its_target(tmp_path: Path):
     (tmp_path / "given.jsonl").write_text('{"id": "q1", "answer": "uploaded"}')
     run = tmp_path / "reports" / "runs" / "20251218_063617"
     run.mkdir(parents=True)
-    (run / "observations.jsonl").write_text('{"schema": 1, "case_key": "a::q1", "answer": {"answer": "recorded"}}\n')
+    line = sealed('{"schema":2,"case_key":"a::q1","answer":{"answer":"recorded"}}')
+    (run / "observations.jsonl").write_text(f"{line}\n")
     with FaultServer(gives({"answer": "http"})) as server:
         for spec, expected in [
             (server.url, "http"),

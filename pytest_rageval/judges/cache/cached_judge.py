@@ -93,8 +93,6 @@ class CachedJudge:
         self._mask = mask
         self._sampling = _checked_sampling(judge)
         self.served: set[str] = set()
-        notes = getattr(cache, "notes", None)
-        self._notes: list[str] | None = notes if isinstance(notes, list) else None
         self._under_way: dict[str, _UnderWay] = {}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
@@ -104,7 +102,7 @@ class CachedJudge:
         parts = key_parts(request, self.identity, self._sampling)
         key = parts.key
         if self._mode != "refresh":
-            if (kept := self._look_up(self._cache, key) or self._migrated(self._cache, request, parts)) is not None:
+            if (kept := self._look_up(self._cache, key)) is not None:
                 return self._hit(kept)
             self.misses += 1
         if self._mode == "replay":
@@ -162,23 +160,6 @@ class CachedJudge:
             cache.put(key, judgement)
         else:
             self._described.put(key, judgement, parts)
-
-    def _migrated(self, cache: JudgementCache, request: JudgeRequest, parts: KeyParts) -> Judgement | None:
-        """The judgement kept when a judge's server was no part of its key, from now on under this one's."""
-        if self.identity == self.model:
-            return None
-        kept = self._look_up(cache, key_parts(request, self.model, self._sampling).key)
-        if kept is not None:
-            self._keep(cache, parts.key, kept, parts)
-            self._note(
-                f"judge cache: judgements of {one_line(self.model)!r} from before servers were told apart are taken "
-                f"for those of {one_line(self.identity)!r}; --rageval-judge-cache refresh judges anew"
-            )
-        return kept
-
-    def _note(self, note: str) -> None:
-        if self._notes is not None and note not in self._notes:
-            self._notes.append(note)
 
     def _hit(self, kept: Judgement) -> Judgement:
         self.hits += 1

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import SchemaValidator, ValidationError, core_schema
 
 from pytest_rageval.io.line_index import lines_of, record_in
-from pytest_rageval.io.sealed_lines import DamagedLineError, has_seal
+from pytest_rageval.io.sealed_lines import DamagedLineError, check_seal
 from pytest_rageval.runs.disk.stored_records import check_result
 from pytest_rageval.runs.records import SCHEMA
 
@@ -36,12 +36,12 @@ def row_records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _slim(line: bytes) -> dict[str, Any] | None:
-    """None of a line that has no checksum, or is not what this version writes: it is read as a whole, and judged."""
+    """None of a line that is not what this version writes: it is read as a whole, and refused."""
     try:
-        if has_seal(line):
-            record: dict[str, Any] = _READER.validate_json(line)
-            if record["schema"] == SCHEMA and isinstance(record["case_key"], str) and isinstance(record["trial"], int):
-                return record
+        check_seal(line)
+        record: dict[str, Any] = _READER.validate_json(line)
+        if record["schema"] == SCHEMA and isinstance(record["case_key"], str) and isinstance(record["trial"], int):
+            return record
     except (DamagedLineError, ValidationError):
         pass
     return None

@@ -103,11 +103,13 @@ def read_scores(folder: Path) -> Scores | None:
     count = 0
     try:
         for place, line in lines_of(path):
+            part = unsealed(line)
+            if part["schema"] != SCHEMA:
+                raise ValueError("another schema")
             if place.number == 1:
-                count = unsealed(line)["cases"]
+                count = part["cases"]
             else:
-                name, values = _read_column(line)
-                columns[name] = values
+                columns[part["column"]] = part["values"]
         if not columns and not path.exists():
             return None
         return _scores(columns, count)
@@ -115,19 +117,6 @@ def read_scores(folder: Path) -> Scores | None:
         raise SettingsError(f"{place}: {damage}; was it changed? {REMEDY}") from None
     except (ValueError, TypeError, KeyError, RecursionError):
         raise SettingsError(f"{path}: not a table of scores; was it changed? {REMEDY}") from None
-
-
-def _read_column(line: bytes) -> tuple[str, list[Any]]:
-    if line.startswith(b"["):  # of schema 1
-        name, values = json.loads(line, parse_constant=_no_number)
-    else:
-        column = unsealed(line)
-        name, values = column["column"], column["values"]
-    return name, values
-
-
-def _no_number(written: str) -> None:
-    raise ValueError(f"{written} is not a number")
 
 
 def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:

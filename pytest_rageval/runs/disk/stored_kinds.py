@@ -1,15 +1,13 @@
-"""Kinds of the values in a line of results.jsonl or observations.jsonl, as readers of any version rely on them."""
+"""Kinds of the values in a line of results.jsonl, for other programs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.io.records import RecordReader
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import CaseResult, EvalCase, Json
 from pytest_rageval.plan import make_plan
@@ -61,30 +59,6 @@ class _Result:
     judge: dict[str, Json] | None = None
     abstention: dict[str, Json] | None = None
     error: dict[str, str | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Observation:
-    """The kinds of what an observation holds."""
-
-    case_key: str
-    trial: int
-    case: dict[str, Json]
-    judgements: dict[str, dict[str, Json]]
-    timings: dict[str, float | None]
-    answer: dict[str, Json] | None = None
-    asked_k: int | None = None
-    k: int | None = None
-    error: dict[str, Json] | None = None
-
-
-READERS: Mapping[str, RecordReader[Any]] = {
-    "result": RecordReader(_Result, skips_unknown=True),
-    "observation": RecordReader(_Observation, skips_unknown=True),
-}
-
-
-# ── for other programs ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def result_schema() -> dict[str, Json]:

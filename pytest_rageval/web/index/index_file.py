@@ -1,4 +1,4 @@
-"""Open the file of the index: made where there is none, brought up to date, set aside where it cannot be read."""
+"""Open the file of the index: made where there is none or an older one, set aside where it cannot be read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from pytest_rageval.judges.cache.cache_file import Foreign, is_broken, open_alone
-from pytest_rageval.web.index.schema import APPLICATION_ID, MIGRATIONS
+from pytest_rageval.web.index.schema import APPLICATION_ID, LAYOUT, TABLES
 
 BUSY_S = 30.0
 """Seconds that a writer waits for another: the cases of a large run are put in within one transaction."""
@@ -49,21 +49,21 @@ class IndexFile:
         if self.path.exists():
             with suppress(sqlite3.Error), ExitStack() as stack:
                 connection = stack.enter_context(closing(_connected(self.path)))
-                if _version(connection) == len(MIGRATIONS):
+                if _has_our_tables(connection):
                     stack.pop_all()
                     return connection
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return open_alone(self._prepared, self.path.parent)
 
     def _prepared(self) -> sqlite3.Connection:
-        """A connection to a file of the present version, while no other process prepares one."""
+        """A connection to a file of the present layout, while no other process prepares one."""
         try:
-            return _migrated(self.path)
+            return _with_tables(self.path)
         except sqlite3.Error as error:
             if not is_broken(error):
                 raise
             self.set_aside(error)
-            return _migrated(self.path)
+            return _with_tables(self.path)
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -77,29 +77,25 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    """How many migrations the file has seen; Foreign where it is not ours, or a newer one."""
+def _has_our_tables(connection: sqlite3.Connection) -> bool:
+    """Check whether the file is an index of the present layout; Foreign where it is a database of something else."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (layout,) = connection.execute("PRAGMA user_version").fetchone()
     (things,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if application != APPLICATION_ID and (application or version or things):
+    if application != APPLICATION_ID and (application or layout or things):
         raise Foreign("a database of something else")
-    if version > len(MIGRATIONS):
-        raise Foreign(
-            f"written by a newer version of rageval: its layout is {version}, the latest here {len(MIGRATIONS)}"
-        )
-    return int(version)
+    return bool(layout == LAYOUT)
 
 
-def _migrated(path: Path) -> sqlite3.Connection:
+def _with_tables(path: Path) -> sqlite3.Connection:
     connection = _connected(path)
     try:
-        version = _version(connection)
-        if not version:
+        if not _has_our_tables(connection):
             connection.execute("PRAGMA journal_mode = WAL")
-        for number, script in enumerate(MIGRATIONS[version:], version + 1):
-            end = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}; COMMIT;"
-            connection.executescript(f"BEGIN IMMEDIATE; {script} {end}")
+            old = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+            drops = "".join(f'DROP TABLE "{name}";' for (name,) in old.fetchall())
+            end = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {LAYOUT}; COMMIT;"
+            connection.executescript(f"BEGIN IMMEDIATE; {drops} {TABLES} {end}")
     except sqlite3.Error:
         connection.close()
         raise

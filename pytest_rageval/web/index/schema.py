@@ -1,6 +1,8 @@
-"""Tables of the index, as steps from one version of the file to the next; `user_version` counts those taken."""
+"""Tables of the index. A file of another layout is made anew from the run folders."""
 
 from __future__ import annotations
+
+import zlib
 
 APPLICATION_ID = 0x52414758
 """Marks a file as ours in its header ("RAGX")."""
@@ -25,6 +27,7 @@ CREATE TABLE runs (
     selected INTEGER,
     newly_failing INTEGER, fixed INTEGER,
     overall REAL,
+    points REAL,
     p95_ms REAL,
     cost_usd REAL,
     seconds INTEGER,
@@ -61,6 +64,6 @@ CREATE TABLE case_tables (
 );
 CREATE UNIQUE INDEX case_tables_by_run ON case_tables (run_id, against);
 """
-# Read again are all runs, whose rows did not have it: a row without a stamp is no run's.
-_POINTS = "ALTER TABLE runs ADD COLUMN points REAL; UPDATE runs SET stamp = '';"
-MIGRATIONS = (_RUNS, _CASES, _POINTS)
+TABLES = _RUNS + _CASES
+LAYOUT = zlib.crc32(TABLES.encode()) & 0x7FFFFFFF
+"""What `user_version` of a file with these tables says: it changes with them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -26,15 +25,6 @@ def test_rows_are_made_of_fewer_keys_and_come_out_alike(run: StoredRun):
     assert [{name: record[name] for name in record if name in (*NEEDED, *WHERE_WRITTEN)} for record in whole] == slim
     assert "retrieved_chunks" not in slim[0]
     assert [Row.of(record) for record in whole] == [Row.of(record) for record in slim]
-
-
-def test_lines_without_a_checksum_are_read_as_a_whole(run: StoredRun):
-    results = run.path / "results.jsonl"
-    older = [json.loads(line) | {"schema": 1} for line in results.read_text(encoding="utf-8").splitlines()]
-    for record in older:
-        del record["checksum"]
-    results.write_text("".join(json.dumps(record) + "\n" for record in older), encoding="utf-8")
-    assert [Row.of(record) for record in run.row_records()] == [Row.of(record) for record in run.records()]
 
 
 @pytest.mark.parametrize("damage", ["changed", "other", "newer"])

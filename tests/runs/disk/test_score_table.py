@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -88,13 +87,11 @@ def test_columns_that_no_run_writes_are_refused_whatever_their_checksums(tmp_pat
         read_scores(tmp_path)
 
 
-def test_a_table_of_the_older_schema_is_read(tmp_path: Path):
+def test_a_table_of_another_schema_is_refused_with_its_remedy(tmp_path: Path):
     write_scores(tmp_path, ROWS)
-    scores = read_scores(tmp_path)
-    head, *columns = [json.loads(line) for line in (tmp_path / SCORES).read_text(encoding="utf-8").splitlines()]
-    older = [{"schema": 1, "cases": head["cases"]}, *([column["column"], column["values"]] for column in columns)]
-    (tmp_path / SCORES).write_text("".join(json.dumps(line) + "\n" for line in older), encoding="utf-8")
-    assert read_scores(tmp_path) == scores
+    change_lines(tmp_path / SCORES, lambda line: line.replace('"schema":2', '"schema":1'))
+    with pytest.raises(SettingsError, match=r"not a table of scores; .*results\.jsonl is read instead"):
+        read_scores(tmp_path)
 
 
 def test_columns_of_metrics_renamed_keep_their_scores():
