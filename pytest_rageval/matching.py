@@ -93,7 +93,7 @@ def _match(
         golds = _IdGolds(_relevant_ids(gold), are_prefixes=gold.ids_are_prefixes)
     elif gold.supports and kind == "anchors":
         golds = _AnchorGolds(gold.supports, unsure=True)
-    hits = None if chunks is None else golds.hits(chunks)
+    hits = None if chunks is None or (golds.count and not _names_places(chunks)) else golds.hits(chunks)
     cited = None
     if references is not None:
         named = _Named(chunks or (), hits or ())
@@ -104,6 +104,13 @@ def _match(
         irrelevant, more_flags = _irrelevant(gold, chunks)
         flags += more_flags
     return Matching(kind, golds.count, hits, irrelevant, cited, flags)
+
+
+def _names_places(chunks: tuple[Chunk, ...]) -> bool:
+    """Check whether any chunk says where it comes from; texts alone cannot be matched to gold."""
+    return not chunks or any(
+        chunk.rel_path is not None or chunk.chunk_id is not None or chunk.doc_id is not None for chunk in chunks
+    )
 
 
 def _relevant_ids(gold: Gold) -> tuple[str, ...]:

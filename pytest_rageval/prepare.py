@@ -146,7 +146,7 @@ def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCas
     """CaseError where the configured target cannot be reached or lacks answers."""
     settings = prepared.settings
     if problems := check_target(
-        target, settings.target or "", SelectedCases.of(cases).names(), is_partial_allowed=settings.allow_partial
+        target, settings.target or "", SelectedCases.of(cases), is_partial_allowed=settings.allow_partial
     ):
         raise CaseError(*problems)
 

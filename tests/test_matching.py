@@ -71,9 +71,15 @@ def test_paths_are_equal_after_composition_and_slashes():
     assert hits(place("노트/시장.md"), chunk_at(decomposed)) == [{0}]
 
 
-@pytest.mark.parametrize("came", ["go.md", "./notes/go.md", "notes/GO.md", "notes/go.md.bak", None])
+@pytest.mark.parametrize("came", ["go.md", "./notes/go.md", "notes/GO.md", "notes/go.md.bak"])
 def test_other_paths_do_not_match(came):
     assert hits(place("notes/go.md"), chunk_at(came)) == [set()]
+
+
+def test_chunks_that_name_no_place_at_all_are_not_looked_at_for_gold():
+    assert matched(place("notes/go.md"), chunk_at(None, text="of it"), chunk_at(None)).hits is None
+    assert hits(place("notes/go.md"), chunk_at(None), chunk_at("notes/go.md")) == [set(), {0}]
+    assert matched(Gold(), chunk_at(None, text="of it")).hits == (frozenset(),)
 
 
 def test_a_chunk_may_match_several_golds_and_a_gold_several_chunks():

@@ -16,7 +16,7 @@ from pytest_rageval.metrics.registry import metric, not_asked_for
 from pytest_rageval.model import Matching, NotApplicable, Observation
 
 UNLABELLED = NotApplicable("no gold is labelled")
-NOT_REPORTED = NotApplicable("the system reports no retrieved chunks", is_unobserved=True)
+NOT_REPORTED = NotApplicable("the system reports no retrieved chunks, or texts without a place", is_unobserved=True)
 NOT_ALL_NEEDED = NotApplicable("no support groups, and the category is neither multi_hop nor synthesis")
 NOT_NEGATIVE = NotApplicable("not a negative case")
 NOTHING_IRRELEVANT = NotApplicable("no irrelevant gold is labelled")

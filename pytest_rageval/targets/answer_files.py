@@ -1,4 +1,4 @@
-"""Files of uploaded answers: CSV or JSONL, `id` and an answer record a line.
+"""Files of uploaded answers: CSV or JSONL, `id` or `question` and an answer record a line.
 
 All that is wrong with a file is said together, each problem with `file:line:column`.
 """
@@ -21,11 +21,13 @@ from pytest_rageval.io.compact.texts import TextNumbers
 from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import Line, read_lines
-from pytest_rageval.io.messages import Report, Unsound, bad, shown_value
+from pytest_rageval.io.messages import Report, Unsound, bad, found, shown_value
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.model import NOTHING, Answer, Json
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, read_record
+from pytest_rageval.words import fold
 
 LONGEST_LINE = 16 * 2**20
 """Bytes: as much as one response over the network may hold."""
@@ -33,15 +35,24 @@ LONGEST_LINE = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """One line: `id` as written, a case's id or its full key."""
+    """One line. `name` is its id as written, a case's id or its full key; without an id it is `asking(question)`."""
 
-    id: str
+    name: str
     line: int
     answer: Answer
+    question: str | None = None
+
+
+ASKING = "\0"
+
+
+def asking(question: str) -> str:
+    """Return the name of an answer that has no id: its question, whatever its case and white space."""
+    return ASKING + fold(question)
 
 
 class AnswerRecords(Mapping[str, AnswerRecord]):
-    """The answers of one system in a file, by id as written: of a long file only a part is in memory.
+    """The answers of one system in a file, by name: of a long file only a part is in memory.
 
     An answer whose line is no longer what it was when the file was read is a TargetError.
     """
@@ -53,14 +64,17 @@ class AnswerRecords(Mapping[str, AnswerRecord]):
         self._lines = TextNumbers()
         """Where the others stand."""
         self.last_line = 0
+        self.has_questions = False
+        """Is there an answer without an id?"""
 
     def add(self, record: AnswerRecord) -> None:
         """Take an answer of the next line; cells of a CSV file may go over several lines, and are held."""
         if len(self._held) < HELD or self._path.suffix != ".jsonl":
-            self._held[record.id] = record
+            self._held[record.name] = record
         else:
-            self._lines[record.id] = record.line
+            self._lines[record.name] = record.line
         self.last_line = record.line
+        self.has_questions |= record.name.startswith(ASKING)
 
     def line(self, name: str) -> int:
         """The line of an answer that is there."""
@@ -87,18 +101,19 @@ class AnswerRecords(Mapping[str, AnswerRecord]):
             record = _record(JsonRow(line, from_json(text, allow_inf_nan=False), text))[1]
         except (OSError, ValueError, Unsound):
             record = None
-        if record is None or record.id != name:
+        if record is None or record.name != name:
             raise TargetError("invalid_response", f"{self._path.name}:{line}: has changed since the file was read")
         return record
 
 
 @dataclass(frozen=True, slots=True)
 class AnswersFile:
-    """The answers of one system, by id as written."""
+    """The answers of one system by name, and what a person should know of the file."""
 
     shown: str
     system: str | None
     records: AnswerRecords
+    notes: tuple[str, ...] = ()
 
 
 def load_answers(
@@ -143,7 +158,9 @@ def _too_many(report: Report, most_rows: int) -> CaseError:
 class _About:
     """What a line says beside the answer: whose it is."""
 
-    id: Name
+    id: Name | None = None
+    question: str | None = None
+    contexts: Json = None
     system: str | None = None
     model_name: str | None = None
     timestamp: Json = None
@@ -152,6 +169,8 @@ class _About:
 
 _ABOUT: RecordReader[_About] = RecordReader(_About)
 _OF_ABOUT = tuple(member.name for member in fields(_About))
+KNOWN = RECORD_FIELDS | {*_OF_ABOUT}
+"""Keys of a line that are read."""
 _KEPT = ("model_name", "timestamp", "meta")
 """What of it stands among the extra fields of the answer."""
 
@@ -162,6 +181,8 @@ class _Reading:
     def __init__(self, report: Report, path: Path) -> None:
         self._report, self._path = report, path
         self._systems: dict[str | None, AnswerRecords] = {}
+        self._unknown: dict[str, int] = {}
+        """Keys that are not read, by the line where each stands first."""
 
     def take(self, row: JsonRow) -> None:
         """Add one row, or report its problems."""
@@ -175,11 +196,14 @@ class _Reading:
         records = self._systems.get(system)
         if records is None:
             records = self._systems[system] = AnswerRecords(self._path)
-        if record.id in records:
-            message = f"id {shown_value(record.id)} already has an answer at line {records.line(record.id)}"
-            self._report.add(row.line, row.column_finder().column(("id",), False), message)
-        else:
-            records.add(record)
+        if record.name in records:
+            key = "question" if record.name.startswith(ASKING) else "id"
+            message = f"{key} {shown_value(row.record[key])} already has an answer at line {records.line(record.name)}"
+            self._report.add(row.line, row.column_finder().column((key,), False), message)
+            return
+        records.add(record)
+        for name in row.record.keys() - KNOWN - self._unknown.keys():
+            self._unknown[name] = row.line
 
     def finished(self, system: str | None) -> AnswersFile:
         """The answers of the system that is meant; CaseError if there are problems, or no such system."""
@@ -200,7 +224,13 @@ class _Reading:
         if len(report):
             raise CaseError(*report.problems)
         chosen = system if system is not None else next(iter(self._systems))
-        return AnswersFile(report.file, chosen, self._systems[chosen])
+        return AnswersFile(report.file, chosen, self._systems[chosen], tuple(self._notes()))
+
+    def _notes(self) -> Iterator[str]:
+        """Name the keys that are not read once, each with the known key that was probably meant."""
+        named = [f"{name}{did_you_mean(name, KNOWN)} (line {line})" for name, line in sorted(self._unknown.items())]
+        if named:
+            yield f"{self._report.file}: kept as metadata and not read: {listed(named)}"
 
 
 def _record(row: JsonRow) -> tuple[str | None, AnswerRecord]:
@@ -208,19 +238,35 @@ def _record(row: JsonRow) -> tuple[str | None, AnswerRecord]:
     data = row.record
     about = _ABOUT.read({name: data[name] for name in _OF_ABOUT if name in data})
     debug = data.get("debug")
-    if not {"answer", "retrieved_chunks"} & {*data, *(debug if isinstance(debug, dict) else NOTHING)}:
+    if not {"answer", "retrieved_chunks", "contexts"} & {*data, *(debug if isinstance(debug, dict) else NOTHING)}:
         raise bad("holds neither 'answer' nor 'retrieved_chunks'")
+    if about.id is None and not (about.question or "").strip():
+        raise bad("has no id, and no question to find its case by")
     extra = {name: value for name in _KEPT if (value := getattr(about, name)) is not None}
     members = {name: value for name, value in data.items() if name not in _OF_ABOUT and value is not None}
     if others := {name: value for name, value in members.items() if name not in RECORD_FIELDS}:
         extra["meta"] = {**(about.meta or NOTHING), **others}
     record = {name: value for name, value in data.items() if name in RECORD_FIELDS}
-    return about.system, AnswerRecord(about.id, row.line, read_record(extra | record))
+    if about.contexts is not None:
+        record["retrieved_chunks"] = _chunks_of(about.contexts, record)
+    name = about.id if about.id is not None else asking(about.question or "")
+    return about.system, AnswerRecord(name, row.line, read_record(extra | record), about.question)
+
+
+def _chunks_of(contexts: Json, record: Mapping[str, Json]) -> list[Json]:
+    """Return the texts that an answer rests on as retrieved chunks."""
+    texts = [contexts] if isinstance(contexts, str) else contexts
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise bad(f"contexts is {found(contexts)}, expected a text or a list of texts")
+    debug = record.get("debug")
+    if "retrieved_chunks" in {*record, *(debug if isinstance(debug, dict) else NOTHING)}:
+        raise bad("holds both contexts and retrieved_chunks; keep one")
+    return [{"text": text} for text in texts]
 
 
 # ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_TEXT_CELLS = {"id", "answer", "abstain_reason", "system", "model_name", "timestamp"}
+_TEXT_CELLS = {"id", "question", "answer", "abstain_reason", "system", "model_name", "timestamp"}
 
 
 def _csv_rows(lines: Iterator[Line], report: Report) -> Iterator[JsonRow]:
@@ -261,8 +307,9 @@ def _cells(rows: Any, report: Report) -> Iterator[JsonRow]:
 
 
 def _header_problem(header: list[str]) -> str:
-    if "id" not in header or not {"answer", "retrieved_chunks"} & set(header):
-        return f"the header is {shown_value(','.join(header))}, expected at least id and answer (or retrieved_chunks)"
+    if not {"id", "question"} & {*header} or not {"answer", "retrieved_chunks", "contexts"} & {*header}:
+        names = shown_value(",".join(header))
+        return f"the header is {names}, expected at least id (or question) and answer (or retrieved_chunks)"
     repeated = {name for name in header if header.count(name) > 1}
     return f"the header names {shown_value(min(repeated))} twice" if repeated else ""
 
@@ -273,11 +320,12 @@ def _typed(cells: dict[str, str]) -> dict[str, Json]:
     for name, cell in cells.items():
         if name == "answer" or not cell.strip():
             continue
+        is_one_text = name == "contexts" and not cell.lstrip().startswith("[")
         if name == "abstained":
             data[name] = flag_of(cell)
             if data[name] is None:
                 raise bad(f"abstained is {shown_value(cell)}, expected {FLAG}")
-        elif name in _TEXT_CELLS or name not in RECORD_FIELDS | {"meta"}:
+        elif is_one_text or name in _TEXT_CELLS or name not in RECORD_FIELDS | {"meta", "contexts"}:
             data[name] = cell
         else:
             try:

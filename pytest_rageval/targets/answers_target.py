@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Protocol
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.model import Answer, AskRequest
-from pytest_rageval.targets.answer_files import AnswersFile
+from pytest_rageval.model import Answer, AskRequest, EvalCase
+from pytest_rageval.targets.answer_files import ASKING, AnswersFile, asking
+from pytest_rageval.words import fold
+
+
+class Cases(Protocol):
+    """Cases that know their keys and ids without being read."""
+
+    def names(self) -> Collection[tuple[str, str]]:
+        """Return key and id of each."""
+
+    def __iter__(self) -> Iterator[EvalCase]: ...
 
 
 class AnswersTarget:
-    """Looks the answer of a case up by its full key (`path::id`) or its id."""
+    """Looks the answer of a case up by its full key (`path::id`), its id, or its question."""
 
     is_called = False
     """Nothing is asked, so there is nothing to time."""
@@ -21,58 +32,65 @@ class AnswersTarget:
     def __init__(self, answers: AnswersFile, name: str | None = None) -> None:
         of_system = f"#{answers.system}" if answers.system is not None else ""
         self.name = name or f"answers:{answers.shown}{of_system}"
+        self.notes = list(answers.notes)
         self._answers = answers
 
     async def ask(self, request: AskRequest) -> Answer:
-        """The answer to the case with this key; TargetError `missing` if the file has none."""
-        name = self._name(request.case_key)
+        """Return the answer to the case with this key; TargetError if the file has none, or one to another question."""
+        name = self._name(request.case_key, request.question)
         if name is None:
             raise TargetError("missing", f"{self._answers.shown}: no answer for {request.case_key}")
-        return self._answers.records[name].answer
+        record = self._answers.records[name]
+        if record.question is not None and fold(record.question) != fold(request.question):
+            raise TargetError(
+                "invalid_response",
+                f"{self._answers.shown}:{record.line}: question is {shown_value(record.question)}, but the case asks "
+                f"{shown_value(request.question)}; answer that one, or leave question out",
+            )
+        return record.answer
 
     async def aclose(self) -> None:
         """Nothing is held open."""
 
-    def has_answer(self, case_key: str) -> bool:
-        """True if there is an answer for the case with this key."""
-        return self._name(case_key) is not None
+    def check_coverage(self, cases: Cases, *, is_partial_allowed: bool = False) -> list[str]:
+        """Return everything that does not fit between the file and all cases, one line each.
 
-    def check_coverage(self, cases: Collection[tuple[str, str]], *, is_partial_allowed: bool = False) -> list[str]:
-        """Everything that does not fit between the file and all cases, given as (key, id): one line each.
-
-        Cases without an answer (unless `is_partial_allowed`), ids that no case has, ids that several cases have, and
-        cases that are answered twice, by id and by key.
+        Cases without an answer (unless `is_partial_allowed`), ids and questions that no case has, those that several
+        cases have, and cases that are answered twice.
         """
-        if self._fits_exactly(cases):
+        if self._fits_exactly(cases.names()):
             return []
-        by_id: dict[str, list[str]] = {}
-        for key, case_id in cases:
-            by_id.setdefault(case_id, []).append(key)
-        keys = {key for key, _ in cases}
-        names = [*by_id, *keys]
+        by_name: dict[str, list[str]] = {}
+        for case in cases:
+            for name in (case.key, case.id, asking(case.question)):
+                by_name.setdefault(name, []).append(case.key)
+        answered: dict[str, int] = {}
         problems = []
         records = self._answers.records
         for name in records:
-            where = f"{self._answers.shown}:{records.line(name)}"
-            if name in keys:
-                continue
-            of_id = by_id.get(name, [])
-            if not of_id:
-                problems.append(f"{where}: no case has the id {shown_value(name)}{did_you_mean(name, names)}")
-            elif len(of_id) > 1:
-                problems.append(
-                    f"{where}: id {shown_value(name)} stands in {len(of_id)} case files; write {' or '.join(of_id)}"
-                )
-            elif of_id[0] in records:
-                other = records.line(of_id[0])
-                problems.append(f"{where}: {of_id[0]} already has an answer at line {other}")
+            line, keys = records.line(name), by_name.get(name, [])
+            problem = _mismatch(name, keys, by_name)
+            if not problem and keys[0] in answered:
+                problem = f"{keys[0]} already has an answer at line {answered[keys[0]]}"
+            if problem:
+                problems.append(f"{self._answers.shown}:{line}: {problem}")
+            else:
+                answered[keys[0]] = line
         if not is_partial_allowed:
-            problems += [f"{self._answers.shown}: no answer for {key}" for key, _ in cases if not self.has_answer(key)]
+            missing = (case.key.removeprefix("::") for case in cases if self.of(case) is None)
+            problems += [f"{self._answers.shown}: no answer for {name}" for name in missing]
         return problems
+
+    def of(self, case: EvalCase) -> Answer | None:
+        """Return the answer to a case, None if the file has none."""
+        name = self._name(case.key, case.question)
+        return None if name is None else self._answers.records[name].answer
 
     def _fits_exactly(self, cases: Iterable[tuple[str, str]]) -> bool:
         """Has each case one answer, and each answer one case? Of many cases little more is noted than that."""
         records = self._answers.records
+        if records.has_questions:
+            return False
         answered = bytearray(records.last_line + 1)  # by line: of a million names a set would take 100 MB
         for key, case_id in cases:
             name = key if key in records else case_id
@@ -84,7 +102,24 @@ class AnswersTarget:
             answered[line] = True
         return sum(answered) == len(records)
 
-    def _name(self, case_key: str) -> str | None:
-        """What the answer to a case stands under."""
-        records, case_id = self._answers.records, case_key.partition("::")[2]
-        return case_key if case_key in records else case_id if case_id in records else None
+    def _name(self, case_key: str, question: str) -> str | None:
+        """Return what the answer to a case stands under."""
+        records = self._answers.records
+        names = (case_key, case_key.partition("::")[2], asking(question) if records.has_questions else "")
+        return next((name for name in names if name in records), None)
+
+
+def _mismatch(name: str, keys: Sequence[str], names: Iterable[str]) -> str:
+    """Say why an answer of this name is not that of exactly one case; nothing if it is."""
+    is_question = name.startswith(ASKING)
+    shown = shown_value(name.removeprefix(ASKING))
+    if not keys and is_question:
+        return f"no case asks the question {shown}"
+    if not keys:
+        known = (other for other in names if not other.startswith(ASKING))
+        return f"no case has the id {shown}{did_you_mean(name, known)}"
+    if len({*keys}) > 1 and is_question:
+        return f"{len(keys)} cases ask the question {shown}; give it an id: {' or '.join(keys)}"
+    if len({*keys}) > 1:
+        return f"id {shown} stands in {len(keys)} case files; write {' or '.join(keys)}"
+    return ""

@@ -6,7 +6,7 @@ Adapters are imported only where they are chosen: scoring a file of answers neve
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +20,7 @@ from pytest_rageval.targets.target import Target
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
     from pytest_rageval.targets.answer_files import AnswersFile
+    from pytest_rageval.targets.answers_target import Cases
     from pytest_rageval.targets.chat_target import Api
 
 GROUP = "rageval.targets"
@@ -96,16 +97,14 @@ def target_from_object(
     raise SettingsError(f"{name or 'rag_client'}: is {type(obj).__name__} {shown_value(obj)}, expected {expected}")
 
 
-def check_target(
-    target: Target, spec: str, names: Collection[tuple[str, str]], *, is_partial_allowed: bool = False
-) -> list[str]:
+def check_target(target: Target, spec: str, cases: Cases, *, is_partial_allowed: bool = False) -> list[str]:
     """Whether the target that `spec` spells can answer at all, before it is asked: why not, one line each, or nothing.
 
-    One connection to the host of an HTTP target is tried; a file of answers must cover all cases, given as (key, id).
+    One connection to the host of an HTTP target is tried; a file of answers must cover all cases.
     """
     check_coverage = getattr(target, "check_coverage", None)
     if check_coverage is not None:
-        problems: list[str] = check_coverage(names, is_partial_allowed=is_partial_allowed)
+        problems: list[str] = check_coverage(cases, is_partial_allowed=is_partial_allowed)
         return problems
     if spec.startswith(("http:", "https:", "openai:", "ollama:")):
         from pytest_rageval.http.connecting import probe

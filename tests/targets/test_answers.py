@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.errors import CaseError, TargetError
-from pytest_rageval.model import Answer, AskRequest, Chunk, Reference
+from pytest_rageval.model import Answer, AskRequest, Chunk, EvalCase, Reference, Source
 from pytest_rageval.targets import answer_files
 from pytest_rageval.targets.answer_files import load_answers
 from pytest_rageval.targets.answers_target import AnswersTarget
@@ -22,7 +23,12 @@ def _held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(answer_files, "HELD", 1)
 
 
-CASES = [("a.jsonl::q1", "q1"), ("a.jsonl::q2", "q2"), ("b.jsonl::q2", "q2"), ("b.jsonl::q3", "q3")]
+CASES = SelectedCases.of(
+    [
+        EvalCase(name, f"{name} in {file}?", source=Source(f"{file}.jsonl", 1))
+        for file, name in (("a", "q1"), ("a", "q2"), ("b", "q2"), ("b", "q3"))
+    ]
+)
 
 
 def write(folder: Path, content: str | bytes | list[dict[str, object]], name: str = "given.jsonl") -> Path:
@@ -124,7 +130,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path):
     assert problems_of(write(tmp_path, b"\n".join(lines))) == [
         "given.jsonl:2:8: id 'q1' already has an answer at line 1",
         "given.jsonl:3:8: id is 7 (a number), expected a string",
-        "given.jsonl:4:1: has no id",
+        "given.jsonl:4:1: has no id, and no question to find its case by",
         "given.jsonl:5:1: case 'q2': holds neither 'answer' nor 'retrieved_chunks'",
         "given.jsonl:7:24: case 'q4': answer is a list, expected a string",
         "given.jsonl:8:29: case 'q5': answer stands twice in one object, first at column 14; keep one",
@@ -238,7 +244,7 @@ def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path):
         "given.csv:5:1: abstained is 'maybe', expected true or false (or yes, no, 1, 0)",
         "given.csv:6:1: latency: not valid JSON: expecting property name enclosed in double quotes at column 2",
         "given.csv:7:1: has 2 cells, the header has 4",
-        "given.csv:8:1: has no id",
+        "given.csv:8:1: has no id, and no question to find its case by",
         "given.csv:9:1: id 'q1' already has an answer at line 2",
         "given.csv:10:1: case 'q6': latency is a list, expected an object of numbers",
         "given.csv:11:1: not valid CSV: unexpected end of data",
@@ -250,7 +256,8 @@ def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path):
     [
         (
             "question,reference\n",
-            "given.csv:1:1: the header is 'question,reference', expected at least id and answer (or retrieved_chunks)",
+            "given.csv:1:1: the header is 'question,reference', expected at least id (or question) and answer "
+            "(or retrieved_chunks)",
         ),
         ("id,answer,id\nq,x,q\n", "given.csv:1:1: the header names 'id' twice"),
         (b"id,answer\nq1,\xff\n", "given.csv:2:4: byte 0xff at offset 13 is not UTF-8; save the file as UTF-8"),
@@ -297,8 +304,8 @@ def test_full_coverage_has_no_problems(tmp_path: Path):
 def test_everything_that_does_not_fit_is_listed(tmp_path: Path):
     target = target_over(tmp_path, "q1", "q2", "a.jsonl::q1", "a.jsonl::q22", "zz")
     assert target.check_coverage(CASES) == [
-        "given.jsonl:1: a.jsonl::q1 already has an answer at line 3",
         "given.jsonl:2: id 'q2' stands in 2 case files; write a.jsonl::q2 or b.jsonl::q2",
+        "given.jsonl:3: a.jsonl::q1 already has an answer at line 1",
         "given.jsonl:4: no case has the id 'a.jsonl::q22'; did you mean 'a.jsonl::q2'?",
         "given.jsonl:5: no case has the id 'zz'",
         "given.jsonl: no answer for b.jsonl::q3",
@@ -308,8 +315,60 @@ def test_everything_that_does_not_fit_is_listed(tmp_path: Path):
 def test_missing_answers_may_be_allowed_but_not_unknown_ids(tmp_path: Path):
     target = target_over(tmp_path, "q1", "zz")
     assert target.check_coverage(CASES, is_partial_allowed=True) == ["given.jsonl:2: no case has the id 'zz'"]
-    assert target.has_answer("a.jsonl::q1")
-    assert not target.has_answer("b.jsonl::q3")
+    assert [target.of(case) is None for case in CASES] == [False, True, True, True]
+
+
+def test_an_answer_without_an_id_is_that_of_the_case_with_its_question(tmp_path: Path):
+    path = write(tmp_path, [{"question": "Q1  in A?", "answer": "one"}, {"question": "q3 in b?", "answer": "three"}])
+    target = AnswersTarget(load_answers(path))
+    assert target.check_coverage(CASES, is_partial_allowed=True) == []
+    assert asyncio.run(target.ask(AskRequest("q1 in a?", 5, case_key="a.jsonl::q1"))).text == "one"
+
+
+def test_questions_that_no_case_or_several_ask_and_second_answers_are_listed(tmp_path: Path):
+    rows = [{"question": "q1 in a?"}, {"id": "q1"}, {"question": "Why?"}, {"question": "Q1 in a?"}, {"question": " "}]
+    path = write(tmp_path, [{**row, "answer": "x"} for row in rows])
+    assert problems_of(path) == [
+        "given.jsonl:4:14: question 'Q1 in a?' already has an answer at line 1",
+        "given.jsonl:5:1: has no id, and no question to find its case by",
+    ]
+    target = AnswersTarget(load_answers(write(tmp_path, [{**row, "answer": "x"} for row in rows[:3]])))
+    twice = SelectedCases.of([*CASES, EvalCase("q9", "q3 in b?", source=Source("c.jsonl", 1))])
+    assert target.check_coverage(CASES, is_partial_allowed=True) == [
+        "given.jsonl:2: a.jsonl::q1 already has an answer at line 1",
+        "given.jsonl:3: no case asks the question 'why?'",
+    ]
+    target = AnswersTarget(load_answers(write(tmp_path, [{"question": "q3 in b?", "answer": "x"}])))
+    assert target.check_coverage(twice, is_partial_allowed=True) == [
+        "given.jsonl:1: 2 cases ask the question 'q3 in b?'; give it an id: b.jsonl::q3 or c.jsonl::q9"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("contexts", "expected"), [(["one", "two"], ["one", "two"]), ("one", ["one"]), ([], []), (None, None)]
+)
+def test_contexts_are_the_texts_of_what_was_retrieved(tmp_path: Path, contexts: object, expected: list[str] | None):
+    answer = answers_of(write(tmp_path, [{"id": "q1", "answer": "x", "contexts": contexts}]))["q1"]
+    assert (None if answer.chunks is None else [chunk.text for chunk in answer.chunks]) == expected
+    if expected:
+        cell = json.dumps(contexts) if isinstance(contexts, list) else str(contexts)
+        with (tmp_path / "given.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([["id", "answer", "contexts"], ["q1", "x", cell]])
+        assert answers_of(tmp_path / "given.csv") == {"q1": answer}
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"contexts": [1]}, "contexts is a list, expected a text or a list of texts"),
+        ({"contexts": ["a"], "retrieved_chunks": []}, "holds both contexts and retrieved_chunks; keep one"),
+        ({"contexts": ["a"], "debug": {"retrieved_chunks": []}}, "holds both contexts and retrieved_chunks; keep one"),
+    ],
+)
+def test_contexts_that_are_no_texts_or_stand_beside_chunks_are_refused(tmp_path: Path, row: dict, problem: str):
+    assert problems_of(write(tmp_path, [{"id": "q1", "answer": "x", **row}])) == [
+        f"given.jsonl:1:1: case 'q1': {problem}"
+    ]
 
 
 @pytest.mark.parametrize("line", [b'{"id": "q9", "answer": "q2"}\n', b"not JSON any more, it is\n", b""])

@@ -15,6 +15,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.model import Answer, EvalCase
 from pytest_rageval.targets.answer_files import load_answers
+from pytest_rageval.targets.answers_target import AnswersTarget
 from pytest_rageval.text import counted, printable
 
 
@@ -56,6 +57,5 @@ def _with_unique_ids(cases: Sequence[EvalCase]) -> list[EvalCase]:
 
 
 def _answers_by_id(path: Path, cases: Sequence[EvalCase]) -> dict[str, Answer]:
-    records = load_answers(path, shown_as=path.as_posix()).records
-    both = ((case.id, records.get(case.key) or records.get(case.id)) for case in cases)
-    return {case_id: record.answer for case_id, record in both if record is not None}
+    target = AnswersTarget(load_answers(path, shown_as=path.as_posix()))
+    return {case.id: answer for case in cases if (answer := target.of(case)) is not None}

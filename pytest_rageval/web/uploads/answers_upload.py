@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.errors import CaseError
-from pytest_rageval.model import EvalCase
+from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.passages import contexts
 from pytest_rageval.targets.answer_files import load_answers
 from pytest_rageval.targets.answers_target import AnswersTarget
@@ -40,9 +41,11 @@ def read_answers_upload(path: Path, shown_as: str, cases: Sequence[EvalCase], mo
     if path.suffix not in SUFFIXES:
         raise CaseError(f"{shown_as}: answers are a file that ends with {' or '.join(SUFFIXES)}")
     file = load_answers(path, shown_as=shown_as, most_rows=most_rows)
-    if problems := AnswersTarget(file).check_coverage([(case.id, case.id) for case in cases]):
+    target = AnswersTarget(file)
+    cases = [replace(case, source=Source("", 0)) for case in cases]  # a person knows them by their ids
+    if problems := target.check_coverage(SelectedCases.of(cases)):
         raise CaseError(*problems)
-    answers = [file.records[case.id].answer for case in cases]
+    answers = [answer for case in cases if (answer := target.of(case)) is not None]
     names = sorted({name for answer in answers if isinstance(name := answer.extra.get("model_name"), str) and name})
     bare = sum(not contexts(case, answer, ALL) for case, answer in zip(cases, answers, strict=True))
     return AnswersUpload(len(answers), tuple(names), bare)

@@ -39,7 +39,7 @@ def look_at_target(project: Project) -> Iterator[Diagnosis]:
         return
     cases = _cases(project)
     if problems := check_target(
-        target, spec, SelectedCases.of(cases).names(), is_partial_allowed=project.settings.allow_partial
+        target, spec, SelectedCases.of(cases), is_partial_allowed=project.settings.allow_partial
     ):
         yield from (Diagnosis("problem", problem) for problem in problems)
         return

@@ -109,7 +109,7 @@ def asked_system(
     """
     settings = project.settings
     target = target_in(project, spec, environment)
-    if problems := check_target(target, spec, SelectedCases.of(cases).names(), is_partial_allowed=True):
+    if problems := check_target(target, spec, SelectedCases.of(cases), is_partial_allowed=True):
         raise SettingsError(*problems)
     mask = Mask(settings.secrets(environment))
     return AskedSystem(name or target.name, target, PoolAsking(settings.longest_call, settings.ask_params, mask))
