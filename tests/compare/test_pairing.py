@@ -35,7 +35,7 @@ def test_a_run_and_itself_are_the_same(tmp_path: Path):
     store(tmp_path, "a", some([1, 0, 1]))
     found = compared(tmp_path, "a", "a")
     assert found.is_compared
-    assert not found.failed
+    assert not found.verdict.failed_gates
     assert not found.mismatches
     assert found.content["configuration"] == []
     assert {one["verdict"] for one in found.content["metrics"].values()} <= {"unchanged", "new"}
@@ -45,18 +45,18 @@ def test_what_got_worse_fails_the_gates_of_the_project(tmp_path: Path):
     store(tmp_path, "a", some([1] * 10))
     store(tmp_path, "b", some([0] * 7 + [1] * 3))
     found = compared(tmp_path, "a", "b")
-    assert found.failed == ("recall_any@5 drop",)
+    assert found.verdict.failed_gates == ("recall_any@5 drop",)
     assert found.content["metrics"]["recall_any@5"]["delta"] == pytest.approx(-0.7)
     assert found.content["metrics"]["recall_any@5"]["verdict"] == "regressed"
-    assert not compared(tmp_path, "a", "b", tolerated=("recall_any@k drop 0.8",)).failed
-    assert not compared(tmp_path, "b", "a").failed
+    assert not compared(tmp_path, "a", "b", tolerated=("recall_any@k drop 0.8",)).verdict.failed_gates
+    assert not compared(tmp_path, "b", "a").verdict.failed_gates
 
 
 def test_on_a_partial_run_no_gate_fails(tmp_path: Path):
     store(tmp_path, "a", some([1] * 10))
     store(tmp_path, "b", some([0] * 10), partial=True)
     found = compared(tmp_path, "a", "b")
-    assert not found.failed
+    assert not found.verdict.failed_gates
     assert [gate["passed"] for gate in found.content["gates"]] == [False]
 
 
@@ -285,7 +285,7 @@ def test_aggregates_alone_are_compared_without_evidence(tmp_path: Path):
     found = compared(tmp_path, str(lone), "b")
     one = found.content["metrics"]["mrr"]
     assert (one["before"], one["after"], one["n_paired"], one["p"]) == (1.0, 0.0, 0, None)
-    assert found.failed == ("recall_any@5 drop",)
+    assert found.verdict.failed_gates == ("recall_any@5 drop",)
     assert found.content["by_category"] is None
     assert "holds no cases" in found.content["notes"][0]
 

@@ -35,8 +35,7 @@ def comparison_markdown(content: Mapping[str, Any]) -> str:
 
 
 def _parts(content: Mapping[str, Any], most: int) -> Iterator[str]:
-    conclusion, tone = words.conclusion(content)
-    yield f"## {MARKS[tone]} {as_name(conclusion, 1000)}"
+    yield f"## {MARKS[words.TONES[content['verdict']['tone']]]} {as_name(words.verdict_line(content), 1000)}"
     yield ""
     yield from (f"- {side}: {as_name(words.side(content[side]), 400)}" for side in ("before", "after"))
     yield ""
