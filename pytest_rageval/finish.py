@@ -136,6 +136,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     comparison = compare_with_baseline(metrics, rows, baseline, plan, config) if baseline is not None else None
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
+    metrics["can_be_baseline"] = _refusal(plan, metrics) is None
     if extent.earlier is not None:
         _keep_reliability(metrics, extent.earlier)
     lost = sorted(key for key in extent.expected if key not in recorded)

@@ -72,7 +72,8 @@ def comparison_notes(content: Content, cases: int) -> Iterator[str]:
         yield relabelled_note(content["relabelled"])
     if (why := content["metrics"].get(OVERALL, {}).get("why")) and content["compared"]:
         yield f"overall score: no change is shown, {why}"
-    yield from layer_notes(content)
+    if content["compared"]:
+        yield from layer_notes(content)
 
 
 def problems(content: Content) -> list[str]:
@@ -83,11 +84,19 @@ def problems(content: Content) -> list[str]:
 
 def version_rows(content: Content) -> list[tuple[str, str, str, str]]:
     """The four versions: part, before, after, whether it changed."""
-    verdicts = {True: "changed", False: "same", None: "not known"}
     return [
-        (part, setting_text(version["before"]), setting_text(version["after"]), verdicts[version["changed"]])
+        (part, setting_text(version["before"]), setting_text(version["after"]), _version_word(version))
         for part, version in content["versions"].items()
     ]
+
+
+def _version_word(version: Content) -> str:
+    """Return whether a version changed; of a dataset two versions can hold the same cases."""
+    if version["changed"] is None:
+        return "not known"
+    if version["changed"]:
+        return "changed"
+    return "same" if version["before"] == version["after"] else "other version, same contents"
 
 
 def configuration_rows(content: Content) -> list[tuple[str, str, str]]:
@@ -139,6 +148,11 @@ def tone(metric: Content) -> Tone:
     if metric["verdict"] in ("regressed", "improved"):
         return "better" if share > 0 else "worse"
     return "doubtful" if share < 0 else "plain"
+
+
+def worsened(metric: Content) -> str:
+    """Return what a score did that got worse: `fell`, or `rose` where lower is better."""
+    return "fell" if metric["better"] == "higher" else "rose"
 
 
 def layers(content: Content) -> list[str]:

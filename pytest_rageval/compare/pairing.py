@@ -29,6 +29,7 @@ from pytest_rageval.runs.config_diff import config_changes
 from pytest_rageval.runs.disk.score_table import Scores
 
 SCHEMA = 1
+FLIPS = ("flipped_to_fail", "flipped_to_pass")
 KEPT = ("not_measured", "newly_gated", "added_failing", "changed_cases", "changed_failing", "paired")
 """Parts of a comparison that are shown as they are."""
 DETAILED = 100
@@ -136,7 +137,7 @@ def _moved(before: Side, after: Side, comparison: Comparison, *, is_detailed: bo
         "metrics": {name: _metric(described[name], change) for name, change in compared["metrics"].items()},
         "layers": compared["layers"],
         "gates": list(comparison.gates),
-        "by_category": by_category(was, now),
+        "by_category": by_category(was, now, {name: {*compared[name]} for name in FLIPS}),
         **_cases(comparison, was, now, described, (before, after) if is_detailed else ()),
     }
 
@@ -182,9 +183,7 @@ def _cases(
     """
     content = comparison.content
     gains = {
-        key: _gains(was.cases[key].scores, now.cases[key].scores, described)
-        for name in ("flipped_to_fail", "flipped_to_pass")
-        for key in content[name]
+        key: _gains(was.cases[key].scores, now.cases[key].scores, described) for name in FLIPS for key in content[name]
     }
     worst = sorted(content["flipped_to_fail"], key=lambda key: (math.fsum(gains[key].values()), key))
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))

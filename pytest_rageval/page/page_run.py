@@ -16,7 +16,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.page.falls import Fall, falls_by_metric
+from pytest_rageval.page.falls import Fall, falls_by_metric, signed_width
 from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
 from pytest_rageval.page.trend import recent_runs
 from pytest_rageval.runs.case_columns import Column
@@ -112,6 +112,17 @@ class PageRun:
             return {}
         earlier = self.before.scores.without(self.compared["changed_cases"])
         return falls_by_metric(self.cases, earlier.cases, self.metrics["metrics"], self.names)
+
+    @cached_property
+    def widths(self) -> Mapping[str, float]:
+        """By metric what a share of its scale is multiplied by to give a change on the metric's own scale."""
+        return {name: signed_width(metric) for name, metric in self.metrics["metrics"].items()}
+
+    @cached_property
+    def is_of_same_cases(self) -> bool:
+        """Are all cases of both runs compared, so that figures of the whole runs are of the same cases?"""
+        compared = self.compared or {}
+        return not any(compared.get(name) for name in ("changed_cases", "only_before", "only_after"))
 
     def values_in_time(self, name: str) -> list[float | None]:
         """A metric in the runs of the trend; at the cut-off of this run's k, each at its own."""
