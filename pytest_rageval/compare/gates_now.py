@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pytest_rageval.gates.effect import decide
-from pytest_rageval.runs.case_columns import CaseColumns, SharedCases
+from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.runs.decision_hash import gated_part
 from pytest_rageval.runs.row import IS_BAD
 
@@ -17,7 +17,7 @@ GATES = "gates_in_effect"
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
+class SideGates:
     """The gates of one side, and how its scores are read.
 
     in_effect     gates in words by hash; None if they were not recorded
@@ -42,15 +42,15 @@ class Gates:
         return {metric for metric, holds in self.measured(gates, scores).items() if not holds}
 
 
-def gates_of(metrics: Mapping[str, Any], config: Mapping[str, Any] | None, k: int | None = None) -> Gates:
+def gates_of(metrics: Mapping[str, Any], config: Mapping[str, Any] | None, k: int | None = None) -> SideGates:
     """Return the gates of a run from its metrics.json and config.json. `k`: the cut-off that gates are written for."""
     config = config or {}
     cut_offs = dict.fromkeys(one for one in (k, config.get("k")) if one is not None)
     judge = metrics.get("judge")
-    return Gates(config.get(GATES), tuple(cut_offs), bool(judge and judge["heuristic"]))
+    return SideGates(config.get(GATES), tuple(cut_offs), bool(judge and judge["heuristic"]))
 
 
-class Flips(NamedTuple):
+class CaseFlips(NamedTuple):
     """Keys of shared cases whose outcome changed.
 
     flipped_to_fail  fail now and did not before
@@ -71,13 +71,16 @@ class Both(NamedTuple):
     was: CaseColumns
     now: CaseColumns
     shared: SharedCases
-    gates_was: Gates
-    gates_now: Gates
+    gates_was: SideGates
+    gates_now: SideGates
     unlike: Collection[str]
 
 
 def decided_by_gates_now(both: Both) -> CaseColumns:
     """Return the earlier cases with the outcomes that the gates in effect now give their stored scores."""
+    gates = both.gates_was.in_effect, both.gates_now.in_effect
+    if gates[0] == gates[1] and len(gates[0] or ()) == 1:  # as most often: no case to look at
+        return both.was
     outcomes = list(both.was.outcomes)
     for key, was_at, now_at in zip(*both.shared, strict=True):
         decisions = both.was.decision_hashes[was_at], both.now.decision_hashes[now_at]
@@ -94,11 +97,12 @@ def decided_by_gates_now(both: Both) -> CaseColumns:
     return replace(both.was, outcomes=outcomes)
 
 
-def flips(both: Both) -> Flips:
+def case_flips(both: Both) -> CaseFlips:
     """Return the shared cases that fail newly, that are fixed, and those of which neither is known."""
-    found = Flips([], [], [], [])
-    for key, was_at, now_at in zip(*both.shared, strict=True):
-        before, after = both.was.outcomes[was_at], both.now.outcomes[now_at]
+    found = CaseFlips([], [], [], [])
+    keys, was_at, now_at = both.shared
+    outcomes = values_at(both.was.outcomes, was_at), values_at(both.now.outcomes, now_at)
+    for key, before, after in (each for each in zip(keys, *outcomes, strict=True) if each[1] != each[2]):
         if after in IS_BAD and before not in IS_BAD:
             measured = before != "passed" or _is_measured(key, both, both.gates_now, both.gates_was)
             (found.flipped_to_fail if measured else found.newly_gated).append(key)
@@ -108,7 +112,7 @@ def flips(both: Both) -> Flips:
     return found
 
 
-def _is_measured(key: str, both: Both, failing: Gates, other: Gates) -> bool:
+def _is_measured(key: str, both: Both, failing: SideGates, other: SideGates) -> bool:
     """Did the other side measure the gates that fail on one: any of those that fail now, or all that failed before?"""
     was, now = both.was[key], both.now[key]
     gates = both.gates_now.of(now.decision_hash)

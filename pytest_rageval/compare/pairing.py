@@ -134,16 +134,12 @@ def _moved(before: Side, after: Side, comparison: Comparison, *, is_detailed: bo
     now = Scores(comparison.both.now, after.scores.categories if after.scores else {})
     described = before.metrics["metrics"] | after.metrics["metrics"]
     return {
-        "metrics": {name: _metric(described[name], change) for name, change in compared["metrics"].items()},
+        "metrics": compared["metrics"],
         "layers": compared["layers"],
         "gates": list(comparison.gates),
         "by_category": by_category(was, now, {name: {*compared[name]} for name in FLIPS}),
         **_cases(comparison, was, now, described, (before, after) if is_detailed else ()),
     }
-
-
-def _metric(described: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    return {**{key: described[key] for key in ("layer", "scale", "better")}, **change}
 
 
 def _unpaired(metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.changes import ROUNDING, Change, compared_layers, compared_metrics, paired
 from pytest_rageval.compare.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
-from pytest_rageval.compare.gates_now import Both, decided_by_gates_now, flips, gate_changes, gates_of
+from pytest_rageval.compare.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
 from pytest_rageval.gates.regression import RegressionGate
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.comparable import (
@@ -26,6 +27,7 @@ from pytest_rageval.runs.comparable import (
 from pytest_rageval.runs.row import Row
 from pytest_rageval.runs.row_columns import RowColumns
 from pytest_rageval.stats.sign_flip import LEVEL
+from pytest_rageval.text import counted
 
 UNGATED_TOLERANCE = 0.05
 """Share of a metric's scale within which a metric without a gate of its own counts as unchanged."""
@@ -96,7 +98,13 @@ def compare_cases(
     after = comparable_of(metrics, config, columns[1])
     problems, changed = tuple(mismatches(before, after)), changed_cases(before, after)
     is_stopped = bool(problems) and not plan.settings.ignore_invariants
-    unlike = set() if plan.settings.ignore_invariants else judged_otherwise(before, after)
+    differing, rubrics = [*map(str, differences(before, after))], judged_otherwise(before, after)
+    unlike = {metric.name for metric in plan.registry if not rubrics.isdisjoint((metric.name, *metric.rubrics))}
+    if plan.settings.ignore_invariants:
+        if changed:
+            cases_are = counted(len(changed), "changed case is", "changed cases are")
+            differing.append(f"{cases_are} compared all the same: {listed(changed)}")
+        changed, unlike = (), set()
     now = cases.without(changed)
     renamed, regressions = _at_cut_offs_of_both(metrics, baseline, plan)
     baseline = replace(baseline, cases=baseline.columns.without(changed)).renamed(renamed)
@@ -110,22 +118,24 @@ def compare_cases(
         metrics["metrics"], baseline.metrics["metrics"], paired(both.was, now, shared), unlike,
         is_of_same_cases=not changed and not has_other_cases,
     )  # fmt: skip
-    verdicts = _verdicts(changes, reasons, metrics, regressions, baseline)
+    described = {**baseline.metrics["metrics"], **metrics["metrics"]}
+    verdicts = _verdicts(changes, reasons, described, regressions, baseline)
     is_heuristic = gates[1].is_heuristic
     return Comparison(
         content={
             "baseline_run_id": baseline.run_id,
             "compared": not is_stopped,
             "problems": [str(problem) for problem in problems],
-            "differences": [*map(str, differences(before, after))],
+            "differences": differing,
             "gate_changes": gate_changes(baseline.config, config),
             "metrics": {
-                name: change.as_mapping()
+                name: {part: described[name][part] for part in ("layer", "scale", "better")}
+                | change.as_mapping()
                 | {"verdict": verdicts[name], "label": labels.get(name, name), "why": reasons.get(name, "")}
                 for name, change in changes.items()
             },
-            "layers": compared_layers(changes, reasons, {**baseline.metrics["metrics"], **metrics["metrics"]}),
-            **flips(both)._asdict(),
+            "layers": compared_layers(changes, reasons, described),
+            **case_flips(both)._asdict(),
             **_cases(both),
             "changed_cases": sorted(changed),
             "changed_failing": sorted(key for key in changed if cases[key].is_bad),
@@ -159,12 +169,11 @@ def _at_cut_offs_of_both(
 def _verdicts(
     changes: Mapping[str, Change],
     reasons: Mapping[str, str],
-    metrics: Mapping[str, Any],
+    described: Mapping[str, Any],
     regressions: Iterable[RegressionGate],
     baseline: Baseline,
 ) -> dict[str, Verdict]:
     """Return the verdict of each metric; one of which no change can be told, for whatever reason, gets none."""
-    described = {**baseline.metrics["metrics"], **metrics["metrics"]}
     gates = {gate.name: gate for gate in regressions}
     return {
         name: "incomparable"

@@ -130,5 +130,5 @@ def _words(gate: Gate, k: int) -> str:
     assert gate.measure is not None
     name = f"{gate.measure.metric.name}@k" if gate.measure.k == k else gate.name
     # A default gate leaves a heuristic's scores alone, a written one does not.
-    default = " by default" if gate.is_default and gate.measure.metric.rubrics else ""
+    default = " by default" if gate.is_default and gate.measure.metric.name in gate.measure.metric.rubrics else ""
     return f"{name} {gate.op} {gate.threshold:.12g}{default}"

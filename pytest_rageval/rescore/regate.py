@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,12 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Finished, conclude
 from pytest_rageval.gates.gate import Gate, parse_gate, unknown_values
 from pytest_rageval.gates.regression import RegressionGate
+from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Gold, Judgement, Matching, Observation, Source
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.rescore.recorded_measures import recorded_run_measures
 from pytest_rageval.rescore.rescore import again
-from pytest_rageval.runs.comparable import scored_by
 from pytest_rageval.runs.decision_hash import regated_hash
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.reader import StoredRun
@@ -143,9 +143,14 @@ def _stand_in(record: Record) -> Observation:
     judgements = {
         rubric: Judgement(
             rubric,
-            {name: record["scores"][name] for name in scored_by(rubric) if name in record["scores"]},
+            {name: record["scores"][name] for name in _scores_of(rubric) if name in record["scores"]},
             heuristic=judge["heuristic"],
         )
         for rubric in judge["prompt_versions"]
     }
     return Observation(_case(record), Answer(), Matching(record["gold"] or "none"), judgements)
+
+
+def _scores_of(rubric: str) -> Iterable[str]:
+    """The metrics that a rubric scores; one of the project's own scores the metric of its name."""
+    return load_rubric(rubric).scores if rubric in rubric_names() else (rubric,)

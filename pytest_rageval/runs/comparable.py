@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.config import dataset_hash_of, hashed_part
@@ -133,14 +132,8 @@ def differences(before: Comparable, after: Comparable) -> list[Mismatch]:
 
 
 def judged_otherwise(before: Comparable, after: Comparable) -> set[str]:
-    """Return the metrics that another judge, prompt or temperature scored: their change would be the judge's doing."""
-    rubrics = {rubric for _, rubrics in _judge(before, after) for rubric in rubrics}
-    return {metric for rubric in rubrics for metric in scored_by(rubric)}
-
-
-def scored_by(rubric: str) -> Collection[str]:
-    """Return the metrics that a rubric scores; one of the project's own scores the metric of its name."""
-    return load_rubric(rubric).scores if rubric in rubric_names() else (rubric,)
+    """Return the rubrics by which another judge, prompt or temperature scored: a change would be the judge's doing."""
+    return {rubric for _, rubrics in _judge(before, after) for rubric in rubrics}
 
 
 def _is_other(before: str | None, after: str | None) -> bool:

@@ -82,27 +82,28 @@ def test_on_a_partial_run_no_gate_fails(tmp_path: Path):
         ),
     ],
 )
-def test_a_broken_invariant_names_both_values(
+def test_a_difference_beside_the_system_is_named_with_both_values_and_is_no_obstacle(
     tmp_path: Path, before: list[Any], after: list[Any], config: dict[str, Any], said: str
 ):
     store(tmp_path, "a", before, config={"reported_fields": ["chunks", "references"]})
     store(tmp_path, "b", after, config={"reported_fields": ["chunks", "references"]} | config)
     found = compared(tmp_path, "a", "b")
-    assert [str(one) for one in found.mismatches] == [said]
-    assert not found.is_compared
-    assert "metrics" not in found.content
+    assert found.content["differences"] == [said]
+    assert said in found.content["notes"]
+    assert found.is_compared
 
 
 def test_another_dataset_is_named_with_what_is_different_in_it(tmp_path: Path):
     rows = some([1, 1, 1])
     store(tmp_path, "a", rows)
-    store(tmp_path, "b", [replace(rows[0], content_hash="other"), rows[1], a_row("a.jsonl::new", mrr=1.0)])
+    store(tmp_path, "b", [replace(rows[0], content_hash="other"), a_row("a.jsonl::new", mrr=1.0)])
     (found,) = compared(tmp_path, "a", "b").mismatches
     assert found.what == "dataset"
     assert found.before.endswith("(3 cases)")
+    assert found.after.endswith("(2 cases)")
     assert found.before != found.after
     assert found.more == (
-        "1 changed (a.jsonl::q0), 1 only before (a.jsonl::q2), 1 only after (a.jsonl::new)"
+        "1 changed (a.jsonl::q0), 2 only before (a.jsonl::q1, a.jsonl::q2), 1 only after (a.jsonl::new)"
     )  # fmt: skip
 
 
@@ -111,7 +112,7 @@ def test_invariants_that_are_ignored_stay_in_what_is_said(tmp_path: Path):
     store(tmp_path, "b", judged(model="m-2"))
     found = compared(tmp_path, "a", "b", ignore=True)
     assert found.is_compared
-    assert found.content["problems"][0]["said"] == "judge was m-1 and is m-2"
+    assert found.content["differences"] == ["judge was m-1 and is m-2"]
     assert found.content["metrics"]["mrr"]["verdict"] == "unchanged"
 
 

@@ -44,6 +44,7 @@ CASES = [a_case(name, f"boiling, {name}?") for name in NAMES]
 ELSEWHERE = [a_case(f"other-{name}", f"boiling, {name} of others?") for name in NAMES]
 GATES = ("--rageval-gate", "mrr >= 0.5", "--rageval-gate", "token_f1 off", "--rageval-gate", "run recall_any@5 >= 0.85")
 RETRIEVAL = "--rageval-retrieval-only"
+RATCHET = ("--rageval-known-failures", "ratchet")
 
 
 class Pair(NamedTuple):
@@ -73,6 +74,9 @@ PAIRS = {
     "other source": Pair(of("good"), of("answers:answers.jsonl"), "Not worse", ("0 cases newly fail",), 0),
     "errors": Pair(of("good"), of("broken"), "Errors", ("1 ended in an error",), 1),
     "no shared case": Pair(of("good"), of("good"), "Not comparable", ("Fails: baseline",), 1, ELSEWHERE),
+    "known failures": Pair(
+        of("lost", *RATCHET), of("lost", *RATCHET), "Not worse", ("0 cases newly fail, 0 fixed, 4 of 6 pass",), 0
+    ),
     "equal": Pair(of("good"), of("good"), "Not worse", ("0 cases newly fail, 0 fixed, 6 of 6 pass",), 0),
 }
 
