@@ -125,6 +125,7 @@ def compare_cases(
         content={
             "baseline_run_id": baseline.run_id,
             "compared": not is_stopped,
+            "ignores_invariants": plan.settings.ignore_invariants,
             "problems": [str(problem) for problem in problems],
             "differences": differing,
             "gate_changes": gate_changes(baseline.config, config),

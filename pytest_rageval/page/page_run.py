@@ -201,10 +201,8 @@ def read_page(
 def _as_decided(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
     """The settings with those switches by which the run was compared when it ended, where it says so."""
     comparison = metrics.get("comparison") or {}
-    if "compared" not in comparison:
-        return settings
-    is_ignored = bool(comparison["compared"] and comparison["problems"])
-    return settings.model_copy(update={"ignore_invariants": is_ignored})
+    ignores = comparison.get("ignores_invariants", settings.ignore_invariants)
+    return settings.model_copy(update={"ignore_invariants": ignores})
 
 
 def page_of(
