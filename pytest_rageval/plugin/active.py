@@ -359,8 +359,8 @@ class ActiveSession:
 
         return Evaluator(node, evaluate, self.assert_gates)
 
-    def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """Put the records of an item on its report."""
+    def attach(self, item: pytest.Item, report: pytest.TestReport, raised: BaseException | None) -> None:
+        """Put the records of an item on its report. `raised`: what ended this phase of its test."""
         mask_report(report, self.mask)
         if self.is_prepared:
-            attach(item, report, self.prepared, self.opened, self.trials)
+            attach(item, report, raised, self.prepared, self.opened, self.trials)

@@ -103,11 +103,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     # Outermost, so that marks such as xfail have had their say.
     report = yield
     if active := entered(item.config):
-        active.attach(item, report)
+        active.attach(item, report, call.excinfo.value if call.excinfo is not None else None)
     return report
 
 

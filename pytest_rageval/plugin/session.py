@@ -44,6 +44,8 @@ class EvalSession:
         """The data of pytest-html's page, where it writes one."""
         self.ended: set[str] = set()
         """Node ids of tests that came to an outcome."""
+        self.failed: set[str] = set()
+        """Node ids of tests that pytest counted as failed."""
         self.ids_of_workers: Sequence[str] = ()
         """Node ids that the workers of xdist have collected."""
 
