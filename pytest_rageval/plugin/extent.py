@@ -63,15 +63,13 @@ def _uncounted(
             yield key
 
 
-def _shown_as_failed(config: pytest.Config, failed: Collection[str]) -> Collection[str]:
+def _shown_as_failed(config: pytest.Config, failed: set[str]) -> set[str]:
     """Of tests that pytest counted as failed, those that the terminal does not show as good; all without a terminal."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is None:
         return failed
     stats = terminal.stats.items()
-    return {
-        getattr(report, "nodeid", None) for kind, reports in stats if kind not in SHOWN_AS_GOOD for report in reports
-    }
+    return {getattr(report, "nodeid", "") for kind, reports in stats if kind not in SHOWN_AS_GOOD for report in reports}
 
 
 def _plain(nodeids: Collection[str]) -> frozenset[str]:

@@ -103,6 +103,11 @@ class RowColumns(Iterable[Row]):
         return (place for place in self._places.places(key) if self.trials[place] == trial)
 
     @property
+    def has_replaced(self) -> bool:
+        """Did any row come again?"""
+        return bool(self._replaced)
+
+    @property
     def _current(self) -> Iterable[int]:
         """Where the rows stand that count."""
         every = range(len(self.keys))
