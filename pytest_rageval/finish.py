@@ -30,7 +30,7 @@ from pytest_rageval.runs.disk.metrics_file import write_metrics
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS
 from pytest_rageval.runs.disk.score_table import write_scores
 from pytest_rageval.runs.disk.writer import Keeper
-from pytest_rageval.runs.judge_notes import judge_notes, served_change, served_names
+from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
 from pytest_rageval.runs.row_columns import RowColumns
 from pytest_rageval.text import counted
 
@@ -346,6 +346,7 @@ def _notes(
         )
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
     yield from judge_notes(config, systems, trials.judges.values, trials.flagged())
+    yield from filter(None, [failure_note(trials.flagged("failed"))])
     yield from keeper.warnings
 
 
@@ -366,9 +367,11 @@ def _refusal(plan: Plan, extent: Extent, metrics: Mapping[str, Any]) -> str | No
     if metrics["partial"]:
         return "baseline not updated: the run is partial: some cases have no result; run them all"
     errors = metrics["outcomes"]["error"]
-    if not errors or plan.settings.force:
+    failed = failure_note(metrics["judge_errors"])
+    if not (errors or failed) or plan.settings.force:
         return None
-    return f"baseline not updated: {counted(errors, 'case')} ended in errors; --rageval-force accepts it all the same"
+    reason = f"{counted(errors, 'case')} ended in errors" if errors else failed
+    return f"baseline not updated: {reason}; --rageval-force accepts it all the same"
 
 
 def _accepted(path: Path, metrics: Mapping[str, Any]) -> str:
