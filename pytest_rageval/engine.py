@@ -23,7 +23,7 @@ from pytest_rageval.model import (
     AskRequest,
     CaseResult,
     EvalCase,
-    FailedJudgementError,
+    FailedJudgement,
     Json,
     Judgement,
     NotApplicable,
@@ -270,7 +270,7 @@ def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTr
     }
 
 
-def _gated_failure(obs: Observation, failed: Mapping[str, FailedJudgementError], plan: Plan) -> Problem | None:
+def _gated_failure(obs: Observation, failed: Mapping[str, FailedJudgement], plan: Plan) -> Problem | None:
     """Why the case is an error: a gate in effect reads a metric whose judgement failed."""
     for gate in plan.gates_reading(obs.case, obs.matching.kind):
         if gate.name in failed and not (gate.is_default and failed[gate.name].judgement.heuristic):
@@ -286,7 +286,7 @@ class _Measured(NamedTuple):
     skipped_metrics: Mapping[str, str]
     unobserved: tuple[str, ...]
     error: Problem | None
-    failed: Mapping[str, FailedJudgementError]
+    failed: Mapping[str, FailedJudgement]
 
     @property
     def metric_errors(self) -> Mapping[str, str]:
@@ -298,7 +298,7 @@ def _measured(observation: Observation, plan: Plan) -> _Measured:
     for measure in plan.measures:
         try:
             scored = measure.score(observation)
-        except FailedJudgementError as failure:
+        except FailedJudgement as failure:
             failed[measure.name] = failure
             continue
         # A metric may be the user's own code, and whatever it raises, pytest.skip() included, is a record of this case.

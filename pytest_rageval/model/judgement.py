@@ -123,7 +123,7 @@ class Judgement:
     """The metrics that it would have scored, had it not failed."""
 
 
-class FailedJudgementError(Exception):
+class FailedJudgement(Exception):
     """A metric asked for a judgement that failed: that is an error of the metric."""
 
     def __init__(self, judgement: Judgement, problem: Problem) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pytest_rageval.model.answer import Answer
 from pytest_rageval.model.case import EvalCase, Gold, Json
-from pytest_rageval.model.judgement import FailedJudgementError, Judgement, Problem
+from pytest_rageval.model.judgement import FailedJudgement, Judgement, Problem
 
 GoldKind = Literal["anchors", "ids", "none"]
 """What retrieval is measured against."""
@@ -91,11 +91,11 @@ class Observation:
         return self.matching.golds
 
     def judged(self, metric: str) -> Judgement | None:
-        """The judgement that scored this metric, if one did; FailedJudgementError where it failed."""
+        """The judgement that scored this metric, if one did; FailedJudgement where it failed."""
         found = self.judgement_of(metric)
         for judgement in self.judgements.values() if found is None else ():
             if judgement.error is not None and metric in judgement.unscored:
-                raise FailedJudgementError(judgement, judgement.error)
+                raise FailedJudgement(judgement, judgement.error)
         return found
 
     def judgement_of(self, metric: str) -> Judgement | None:

@@ -45,12 +45,9 @@ def _uncounted(
     """
     rows = active.writer.rows.cases()
     bad = {rows.keys[place] for place in rows.outcomes.where({"failed", "error"}.__contains__)}
-    if not bad:
-        return
-    failed = active.session.failed & _shown_as_failed(session.config, active.session.failed)
-    counted = _plain(failed) if exitstatus else frozenset()
-    ended = _plain(active.session.ended)
+    counted = _counted(session.config, active.session.failed) if bad and exitstatus else frozenset()
     is_stopped = bool(session.shouldstop or session.shouldfail)
+    ended = _plain(active.session.ended) if is_stopped else frozenset()
     nodeids = {case.key: nodeid for nodeid, case in expected.items() if case.key in bad}
     unfinished = active.opened().unfinished
     for key in bad:
@@ -63,17 +60,17 @@ def _uncounted(
             yield key
 
 
-def _shown_as_failed(config: pytest.Config, failed: set[str]) -> set[str]:
-    """Of tests that pytest counted as failed, those that the terminal does not show as good; all without a terminal."""
+def _counted(config: pytest.Config, failed: set[str]) -> frozenset[str]:
+    """The tests that pytest counted as failed and that its terminal, where there is one, does not show as good."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is None:
-        return failed
-    stats = terminal.stats.items()
-    return {getattr(report, "nodeid", "") for kind, reports in stats if kind not in SHOWN_AS_GOOD for report in reports}
+        return _plain(failed)
+    shown = (reports for kind, reports in terminal.stats.items() if kind not in SHOWN_AS_GOOD)
+    return _plain(failed & {getattr(report, "nodeid", "") for reports in shown for report in reports})
 
 
 def _plain(nodeids: Collection[str]) -> frozenset[str]:
-    """Node ids as xdist and pytest write them."""
+    """Node ids without the groups that xdist writes behind them."""
     return frozenset(plain for nodeid in nodeids for plain in without_group(nodeid))
 
 

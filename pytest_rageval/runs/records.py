@@ -15,16 +15,7 @@ from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import served_model
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
-from pytest_rageval.model import (
-    Answer,
-    CaseResult,
-    EvalCase,
-    FailedJudgementError,
-    Judgement,
-    Observation,
-    Problem,
-    Trial,
-)
+from pytest_rageval.model import Answer, CaseResult, EvalCase, FailedJudgement, Judgement, Observation, Problem, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.record_texts import RecordTexts
@@ -299,7 +290,7 @@ def _abstention(obs: Observation | None, scores: Mapping[str, float], text: Reco
         return None
     try:
         abstained = abstention(obs)
-    except FailedJudgementError:
+    except FailedJudgement:
         return None
     hallucinated = scores.get("hallucinated", 0.0 if obs.case.answerable else None)
     return {

@@ -61,10 +61,6 @@ class Row:
         """Did a gate fail, known or not?"""
         return self.outcome in IS_BAD
 
-    @property
-    def has_failed_judgement(self) -> bool:
-        return bool(self.judge and self.judge.get("failed"))
-
     @classmethod
     def of(cls, record: Mapping[str, Any], shared: SharedParts | None = None) -> Row:
         """The row of one line of results.jsonl. `shared`: of all rows that are held together."""
@@ -176,7 +172,7 @@ def _over(trials: list[Row]) -> Row:
         return stands
     metric_errors = frozenset[str]().union(*(row.metric_errors for row in trials))
     not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores, metric_errors)
-    failing = next((row.judge for row in trials if row.has_failed_judgement), stands.judge)
+    failing = next((row.judge for row in trials if row.judge and row.judge.get("failed")), stands.judge)
     return replace(
         stands, scores=scores, not_applicable=not_applicable, metric_errors=metric_errors, judge=failing,
         is_blank=all(row.is_blank for row in trials),
