@@ -169,7 +169,7 @@ MISTAKES = {
     "broken.jsonl": ('{"id": \n', "broken.jsonl:1:*not valid JSON*"),
     "header.csv": ("id,qestion\n1,boil\n", "header.csv:1:*'qestion' is not a known column*"),
     "empty.jsonl": ("", "empty.jsonl:1:1: the file holds no case"),
-    "blank.jsonl": ('{"id": "q1", "question": "boil", "gold": {"answer": " "}}\n', "blank.jsonl:1:*answer is blank"),
+    "blank.jsonl": ('{"id": "q1", "question": "boil", "gold": {"answer": " "}}\n', "blank.jsonl:1:*answer is blank*"),
 }
 
 
