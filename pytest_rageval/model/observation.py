@@ -8,7 +8,7 @@ from typing import Literal
 
 from pytest_rageval.model.answer import Answer
 from pytest_rageval.model.case import EvalCase, Gold, Json
-from pytest_rageval.model.judgement import Judgement
+from pytest_rageval.model.judgement import FailedJudgement, Judgement, Problem
 
 GoldKind = Literal["anchors", "ids", "none"]
 """What retrieval is measured against."""
@@ -91,5 +91,18 @@ class Observation:
         return self.matching.golds
 
     def judged(self, metric: str) -> Judgement | None:
+        """The judgement that scored this metric, if one did; FailedJudgement where it failed."""
+        found = self.judgement_of(metric)
+        for judgement in self.judgements.values() if found is None else ():
+            if judgement.error is not None and metric in judgement.unscored:
+                raise FailedJudgement(judgement, judgement.error)
+        return found
+
+    def judgement_of(self, metric: str) -> Judgement | None:
         """The judgement that scored this metric, if one did."""
         return next((j for j in self.judgements.values() if metric in j.scores), None)
+
+    @property
+    def judge_problems(self) -> tuple[Problem, ...]:
+        """Why judgements failed."""
+        return tuple(j.error for j in self.judgements.values() if j.error is not None)

@@ -193,6 +193,7 @@ def _why(
     """Why the case failed: the error, or each gate with its arithmetic; then the golds that are missing."""
     if error := record["error"]:
         yield f"{error['kind']}: {error['message'] or 'its message is left out'}"
+    yield from (f"{name} has no score: {why}" for name, why in record.get("metric_errors", {}).items())
     gates = record["verdict"]["failed_gates"]
     for gate in gates:
         terms = _terms(gate["metric"], observation, run)

@@ -68,6 +68,9 @@ def _lines(case: RecordedCase, obs: Observation | None, plan: Plan, form: Form) 
     yield from _claims(case, form)
     yield from _metrics(record, obs, plan, form)
     doubts = [[judgement.rubric, flag] for judgement in obs.judgements.values() for flag in judgement.flags]
+    error = record["error"]
+    errors = {error["kind"]: error["message"] or ""} if error else record.get("metric_errors", {})
+    yield from _section("errors", [[name, why] for name, why in errors.items()], form.width)
     yield from _section("doubts about the judge's replies", doubts, form.width)
     yield from _gates(record, obs, plan, form)
     reasons: dict[str, list[str]] = {}

@@ -72,6 +72,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
             for is_ungated, outcome in zip(rows.has_ungated_gold, rows.outcomes, strict=True)
         ),
         "judge": _judge(rows.judges),
+        "judge_errors": rows.flagged("failed"),
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,
@@ -98,7 +99,8 @@ def _answerable(rows: RowColumns) -> dict[str, int]:
 def _metric(measure: Measure, rows: RowColumns, expected: int) -> dict[str, Any]:
     values = rows.scored(measure.name)
     not_applicable = sum(number for names, number in rows.not_applicable.counts() if measure.name in names)
-    n_error = sum(
+    n_error = sum(number for names, number in rows.metric_errors.counts() if measure.name in names)
+    n_error += sum(
         not rows.has_score(measure.name, place) and measure.name not in rows.not_applicable[place]
         for place in rows.outcomes.where("error".__eq__)
     )
@@ -185,6 +187,8 @@ def _facts(rows: RowColumns, info: RunInfo, overall: float | None) -> RunFacts:
         blank=sum(compress(rows.is_blank, is_asked)),
         coverage=info.coverage,
         overall=overall,
+        judged=sum(map(bool, rows.judges)),
+        judge_failed=len(rows.flagged("failed")),
     )
 
 

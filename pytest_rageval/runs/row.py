@@ -9,8 +9,8 @@ from operator import attrgetter
 from sys import intern
 from typing import Any, TypeVar
 
-from pytest_rageval.engine import over_trials
 from pytest_rageval.gates.gate import UNCATEGORISED
+from pytest_rageval.gates.verdict import over_trials
 
 ASK_FAILED = frozenset(
     {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
@@ -51,6 +51,8 @@ class Row:
     judge: Mapping[str, Any] | None
     decision_hash: str | None = None
     """Of what is asked, what is right and which gates decide; None in records of before there was one."""
+    metric_errors: frozenset[str] = frozenset()
+    """Metrics that have no score since a judgement failed."""
     has_ungated_gold: bool = False
     """Is the case labelled with gold of which no gate looked at anything?"""
 
@@ -90,6 +92,7 @@ class Row:
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
             decision_hash=record.get("decision_hash"),
+            metric_errors=shared.value(frozenset(record.get("metric_errors", ()))),
             has_ungated_gold=record["verdict"].get("gold_examined") is False,
         )
 
@@ -167,6 +170,10 @@ def _over(trials: list[Row]) -> Row:
     stands, scores = over_trials(trials, lambda row: row.error_kind is not None)
     if stands.error_kind is not None:
         return stands
-    not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores)
-    is_blank = all(row.is_blank for row in trials)
-    return replace(stands, scores=scores, not_applicable=not_applicable, is_blank=is_blank)
+    metric_errors = frozenset[str]().union(*(row.metric_errors for row in trials))
+    not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores, metric_errors)
+    failing = next((row.judge for row in trials if row.judge and row.judge.get("failed")), stands.judge)
+    return replace(
+        stands, scores=scores, not_applicable=not_applicable, metric_errors=metric_errors, judge=failing,
+        is_blank=all(row.is_blank for row in trials),
+    )  # fmt: skip
