@@ -19,7 +19,7 @@ class EndpointOptions:
     retries     further attempts after 429, 5xx, time-outs and broken connections
     concurrency, requests_per_minute, tokens_per_minute
                 limits of this provider for the whole run; None: no limit
-    is_adaptive fewer requests at the same time while the server refuses some, or slows down under them
+    is_adaptive fewer requests at the same time while the server refuses some
     share       this process's part of the limits: 1 / number of workers
     budget      what asking may cost, shared by all that are given it; None: no limit
     is_replay   nothing will be asked, so that no key is needed
