@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -117,6 +117,40 @@ _permit: ContextVar[Permit | None] = ContextVar("rageval_permit", default=None)
 def current_permit() -> Permit | None:
     """The permission under which this task sends its call, if it needs one."""
     return _permit.get()
+
+
+@dataclass(slots=True)
+class CallTally:
+    """Requests that were sent for one call, and the milliseconds from the first of them to the last."""
+
+    requests: int = 0
+    retry_wait_ms: float = 0.0
+
+    def add(self, requests: int, retry_wait_ms: float) -> None:
+        """Add what one call came to."""
+        self.requests += requests
+        self.retry_wait_ms += retry_wait_ms
+
+
+_tally: ContextVar[CallTally | None] = ContextVar("rageval_tally", default=None)
+
+
+def add_to_tally(requests: int, retry_wait_ms: float) -> None:
+    """Add what one call came to, where somebody counts."""
+    if (tally := _tally.get()) is not None:
+        tally.add(requests, retry_wait_ms)
+
+
+@contextmanager
+def tallied() -> Iterator[CallTally]:
+    """Count the requests that are sent within, also for whoever counts outside."""
+    tally = CallTally()
+    token = _tally.set(tally)
+    try:
+        yield tally
+    finally:
+        _tally.reset(token)
+        add_to_tally(tally.requests, tally.retry_wait_ms)
 
 
 class CallLimit:

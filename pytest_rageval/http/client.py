@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.http.address import Address, address_of, checked_headers
-from pytest_rageval.http.call_limit import current_permit
+from pytest_rageval.http.call_limit import add_to_tally, current_permit
 from pytest_rageval.http.carrier import Carrier, Reply
 from pytest_rageval.http.connecting import proxy_of
 from pytest_rageval.http.failures import CarrierFailure, HttpFailure
@@ -104,18 +104,24 @@ class SlottedClient:
             deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
             call = _Call(self._carrier(prepared.proxy), method, sent, body, prepared, deadline)
             try:
-                return await self._attempt(call)
-            except HttpFailure as failure:
-                if not (failure.is_retryable and self.retries):
-                    raise
-                first = failure
-            return await try_again(
-                lambda: self._attempt(call, before_retry),
-                first,
-                retries=self.retries,
-                backoff=self.backoff,
-                seconds_left=call.seconds_left,
-            )
+                return await self._answered(call, before_retry)
+            finally:
+                add_to_tally(call.attempts, 1000 * (call.latest - call.first))
+
+    async def _answered(self, call: _Call, before_retry: Callable[[], Awaitable[None]] | None) -> HttpReply:
+        try:
+            return await self._attempt(call)
+        except HttpFailure as failure:
+            if not (failure.is_retryable and self.retries):
+                raise
+            first = failure
+        return await try_again(
+            lambda: self._attempt(call, before_retry),
+            first,
+            retries=self.retries,
+            backoff=self.backoff,
+            seconds_left=call.seconds_left,
+        )
 
     async def aclose(self) -> None:
         """Close the connections that are idle; call it when no request is under way."""
@@ -158,8 +164,8 @@ class SlottedClient:
         permit = current_permit()
         if permit is not None:
             call.deadline += await permit.again()
+        call.begin_attempt()
         seconds = min(self.timeout, call.seconds_left())
-        call.attempts += 1
         try:
             # As a whole: counted by single reads, a body that drips would never end.
             async with asyncio.timeout(seconds):
@@ -247,7 +253,7 @@ class _Prepared:
 
 @dataclass(slots=True)
 class _Call:
-    """One request under way, and when its time is over."""
+    """One request under way, when its time is over, and when its first and its latest attempt began."""
 
     carrier: Carrier
     method: str
@@ -256,6 +262,13 @@ class _Call:
     prepared: _Prepared
     deadline: float
     attempts: int = 0
+    first: float = 0.0
+    latest: float = 0.0
+
+    def begin_attempt(self) -> None:
+        self.latest = asyncio.get_running_loop().time()
+        self.first = self.first if self.attempts else self.latest
+        self.attempts += 1
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from pytest_rageval.text import excerpt
 
 MOST_HEADER_FIELDS = 200
 MOST_HEADER_BYTES = 64 * 1024
-EXCERPT_BYTES = 4096
+EXCERPT_BYTES = 16 * 1024
 """Of a refusal's body."""
 MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or {MOST_HEADER_BYTES:,} bytes of them"
 

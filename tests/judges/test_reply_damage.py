@@ -104,7 +104,7 @@ def test_ten_thousand_damaged_replies_never_give_a_wrong_score():
         assert found in stated_in(text), text
         outcomes["as before" if found == score else "as it now states"] += 1
     # Otherwise the damage were too great, or too small, to say anything.
-    assert min(outcomes.values()) > 500, outcomes
+    assert min(outcomes.values()) > 300, outcomes
     assert len(outcomes) == 3
 
 
