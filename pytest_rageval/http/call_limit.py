@@ -126,11 +126,6 @@ class CallTally:
     requests: int = 0
     retry_wait_ms: float = 0.0
 
-    def add(self, requests: int, retry_wait_ms: float) -> None:
-        """Add what one call came to."""
-        self.requests += requests
-        self.retry_wait_ms += retry_wait_ms
-
 
 _tally: ContextVar[CallTally | None] = ContextVar("rageval_tally", default=None)
 
@@ -138,7 +133,8 @@ _tally: ContextVar[CallTally | None] = ContextVar("rageval_tally", default=None)
 def add_to_tally(requests: int, retry_wait_ms: float) -> None:
     """Add what one call came to, where somebody counts."""
     if (tally := _tally.get()) is not None:
-        tally.add(requests, retry_wait_ms)
+        tally.requests += requests
+        tally.retry_wait_ms += retry_wait_ms
 
 
 @contextmanager

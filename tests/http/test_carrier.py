@@ -90,6 +90,9 @@ ODD_REPLIES: dict[str, tuple[Behaviour, str]] = {
     "a header with a null": (sends_raw(OK + b"a: b\0c\r\n\r\n"), "no valid HTTP after its first line"),
     "a length of letters": (sends_raw(OK + b"content-length: x\r\n\r\n"), "no valid HTTP after its first line"),
     "a negative length": (sends_raw(OK + b"content-length: -5\r\n\r\n"), "no valid HTTP after its first line"),
+    "a length of 5,000 digits": (
+        sends_raw(OK + b"content-length: " + b"9" * 5000 + b"\r\n\r\nab"), "no valid HTTP after its first line",
+    ),
     "two lengths": (sends_raw(OK + b"content-length: 1\r\ncontent-length: 2\r\n\r\nab"), "no valid HTTP after its"),
     "a chunk without a size": (
         sends_raw(CHUNKED + b"zz\r\nabc\r\n0\r\n\r\n"), "no valid HTTP after its",
