@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError, TargetError, ends_the_run
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
-from pytest_rageval.http.call_limit import CallSlots, Permit
+from pytest_rageval.http.call_limit import CallSlots, CallTally, Permit, tallied
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge, judges_at_once
 from pytest_rageval.judges.judging import judge_answer
@@ -143,11 +143,13 @@ async def _asked(
             permit.timeout = limit
 
         def timings() -> Timings:
-            return replace(queued, ask_ms=_ms(started)) if is_called(target) else queued
+            return _with_asking(queued, _ms(started), tally) if is_called(target) else queued
 
+        tally = CallTally()
         try:
-            async with limit:
-                answer = await target.ask(question)
+            with tallied() as tally:
+                async with limit:
+                    answer = await target.ask(question)
         except TimeoutError:
             if not (isinstance(limit, asyncio.Timeout) and limit.expired()):
                 raise
@@ -159,6 +161,13 @@ async def _asked(
         await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
     answer = plan.mask.value(answer)
     return _Asked(_without_blank_text(answer) if plan.settings.retrieval_only else answer, taken)
+
+
+def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
+    if not tally.requests:
+        return replace(queued, ask_ms=taken_ms)
+    waited = round(tally.retry_wait_ms, 3)
+    return replace(queued, ask_ms=round(taken_ms - waited, 3), retry_wait_ms=waited, requests=tally.requests)
 
 
 async def _judged(
@@ -174,7 +183,7 @@ async def _judged(
         judgements = await said_of(
             judge, case, answer, plan, trial, lambda error: problem_of(f"judge_{error.kind}", error, plan.mask)
         )
-        timings = Timings(timings.queue_ms, timings.ask_ms, _ms(started))
+        timings = replace(timings, judge_ms=_ms(started))
     if permit is not None:
         await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
     return judgements, timings

@@ -147,7 +147,7 @@ def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
     return dict(scores)
 
 
-OF_THE_MACHINE = frozenset({"begun", "hardware", "libraries", "transport"})
+OF_THE_MACHINE = frozenset({"begun", "hardware", "libraries"})
 
 
 def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], config: Mapping[str, Any]) -> None:

@@ -49,11 +49,17 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Wall-clock milliseconds measured by us around the calls; None where nothing was called."""
+    """Wall-clock milliseconds measured by us around the calls; None where nothing was called.
+
+    `ask_ms` is of the requests that were answered, `retry_wait_ms` what went by before them: failed requests, and the
+    waits behind these. `requests` counts all that were sent to ask; None where none goes over HTTP.
+    """
 
     queue_ms: float | None = None
     ask_ms: float | None = None
     judge_ms: float | None = None
+    retry_wait_ms: float | None = None
+    requests: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,8 @@ def latency_rows(page: PageRun) -> list[tuple[str, ...]]:
     ]
     for phase, parts in (latency.get("phases") or {}).items():
         rows.append((phase.removesuffix("_ms").replace("_", " "), duration(parts["p50"]), duration(parts["p95"]), ""))
+    if waited := latency.get("retry_wait_ms"):
+        rows.append((f"before requests that were repeated, in all {duration(waited)}", "", "", ""))
     return rows
 
 

@@ -182,6 +182,8 @@ def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
             f"Latency of a question: median {duration(latency['p50_ms'])}, 95 % within {duration(latency['p95_ms'])}, "
             f"99 % within {duration(latency['p99_ms'])}, at {metrics['volatile']['concurrency']} in flight."
         )
+        if waited := latency.get("retry_wait_ms"):
+            yield f"Requests that were repeated waited {duration(waited)} in all, which is no part of it."
         yield ""
 
 

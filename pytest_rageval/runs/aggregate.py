@@ -324,7 +324,10 @@ def _means_by_tag(by_tag: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _latency(columns: Mapping[str, NumberColumn]) -> dict[str, Any]:
-    """Milliseconds over the cases that were asked; phases where the system reports them."""
+    """Milliseconds over the cases that were asked; phases where the system reports them.
+
+    What went by before a request was repeated is summed up apart: it is no time of the system's.
+    """
     measured = {name: column.present() for name, column in columns.items()}
     totals = measured.get("total_ms", ())
     phases = {}
@@ -337,6 +340,8 @@ def _latency(columns: Mapping[str, NumberColumn]) -> dict[str, Any]:
         "p99_ms": percentile(totals, 0.99),
         "total_ms": math.fsum(totals) if totals else None,
         "phases": phases,
+        "requests": int(sum(measured["requests"])) if "requests" in measured else None,
+        "retry_wait_ms": math.fsum(measured["retry_wait_ms"]) if "retry_wait_ms" in measured else None,
     }
 
 

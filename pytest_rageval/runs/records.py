@@ -70,6 +70,7 @@ def result_record(
         "unread": misplaced_fields(answer),
         "trial": result.trial,
         "attempts": result.attempts,
+        "requests": result.timings.requests,
     }
 
 
@@ -207,7 +208,7 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
         "params": public_params(obs.params) if obs else {},
-        "timings": {"queue_ms": timings.queue_ms, "ask_ms": timings.ask_ms, "judge_ms": timings.judge_ms},
+        "timings": asdict(timings),
         "error": asdict(problem) if problem else None,
     }
 
@@ -218,13 +219,14 @@ def to_line(record: Mapping[str, Any]) -> str:
 
 
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
-    """Milliseconds. `total_ms` is what asking took as we measured it, where nothing was called what is reported; phases
-    are the system's own."""
+    """Milliseconds. `total_ms` is what the answered request took as we measured it, where nothing was called what is
+    reported; phases are the system's own."""
     return {
         "total_ms": result.timings.ask_ms if result.timings.ask_ms is not None else answer.latency.get("total_ms"),
         "queue_ms": result.timings.queue_ms,
         **{phase: answer.latency.get(phase) for phase in PHASES},
         "judge_ms": result.timings.judge_ms,
+        "retry_wait_ms": result.timings.retry_wait_ms,
     }
 
 

@@ -46,7 +46,7 @@ class Row:
     message: str | None
     is_blank: bool
     latency: Mapping[str, float]
-    """Milliseconds by phase, of those that were measured."""
+    """Milliseconds by phase, of those that were measured; and how many `requests` were sent."""
     cost: Mapping[str, Any]
     judge: Mapping[str, Any] | None
     decision_hash: str | None = None
@@ -88,7 +88,11 @@ class Row:
             error_kind=error.get("kind"),
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
-            latency={intern(name): ms for name, ms in record["latency"].items() if ms is not None},
+            latency={
+                intern(name): number
+                for name, number in (*record["latency"].items(), ("requests", record.get("requests")))
+                if number is not None
+            },
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
             decision_hash=record.get("decision_hash"),

@@ -80,7 +80,13 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         error=Problem(error["kind"], error["message"] or "") if error else None,
         metric_errors=record.get("metric_errors", {}),
         reason=record["reason"],
-        timings=Timings(latency["queue_ms"], latency["total_ms"], latency["judge_ms"]),
+        timings=Timings(
+            latency["queue_ms"],
+            latency["total_ms"],
+            latency["judge_ms"],
+            latency.get("retry_wait_ms"),
+            record.get("requests"),
+        ),
         trial=record["trial"],
         attempts=record["attempts"],
     )

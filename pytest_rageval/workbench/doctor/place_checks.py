@@ -20,7 +20,6 @@ EXTRAS = {
     "web": ("fastapi", "uvicorn", "python_multipart"), "cli": ("textual",), "ontology": ("rdflib", "pyshacl"),
     "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
     "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "ray": ("ray",),
-    "fast": ("aiohttp",),
 }  # fmt: skip
 """Optional parts of the installation, by the modules that each needs."""
 
