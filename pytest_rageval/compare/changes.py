@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, cast
 
 from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.stats.intervals import FEWEST, Interval
-from pytest_rageval.stats.many_tests import adjusted, level_among
 from pytest_rageval.stats.moments import moments_of
-from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, paired_test
+from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, level_among, paired_test
 from pytest_rageval.stats.power import detectable_mean, detectable_share
 
 ROUNDING = 1e-12

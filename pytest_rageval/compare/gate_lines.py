@@ -37,7 +37,11 @@ def evidence(change: Mapping[str, Any]) -> str:
     detectable = NO_VALUE if change["detectable"] is None else f"{change['detectable']:.2g}"
     lost = f" ({change['n_unmeasured']} more unmeasured now)" if change["n_unmeasured"] else ""
     is_one_sided = change.get("decided_by") == "one-sided p"
-    p = f"one-sided p {_p(change['p_one_sided'])} by itself" if is_one_sided else f"p {_p(change['p_adjusted'])}"
+    p = (
+        f"one-sided p {p_text(change['p_one_sided'])} by itself"
+        if is_one_sided
+        else f"p {p_text(change['p_adjusted'])}"
+    )
     return f"95 % {_interval(change)}, {p}, n {change['n_paired']}{lost}, detectable {detectable}"
 
 
@@ -67,5 +71,6 @@ def _verdict(gate: Mapping[str, Any]) -> str:
     return f"may be noise, {ends} (significant = {str(bool(gate['significant'])).lower()})"
 
 
-def _p(value: float) -> str:
+def p_text(value: float) -> str:
+    """Return a p with two digits."""
     return "< 0.0001" if value < 0.0001 else f"{value:.2g}"

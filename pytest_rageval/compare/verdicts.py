@@ -15,7 +15,6 @@ from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, shared_ca
 from pytest_rageval.runs.comparable import Mismatch, comparable_of, compared_parts, mismatches, relabelled
 from pytest_rageval.runs.row import IS_BAD, Row
 from pytest_rageval.runs.row_columns import RowColumns
-from pytest_rageval.stats.intervals import Interval
 from pytest_rageval.stats.paired_test import LEVEL, Side
 
 UNGATED_TOLERANCE = 0.05
@@ -209,7 +208,7 @@ def _gate(gate: RegressionGate, change: Change, verdict: Verdict | None) -> dict
     worse: Side = -1 if gate.word == "drop" else 1
     p_one_sided, decided_by, ci = change.p_towards(worse), _decided_by(gate, change, verdict), change.ci
     if decided_by == "one-sided p":
-        ci = _one_sided_interval(change, worse)
+        ci = change.test.one_sided_interval(worse) if change.test else None
         verdict = "regressed" if p_one_sided is not None and p_one_sided <= LEVEL else verdict
     return {
         "metric": gate.name,
@@ -249,14 +248,6 @@ def _decided_by(gate: RegressionGate, change: Change, verdict: Verdict) -> Decid
     if not (is_beyond and gate.is_wary_of_noise) or change.delta is None or change.p_towards(1) is None:
         return "tolerance"
     return "tolerance" if _is_better(change.delta, gate.measure.metric.better) else "one-sided p"
-
-
-def _one_sided_interval(change: Change, worse: Side) -> Interval | None:
-    """Return the values that a true change may have by a one-sided test: all on one side of a limit."""
-    if change.test is None:
-        return None
-    limit, widest = change.test.limit(worse, LEVEL), change.test.widest
-    return (max(limit, -widest), widest) if worse > 0 else (-widest, min(limit, widest))
 
 
 def _cases(was: CaseColumns, now: CaseColumns, shared: SharedCases) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -73,6 +73,11 @@ class PairedTest:
         if self.n < FEWEST:
             return None
         return max(-self.widest, self.limit(1, level / 2)), min(self.widest, self.limit(-1, level / 2))
+
+    def one_sided_interval(self, side: Side) -> Interval:
+        """Return all values up to the limit: without 0 exactly if the p towards this side is significant."""
+        limit = max(-self.widest, min(self.widest, self.limit(side, LEVEL)))
+        return (limit, self.widest) if side > 0 else (-self.widest, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +156,29 @@ def mid_p(n: int, k: int) -> float:
             return twice / (1 << n + 1)
         term = term * k // (n - k + 1)
         k -= 1
+
+
+# ── many tests at once ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Return each p as the smallest share of false alarms at which it would be accepted with all smaller ones.
+
+    Source: Benjamini and Hochberg 1995.
+    """
+    adjusted_p: dict[str, float] = {}
+    least = 1.0
+    ascending = sorted(p_values.items(), key=lambda item: item[1])
+    for rank, (name, p) in reversed(list(enumerate(ascending, start=1))):
+        least = min(least, p * len(p_values) / rank)
+        adjusted_p[name] = least
+    return adjusted_p
+
+
+def level_among(adjusted_p: Mapping[str, float]) -> float:
+    """Return the level at which an interval excludes 0 exactly if its adjusted p is significant.
+
+    At this level 95 % of the intervals that exclude 0 hold the truth. Source: Benjamini and Yekutieli 2005.
+    """
+    significant = sum(p <= LEVEL for p in adjusted_p.values())
+    return LEVEL * max(1, significant) / max(1, len(adjusted_p))

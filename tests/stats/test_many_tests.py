@@ -7,7 +7,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.stats.many_tests import adjusted, level_among
+from pytest_rageval.stats.paired_test import adjusted, level_among
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 
