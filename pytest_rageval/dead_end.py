@@ -14,7 +14,9 @@ Call = tuple[str, str]
 
 def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
     """How the calls of some cases failed."""
-    errors = [result.error for evaluation in evaluations for result in evaluation.trials]
+    results = [result for evaluation in evaluations for result in evaluation.trials]
+    problems = (result.observation.judge_problems if result.observation is not None else () for result in results)
+    errors = [result.error or next(iter(of_judge), None) for result, of_judge in zip(results, problems, strict=True)]
     return [
         (f"{error.kind} {error.status or ''}", error.message) if error and error.is_lasting else ("", "")
         for error in errors

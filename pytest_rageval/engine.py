@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError, TargetError, ends_the_run
-from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict
-from pytest_rageval.http.call_limit import CallSlots, Permit
+from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
+from pytest_rageval.http.call_limit import CallSlots, CallTally, Permit, tallied
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge, judges_at_once
 from pytest_rageval.judges.judging import judge_answer
@@ -24,6 +23,7 @@ from pytest_rageval.model import (
     AskRequest,
     CaseResult,
     EvalCase,
+    FailedJudgement,
     Json,
     Judgement,
     NotApplicable,
@@ -43,7 +43,7 @@ LONGEST_SAID = 300
 
 @dataclass(frozen=True, slots=True)
 class Unobserved:
-    """Asking or judging failed: no scores, and the case is an error. `answer` is what came before judging failed."""
+    """Asking failed, or code of the project: no scores, and the case is an error. `answer` is what came before."""
 
     problem: Problem
     timings: Timings = Timings()
@@ -107,10 +107,7 @@ async def observe_case(
     asked = await _asked(target, question, plan, slots, submitted)
     if isinstance(asked, Unobserved):
         return asked
-    judged = await _judged(judge, case, asked, plan, trial, slots)
-    if isinstance(judged, Unobserved):
-        return judged
-    judgements, timings = judged
+    judgements, timings = await _judged(judge, case, asked, plan, trial, slots)
     return observe(
         case,
         asked.answer,
@@ -146,17 +143,19 @@ async def _asked(
             permit.timeout = limit
 
         def timings() -> Timings:
-            return replace(queued, ask_ms=_ms(started)) if is_called(target) else queued
+            return _with_asking(queued, _ms(started), tally) if is_called(target) else queued
 
+        tally = CallTally()
         try:
-            async with limit:
-                answer = await target.ask(question)
+            with tallied() as tally:
+                async with limit:
+                    answer = await target.ask(question)
         except TimeoutError:
             if not (isinstance(limit, asyncio.Timeout) and limit.expired()):
                 raise
             return Unobserved(Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}"), timings())
         except TargetError as error:
-            return Unobserved(_problem(error.kind, error, plan.mask), timings())
+            return Unobserved(problem_of(error.kind, error, plan.mask), timings())
         taken = timings()
     if permit is not None:
         await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
@@ -164,9 +163,16 @@ async def _asked(
     return _Asked(_without_blank_text(answer) if plan.settings.retrieval_only else answer, taken)
 
 
+def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
+    if not tally.requests:
+        return replace(queued, ask_ms=taken_ms)
+    waited = round(tally.retry_wait_ms, 3)
+    return replace(queued, ask_ms=round(taken_ms - waited, 3), retry_wait_ms=waited, requests=tally.requests)
+
+
 async def _judged(
     judge: Judge | None, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
-) -> tuple[dict[str, Judgement], Timings] | Unobserved:
+) -> tuple[dict[str, Judgement], Timings]:
     """Judge by all rubrics of the plan; nothing where there is no judge, or nothing to judge by."""
     answer, timings = asked
     if judge is None or not plan.rubrics:
@@ -174,25 +180,29 @@ async def _judged(
     slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
     async with slot as permit:
         started = time.perf_counter()
-        try:
-            judgements = await judge_answer(
-                judge,
-                case,
-                answer,
-                plan.rubrics,
-                plan.settings.k,
-                wordings=plan.wordings,
-                repeats=plan.settings.judge_repeats,
-                phrases=plan.settings.abstention.phrases,
-                trial=trial,
-            )
-        except JudgeError as error:
-            problem = _problem(f"judge_{error.kind}", error, plan.mask)
-            return Unobserved(problem, replace(timings, judge_ms=_ms(started)), answer)
-        timings = Timings(timings.queue_ms, timings.ask_ms, _ms(started))
+        judgements = await said_of(
+            judge, case, answer, plan, trial, lambda error: problem_of(f"judge_{error.kind}", error, plan.mask)
+        )
+        timings = replace(timings, judge_ms=_ms(started))
     if permit is not None:
         await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
     return judgements, timings
+
+
+async def said_of(
+    judge: Judge,
+    case: EvalCase,
+    answer: Answer,
+    plan: Plan,
+    trial: int = 0,
+    on_error: Callable[[JudgeError], Problem] | None = None,
+) -> dict[str, Judgement]:
+    """Return the judgements of one answer by rubric, as in a run of this plan; `on_error` as for `judge_answer`."""
+    settings = plan.settings
+    return await judge_answer(
+        judge, case, answer, plan.rubrics, settings.k, wordings=plan.wordings, repeats=settings.judge_repeats,
+        phrases=settings.abstention.phrases, trial=trial, on_error=on_error,
+    )  # fmt: skip
 
 
 def _without_blank_text(answer: Answer) -> Answer:
@@ -201,7 +211,8 @@ def _without_blank_text(answer: Answer) -> Answer:
     return replace(answer, text=None) if is_blank and answer.chunks is not None else answer
 
 
-def _problem(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
+def problem_of(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
+    """Why asking or judging failed, without credentials."""
     raw = error.raw if isinstance(error, JudgeError) else None
     return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw), error.status)
 
@@ -233,6 +244,8 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
     if _lacks_answer(observed, plan):
         return CaseResult(case, "error", observation=observed, error=NO_ANSWER, timings=observed.timings)
     measured = _measured(observed, plan)
+    if measured.failed and (problem := _gated_failure(observed, measured.failed, plan)) is not None:
+        return CaseResult(case, "error", observation=observed, error=problem, timings=observed.timings)
     return CaseResult(
         case,
         observation=observed,
@@ -241,6 +254,7 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
         skipped_metrics=measured.skipped_metrics,
         unobserved=measured.unobserved,
         error=measured.error,
+        metric_errors=measured.metric_errors,
         timings=observed.timings,
         trial=observed.trial,
         **_decided(measured, [(observed, measured)], plan),
@@ -265,6 +279,14 @@ def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTr
     }
 
 
+def _gated_failure(obs: Observation, failed: Mapping[str, FailedJudgement], plan: Plan) -> Problem | None:
+    """Why the case is an error: a gate in effect reads a metric whose judgement failed."""
+    for gate in plan.gates_reading(obs.case, obs.matching.kind):
+        if gate.name in failed and not (gate.is_default and failed[gate.name].judgement.heuristic):
+            return failed[gate.name].problem
+    return None
+
+
 class _Measured(NamedTuple):
     """What the measures say of one observation."""
 
@@ -273,13 +295,21 @@ class _Measured(NamedTuple):
     skipped_metrics: Mapping[str, str]
     unobserved: tuple[str, ...]
     error: Problem | None
+    failed: Mapping[str, FailedJudgement]
+
+    @property
+    def metric_errors(self) -> Mapping[str, str]:
+        return {name: str(failure) for name, failure in self.failed.items()}
 
 
 def _measured(observation: Observation, plan: Plan) -> _Measured:
-    scores, details, skipped, unobserved, broken = {}, {}, {}, [], []
+    scores, details, skipped, unobserved, broken, failed = {}, {}, {}, [], [], {}
     for measure in plan.measures:
         try:
             scored = measure.score(observation)
+        except FailedJudgement as failure:
+            failed[measure.name] = failure
+            continue
         # A metric may be the user's own code, and whatever it raises, pytest.skip() included, is a record of this case.
         except BaseException as error:
             if ends_the_run(error):
@@ -297,7 +327,7 @@ def _measured(observation: Observation, plan: Plan) -> _Measured:
             if scored.detail:
                 details[measure.name] = scored.detail
     problem = Problem("metric", "; ".join(broken)) if broken else None
-    return _Measured(scores, details, skipped, tuple(unobserved), problem)
+    return _Measured(scores, details, skipped, tuple(unobserved), problem, failed)
 
 
 NO_ANSWER = Problem(
@@ -346,35 +376,10 @@ def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
     if stands.error is not None or stands.observation is None:
         return stands
     unobserved = dict.fromkeys(name for result in results for name in result.unobserved if name not in scores)
-    mean = replace(stands, scores=scores, unobserved=tuple(unobserved))
+    errors = {name: why for result in results for name, why in result.metric_errors.items()}
+    mean = replace(stands, scores=scores, unobserved=tuple(unobserved), metric_errors=errors)
     trials = [(trial.observation, trial) for trial in results if trial.observation is not None]
     return replace(mean, **_decided(mean, trials, plan))
-
-
-class _Scored(Protocol):
-    @property
-    def scores(self) -> Mapping[str, float]: ...
-
-
-OneTrial = TypeVar("OneTrial", bound=_Scored)
-
-
-def over_trials(
-    trials: Sequence[OneTrial], is_error: Callable[[OneTrial], bool]
-) -> tuple[OneTrial, Mapping[str, float]]:
-    """What the trials of one case come to: the trial that stands for the case, and the scores of the case.
-
-    A trial that is an error makes the case that error, with the scores that it had. Otherwise the first one stands for
-    the case, and a score is the mean over the trials that have it, the same to the last digit in any order.
-    """
-    error = next(filter(is_error, trials), None)
-    if error is not None:
-        return error, error.scores
-    by_metric: dict[str, list[float]] = {}
-    for trial in trials:
-        for name, value in trial.scores.items():
-            by_metric.setdefault(name, []).append(value)
-    return trials[0], {name: math.fsum(values) / len(values) for name, values in by_metric.items()}
 
 
 def _ms(since: float) -> float:

@@ -32,7 +32,7 @@ from pytest_rageval.runs.disk.metrics_file import write_metrics
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS
 from pytest_rageval.runs.disk.score_table import write_scores
 from pytest_rageval.runs.disk.writer import Keeper
-from pytest_rageval.runs.judge_notes import judge_notes, served_change, served_names
+from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
 from pytest_rageval.runs.row_columns import RowColumns
 from pytest_rageval.text import counted
 
@@ -79,6 +79,7 @@ class Extent:
     is_ended_early  did somebody or something end it (Ctrl-C, -x)? Then missing records are no fault of ours
     earlier         the metrics.json of a stored run that is finished again; when and where it was asked stays so
     exit_status     of pytest before the gates of the run, for the verdict must not be better than it
+    uncounted       keys of cases that failed or ended in errors, and that pytest did not count so
     """
 
     every: Collection[str]
@@ -89,6 +90,7 @@ class Extent:
     has_unread_files: bool = False
     earlier: Mapping[str, Any] | None = None
     exit_status: int = 0
+    uncounted: Sequence[str] = ()
 
     @property
     def is_interrupted(self) -> bool:
@@ -136,7 +138,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     comparison = compare_with_baseline(metrics, rows, baseline, plan, config) if baseline is not None else None
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
-    metrics["can_be_baseline"] = _refusal(plan, metrics) is None
+    metrics["can_be_baseline"] = _refusal(plan, extent, metrics) is None
     if extent.earlier is not None:
         _keep_reliability(metrics, extent.earlier)
     lost = sorted(key for key in extent.expected if key not in recorded)
@@ -144,6 +146,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
     served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
     notes = (
         *([served] if served else ()),
+        *([problems["verdicts"]] if "verdicts" in problems else ()),  # hooks may change the report that says it, too
         *stated_otherwise(stated, reported(keeper.versions, keeper.coverage)),
         *_notes(keeper, trials, config, plan, comparison),
         *(() if info.is_partial else _unscored(plan, metrics)),
@@ -222,7 +225,7 @@ def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path) -
     """Write the run as the new baseline, or add the problem that prevents it."""
     if extent.is_interrupted:  # where problems are not shown
         return replace(finished, notes=(*finished.notes, INTERRUPTED))
-    refusal = _refusal(plan, finished.metrics)
+    refusal = _refusal(plan, extent, finished.metrics)
     if refusal is not None:
         return replace(finished, problems={**finished.problems, "update-baseline": refusal})
     write_baseline(file, finished.metrics, finished.rows, finished.config)
@@ -270,6 +273,12 @@ def _problems(
     """What fails the run beside gates, by a name."""
     if lost and not extent.is_ended_early:
         yield "completeness", f"{counted(len(lost), 'case')} collected without a result: {listed(lost)}"
+    if extent.uncounted:
+        yield (
+            "verdicts",
+            f"{counted(len(extent.uncounted), 'case')} failed or ended in an error, and pytest did not count it so: "
+            f"{listed(extent.uncounted)}; a hook (conftest.py, a plugin) changes reports",
+        )
     if rows and not _is_any_examined(rows):
         reasons = listed(sorted({message for message in rows.messages.values if message}))
         ending = "skipped" if {*rows.outcomes} == {"skipped"} else "skipped, or xfailed before a gate had looked"
@@ -331,6 +340,7 @@ def _notes(
         )
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
     yield from judge_notes(config, systems, trials.judges.values, trials.flagged())
+    yield from filter(None, [failure_note(trials.flagged("failed"))])
     yield from keeper.warnings
 
 
@@ -344,15 +354,20 @@ def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"{listed(unscored)}: named to be scored, and no case has a value; each case says why (rageval explain)"
 
 
-def _refusal(plan: Plan, metrics: Mapping[str, Any]) -> str | None:
+def _refusal(plan: Plan, extent: Extent, metrics: Mapping[str, Any]) -> str | None:
     """Why this run cannot become the baseline. A part of the cases never can, errors can be forced."""
+    if extent.uncounted:
+        return "baseline not updated: pytest did not count all verdicts (rageval-gates::verdicts)"
     if metrics["partial"]:
         return "baseline not updated: the run is partial: some cases have no result; run them all"
     if plan.settings.force:
         return None
     errors, unknown = metrics["outcomes"]["error"], not_measured(metrics)
+    unjudged = failure_note(metrics["judge_errors"])
     if errors:
         why = f"{counted(errors, 'case')} ended in errors"
+    elif unjudged:
+        why = unjudged
     elif plan.settings.retrieval_only:
         why = "the run is retrieval-only, so that no gate of an answer was measured"
     elif unknown:

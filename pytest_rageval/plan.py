@@ -20,6 +20,7 @@ from pytest_rageval.judges.rubrics import Rubric, load_rubric
 from pytest_rageval.metrics.ontology import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
 from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
+from pytest_rageval.model import EvalCase, GoldKind
 
 RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
 
@@ -50,6 +51,12 @@ class Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gates_in_effect", GatesInEffect(self.case_gates, self.settings.k))
+
+    def gates_reading(self, case: EvalCase, kind: GoldKind) -> Iterator[Gate | RegressionGate]:
+        """Yield the gates that read scores of this case: its own, those of the run, written ones of regression."""
+        yield from self.gates_in_effect.meant_for(case, kind)
+        yield from self.run_gates
+        yield from (gate for gate in self.regressions if not gate.is_default)
 
 
 def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Plan:

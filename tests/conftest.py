@@ -126,12 +126,3 @@ def chromium() -> Iterator[Chromium]:
     browser = Chromium(path)
     yield browser
     browser.close()
-
-
-@pytest.fixture(params=["httpx", "aiohttp"])
-def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What carries requests, each of both in turn: what a user meets is the same."""
-    if request.param == "aiohttp":
-        pytest.importorskip("aiohttp")
-    monkeypatch.setenv("RAGEVAL_HTTP", request.param)
-    return str(request.param)

@@ -45,7 +45,9 @@ GATES = "test_gates.py"
 AGGREGATE = "test_aggregate.py"
 MATCHING = "test_matching.py"
 KEY = "test_judge_cache_key.py"
-SIGN_FLIP = "test_sign_flip.py"
+PAIRED = "test_paired_test.py"
+MANY = "test_many_tests.py"
+RANKING = "test_sweep_ranking.py"
 INTERVALS = "test_intervals.py"
 AGREEMENT = "test_agreement.py"
 PASS_RATE = "test_pass_rate.py"
@@ -112,8 +114,30 @@ MUTANTS = {
         "_asked", "printable(str(question)[:LONGEST_ASKED])[:LONGEST_ASKED]", "printable(str(question))", KEY
     ),
     "a negative trial is sound": Mutant("_SOUND", "0 <= value < 2**31", "-9 <= value < 2**31", KEY),
-    "one side of a two-sided test": Mutant("sign_flip_p", "min(1.0, 2 * share)", "min(1.0, share)", SIGN_FLIP),
-    "a step too few in the limit": Mutant("_limit", "abs(excess) - 1 - total", "abs(excess) - total", SIGN_FLIP),
+    "one side of a two-sided test": Mutant(
+        "PairedTest.p",
+        "2 * min(self.p_towards(1), self.p_towards(-1))",
+        "min(self.p_towards(1), self.p_towards(-1))",
+        PAIRED,
+    ),
+    "an interval that is not that of its test": Mutant("FlipTest.limit", "mean / normal_quantile(p)", "error", PAIRED),
+    "few changed cases are enough": Mutant("GradedTest.limit", "self._least_p > level", "False", PAIRED),
+    "skewness narrows an interval": Mutant(
+        "GradedTest.limit",
+        "max(ratio, self._unbent(ratio, side * self.skewness))",
+        "self._unbent(ratio, side * self.skewness)",
+        PAIRED,
+    ),
+    "the level of a single test for many": Mutant("level_among", "max(1, len(adjusted_p))", "1", MANY),
+    "a fall is never distinguishable": Mutant(
+        "Gain.is_distinguishable", "not self.ci[0] <= 0 <= self.ci[1]", "0 < self.ci[0]", RANKING
+    ),
+    "whatever has an interval is distinguishable": Mutant(
+        "Gain.is_distinguishable", "not self.ci[0] <= 0 <= self.ci[1]", "True", RANKING
+    ),
+    "whatever moved is distinguishable": Mutant(
+        "Gain.is_distinguishable", "not self.ci[0] <= 0 <= self.ci[1]", "self.delta != 0", RANKING
+    ),
     "intervals of 90 %": Mutant("LEVEL", "0.95", "0.90", INTERVALS),
     "ties count for nothing": Mutant("_ranks", "before + (len(tied) + 1) / 2", "before + len(tied)", AGREEMENT),
     "specificity of those that fail": Mutant(

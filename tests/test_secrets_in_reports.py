@@ -191,7 +191,6 @@ def test_the_headers_of_a_reply_that_httpcore_logs_are_masked(
         await connection.reply(200, b'{"answer": "no"}', set_cookie=fresh, x_refresh_token=f"fresh-{CORE}")
 
     project.cases([a_case("a")])
-    monkeypatch.setenv("RAGEVAL_HTTP", "httpx")
     with FaultServer(sets_a_cookie) as server:
         monkeypatch.setenv("BOT_URL", server.url)
         if whose == "ours":

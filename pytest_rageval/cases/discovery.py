@@ -24,10 +24,13 @@ def find_case_files(root: Path, globs: Sequence[str]) -> list[Path]:
 
     A glob is relative to `root`; one without a slash matches base names anywhere below it; `**` stands for any number
     of folders. Hidden files match only where the glob's last part begins with a dot. Symbolic links are followed, each
-    folder is searched once, by its own name where it has one.
+    folder is searched once, by its own name where it has one, and so is each file.
     """
     rule = _Rule.of(tuple(globs))
-    paths = (root / relative for relative in _files(root, rule) if rule.takes_file(relative))
+    paths = [root / relative for relative in _files(root, rule) if rule.takes_file(relative)]
+    if any(path.is_symlink() for path in paths):
+        ordered = sorted(paths, key=lambda path: (path.is_symlink(), path))
+        paths = [*{os.path.realpath(path): path for path in reversed(ordered)}.values()]
     return sorted(path for path in paths if not is_of_questions(path))
 
 

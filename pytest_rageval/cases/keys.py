@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_origin
 
 from pytest_rageval.cases.shapes import CaseShape, Label, Names
 from pytest_rageval.io.expected import inner_type
-from pytest_rageval.io.records import RecordReader
+from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.model import Json
 
 Cell = Literal["text", "flag", "json"]
@@ -112,7 +112,7 @@ ANCHORS: Mapping[str, Key] = {
 """The anchors spelling: gold is places in documents, which survive re-chunking."""
 
 REFERENCE: Mapping[str, Key] = {
-    "reference": _gold("answers", "The right answer.", "text", of=Label),
+    "reference": _gold("answers", "The right answer.", "text", of=Name),
     "tag": Key("tag", "One free label, added to the tags.", "text", of=Label),
 }
 """The reference spelling: a question and the answer to compare with, one row each."""
@@ -124,7 +124,7 @@ IDS: Mapping[str, Key] = {
         "Ids that should come; t01 matches t01, t01#2 and t01-a. Empty, with category negative: nothing may come.",
     ),
     "irrelevant_ids": _gold("irrelevant_ids", "Ids that look alike and must not come."),
-    "reference_answer": _gold("answers", "The right answer.", "text", of=Label),
+    "reference_answer": _gold("answers", "The right answer.", "text", of=Name),
 }
 """The ids spelling: gold is ids of documents or chunks, matched as prefixes."""
 

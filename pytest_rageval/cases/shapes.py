@@ -36,7 +36,9 @@ def _once_each(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _listed(value: Json) -> Json:
-    return value if not isinstance(value, str) else [value] if _unless_blank(value) else []
+    if isinstance(value, str) and not _unless_blank(value):
+        raise ValueError("is blank; write the answer, or leave it out")
+    return [value] if isinstance(value, str) else value
 
 
 def _not_empty(group: tuple[int, ...]) -> tuple[int, ...]:
@@ -73,7 +75,7 @@ _FILLED = {"type": "string", "pattern": r"\S"}
 Answers = Annotated[
     SomeNames,
     BeforeValidator(_listed),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": _FILLED}]}),
+    WithJsonSchema({"anyOf": [_FILLED, {"type": "array", "items": _FILLED}]}),
     Expects("a string or a list of strings"),
 ]
 Grade = Annotated[float, Field(ge=-1e6, le=1e6), Expects("a number up to a million")]

@@ -71,6 +71,7 @@ def project_baseline(project: Project) -> Baseline | None:
         return None if is_none else _kept_run(open_stored_run(project.reports, written.removeprefix(OF_RUN)))
     if not settings.update_baseline:
         return read_baseline(project.baseline_file, is_required=settings.baseline is not None)
+    _check_place(project.baseline_file)  # before anything is asked: what is no file cannot be replaced by one
     try:
         return read_baseline(project.baseline_file, is_required=False)
     except SettingsError:
@@ -87,9 +88,12 @@ def _kept_run(run: StoredRun) -> Baseline:
 
 def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
     """The baseline, None where there is none; a required one that is missing, or a broken one, is a SettingsError."""
-    if not path.exists() and not is_required:
+    if not _check_place(path) and not is_required:
         return None
-    content = read_json(path, "baseline")
+    try:
+        content = read_json(path, "baseline")
+    except SettingsError as error:
+        raise SettingsError(f"{error}; {REMEDY}") from None
     _check_kind(content, path)
     try:
         cases = {
@@ -105,8 +109,24 @@ def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
         config: Mapping[str, Any] | None = content.pop("config", None)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise SettingsError(f"baseline: {path} is not a baseline; {REMEDY}") from None
+    if not cases:
+        raise SettingsError(f"baseline: {path} holds no case; {REMEDY}")
     metrics = checked_metrics(in_present_form(content, config), path)
     return Baseline(path, metrics, cases, config)
+
+
+def _check_place(path: Path) -> bool:
+    """Is there a file at this path, and not nothing? SettingsError where anything else is there, or nobody can tell."""
+    try:
+        path.lstat()
+        if path.is_file():
+            return True
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise SettingsError(f"baseline: {path} cannot be read: {error.strerror}; mend that, or name another") from None
+    kind = "a folder" if path.is_dir() else "a link that leads to no file" if path.is_symlink() else "no regular file"
+    raise SettingsError(f"baseline: {path} is {kind}; remove it, name a file, or say none")
 
 
 def _check_kind(content: Mapping[str, Any], path: Path) -> None:
@@ -126,7 +146,7 @@ def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
     return dict(scores)
 
 
-OF_THE_MACHINE = frozenset({"begun", "hardware", "libraries", "transport"})
+OF_THE_MACHINE = frozenset({"begun", "hardware", "libraries"})
 
 
 def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], config: Mapping[str, Any]) -> None:

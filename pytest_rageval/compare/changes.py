@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from operator import sub
 from typing import Any, NamedTuple, cast
 
@@ -12,11 +12,10 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.aggregate import mean
 from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, values_at
-from pytest_rageval.stats.change_test import change_p
-from pytest_rageval.stats.intervals import Interval, mean_interval
+from pytest_rageval.stats.intervals import FEWEST, Interval
 from pytest_rageval.stats.moments import moments_of
+from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, level_among, paired_test
 from pytest_rageval.stats.power import detectable_mean, detectable_share
-from pytest_rageval.stats.sign_flip import LEVEL, adjusted
 
 OVERALL, JUDGED_OTHERWISE = "overall_score", "judged otherwise"
 ROUNDING = 1e-12
@@ -36,12 +35,14 @@ class Pairs(NamedTuple):
 class Change:
     """A metric before and after, on its own scale, over the cases scored on both sides.
 
-    ci             95 % interval of `delta`; None for fewer than five cases
+    ci             95 % interval of `delta`: it excludes 0 exactly if `p_adjusted` is significant (of several metrics
+                   tested it is as much wider as that p is larger); None for fewer than five cases
     p, p_adjusted  of the test of a change; of the same among all metrics tested. None for a metric of a whole run
     n_paired       cases scored on both sides; 0 for a metric of a whole run
     n_changed      of these, how many scores moved
     n_unmeasured   cases scored before and not after
     detectable     the smallest change that so many cases would have shown with power 0.8; None where it cannot be said
+    test           from which `p` and `ci` come; not kept
     """
 
     before: float | None = None
@@ -54,19 +55,21 @@ class Change:
     n_changed: int = 0
     n_unmeasured: int = 0
     detectable: float | None = None
+    test: PairedTest | None = None
 
     @property
     def is_significant(self) -> bool:
         return self.p_adjusted is not None and self.p_adjusted <= LEVEL
 
-    @property
-    def p_one_sided(self) -> float | None:
-        """Of the change in the direction seen, by itself; None where so few cases differ that it could not be 0.05."""
-        return None if self.p is None or 0.5**self.n_changed > LEVEL else self.p / 2
+    def p_towards(self, side: Side) -> float | None:
+        """Return the one-sided p of this metric by itself; None where so few cases differ that it could not be 0.05."""
+        if self.test is None or self.n_paired < FEWEST or 0.5 ** (self.n_changed + 1) > LEVEL:
+            return None
+        return self.test.p_towards(side)
 
     def as_mapping(self) -> dict[str, Any]:
-        """For metrics.json."""
-        return asdict(self)
+        """Return the fields for metrics.json."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "test"}
 
 
 def paired(before: CaseColumns, after: CaseColumns, shared: SharedCases) -> dict[str, Pairs]:
@@ -88,7 +91,7 @@ def paired(before: CaseColumns, after: CaseColumns, shared: SharedCases) -> dict
 
 
 def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
-    """How far one metric moved on its scale. Differences lie on one twice as wide."""
+    """Return how far one metric moved on its scale."""
     befores, afters, lost = pairs
     n = len(befores)
     if not n:
@@ -102,16 +105,18 @@ def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
         detectable = detectable_share(n, n_changed)
     else:
         detectable = detectable_mean(differences, widest, moments)
+    test = paired_test(differences, widest, moments)
     return Change(
         before=math.fsum(befores) / n,
         after=math.fsum(afters) / n,
         delta=moments.mean,
-        ci=mean_interval(differences, (-widest, widest), moments),
-        p=change_p(differences, moments),
+        ci=test.interval(),
+        p=test.p,
         n_paired=n,
         n_changed=n_changed,
         n_unmeasured=len(lost),
         detectable=detectable,
+        test=test,
     )
 
 
@@ -121,13 +126,22 @@ def run_change(before: float | None, after: float | None) -> Change:
 
 
 def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
-    """The changes with `p_adjusted`: one metric in twenty moves significantly by chance, and there are many metrics.
+    """Return the changes with `p_adjusted`: one metric in twenty moves significantly by chance, and there are many.
 
-    A metric in which no case moved could not have come out significant, and does not count among those tested.
+    An interval that excludes 0 by itself is taken at the level that all these tests leave. A metric in which no case
+    moved could not have come out significant, and does not count among those tested.
     """
     tested = {name: change.p for name, change in changes.items() if change.p is not None and change.n_changed}
     p_values = adjusted(tested)
-    return {name: replace(change, p_adjusted=p_values.get(name, change.p)) for name, change in changes.items()}
+    level = level_among(p_values)
+    return {
+        name: replace(
+            change,
+            p_adjusted=p_values.get(name, change.p),
+            ci=change.test.interval(level) if change.test and change.test.p <= LEVEL else change.ci,
+        )
+        for name, change in changes.items()
+    }
 
 
 def compared_metrics(

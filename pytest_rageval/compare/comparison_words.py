@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from pytest_rageval.compare.changes import JUDGED_OTHERWISE, OVERALL, gain
+from pytest_rageval.compare.gate_lines import p_text
 from pytest_rageval.compare.layer_table import layer_gain, layer_notes
 from pytest_rageval.compare.verdict_sentence import SYMBOLS, VerdictTone, alike_line
 from pytest_rageval.io.suggestions import listed
@@ -133,7 +134,7 @@ def numbers(metric: Content) -> tuple[str, str, str, str, str]:
     low, high = metric["ci"] or (None, None)
     interval = f"{low:+.3f} to {high:+.3f}" if low is not None and high is not None else NO_VALUE
     p = metric["p_adjusted"]
-    said_p = NO_VALUE if p is None else "< 0.0001" if p < 0.0001 else f"{p:.2g}"
+    said_p = NO_VALUE if p is None else p_text(p)
     after = score_text(metric["after"]) + (scale if metric["after"] is not None else "")
     return score_text(metric["before"]), after, change(metric["delta"]), interval, said_p
 

@@ -31,14 +31,27 @@ def gate_line(gate: Mapping[str, Any]) -> str:
 
 
 def evidence(change: Mapping[str, Any]) -> str:
-    """Interval of the change, p (adjusted), cases paired, and what they would have shown; '' where there are none."""
+    """Return interval and p of the test that decides, cases paired, what they would have shown; '' without cases."""
     if not change["n_paired"]:
         return ""
-    low, high = change["ci"] or (None, None)
-    interval = f"95 % {low:.3g} to {high:.3g}" if low is not None and high is not None else f"95 % {NO_VALUE}"
     detectable = NO_VALUE if change["detectable"] is None else f"{change['detectable']:.2g}"
     lost = f" ({change['n_unmeasured']} more unmeasured now)" if change["n_unmeasured"] else ""
-    return f"{interval}, p {_p(change['p_adjusted'])}, n {change['n_paired']}{lost}, detectable {detectable}"
+    is_one_sided = change.get("decided_by") == "one-sided p"
+    p = (
+        f"one-sided p {p_text(change['p_one_sided'])} by itself"
+        if is_one_sided
+        else f"p {p_text(change['p_adjusted'])}"
+    )
+    return f"95 % {_interval(change)}, {p}, n {change['n_paired']}{lost}, detectable {detectable}"
+
+
+def _interval(change: Mapping[str, Any]) -> str:
+    low, high = change["ci"] or (None, None)
+    if low is None or high is None:
+        return NO_VALUE
+    if change.get("decided_by") == "one-sided p":
+        return f"at most {high:.3g}" if change["op"] == "drop" else f"at least {low:.3g}"
+    return f"{low:.3g} to {high:.3g}"
 
 
 def is_warning(gate: Mapping[str, Any]) -> bool:
@@ -54,10 +67,10 @@ def _verdict(gate: Mapping[str, Any]) -> str:
         return str(gate["verdict"])
     ends = "fails" if gate["passed"] is False else "holds"
     if gate.get("decided_by") == "one-sided p":
-        alone = f"one-sided p {_p(gate['p_one_sided'])} by itself"
-        return f"regressed, {ends} ({alone})" if ends == "fails" else f"may be noise, {ends} ({alone})"
+        return f"may be noise, {ends}"
     return f"may be noise, {ends} (significant = {str(bool(gate['significant'])).lower()})"
 
 
-def _p(value: float) -> str:
+def p_text(value: float) -> str:
+    """Return a p with two digits."""
     return "< 0.0001" if value < 0.0001 else f"{value:.2g}"

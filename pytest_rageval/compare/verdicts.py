@@ -26,7 +26,7 @@ from pytest_rageval.runs.comparable import (
 )
 from pytest_rageval.runs.row import Row
 from pytest_rageval.runs.row_columns import RowColumns
-from pytest_rageval.stats.sign_flip import LEVEL
+from pytest_rageval.stats.paired_test import LEVEL, Side
 from pytest_rageval.text import counted
 
 UNGATED_TOLERANCE = 0.05
@@ -44,6 +44,7 @@ Verdict = Literal[
 ]
 """'unmeasured': before and not now. 'new': now and not before. 'incomparable': the two runs cannot be compared, or not
 in this metric. What may be noise or is within tolerance is called the same for better and for worse."""
+DecidedBy = Literal["tolerance", "adjusted p", "one-sided p"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,46 +218,53 @@ def _is_listed(gate: RegressionGate, verdict: Verdict | None, *, is_heuristic: b
 def _gate(gate: RegressionGate, change: Change, verdict: Verdict | None) -> dict[str, Any]:
     """What a regression gate says. `passed` is None where it says nothing.
 
-    `decided_by`: tolerance alone, the adjusted p beside it, or the one-sided p of this metric by itself.
+    `decided_by`: tolerance alone, the adjusted p beside it, or the one-sided p of this metric by itself. Verdict and
+    interval belong to the p that decides: of a one-sided p, all values on one side of its limit.
     """
     verdict = verdict or "unmeasured"
+    worse: Side = -1 if gate.word == "drop" else 1
+    p_one_sided, decided_by, ci = change.p_towards(worse), _decided_by(gate, change, verdict), change.ci
+    if decided_by == "one-sided p":
+        ci = change.test.one_sided_interval(worse) if change.test else None
+        verdict = "regressed" if p_one_sided is not None and p_one_sided <= LEVEL else verdict
     return {
         "metric": gate.name,
         "op": gate.word,
         "limit": gate.tolerance,
         "significant": gate.significant,
-        "decided_by": _decided_by(gate, change),
-        "p_one_sided": change.p_one_sided,
+        "decided_by": decided_by,
+        "p_one_sided": p_one_sided,
         "value": change.delta,
         **{name: value for name, value in change.as_mapping().items() if name != "delta"},
+        "ci": ci,
         "verdict": verdict,
-        "passed": _passes(gate, change, verdict),
+        "passed": _passes(gate, change, verdict, decided_by),
     }
 
 
-def _passes(gate: RegressionGate, change: Change, verdict: Verdict) -> bool | None:
+def _passes(gate: RegressionGate, change: Change, verdict: Verdict, decided_by: DecidedBy) -> bool | None:
     """What was not measured was not shown to hold: it fails a gate that the user wrote."""
     if verdict == "incomparable":
         return None
     if change.delta is None:
         return None if gate.is_default else False
     if verdict == "beyond tolerance, may be noise":
-        return _may_be_noise(gate, change) or _is_better(change.delta, gate.measure.metric.better)
+        return decided_by != "tolerance" or _is_better(change.delta, gate.measure.metric.better)
     return verdict != "regressed"
 
 
-def _decided_by(gate: RegressionGate, change: Change) -> Literal["tolerance", "adjusted p", "one-sided p"]:
-    """A default gate of generated text asks for significance too, where so many differing cases could reach it: by its
-    tolerance alone it would redden 7 to 27 of 100 builds of 20 cases in which nothing moved but noise."""
+def _decided_by(gate: RegressionGate, change: Change, verdict: Verdict) -> DecidedBy:
+    """Return what decides the gate.
+
+    A default gate of generated text asks for significance beyond its tolerance, where so many differing cases could
+    reach it: its tolerance alone would redden 7 to 27 of 100 builds of 20 cases in which nothing moved but noise.
+    """
     if gate.significant:
         return "adjusted p"
-    return "one-sided p" if gate.is_wary_of_noise and change.p_one_sided is not None else "tolerance"
-
-
-def _may_be_noise(gate: RegressionGate, change: Change) -> bool:
-    """Does the gate hold on a change beyond its tolerance that is not significant among all metrics?"""
-    decided_by = _decided_by(gate, change)
-    return decided_by == "adjusted p" or (decided_by == "one-sided p" and (change.p_one_sided or 0) > LEVEL)
+    is_beyond = verdict in ("regressed", "beyond tolerance, may be noise")
+    if not (is_beyond and gate.is_wary_of_noise) or change.delta is None or change.p_towards(1) is None:
+        return "tolerance"
+    return "tolerance" if _is_better(change.delta, gate.measure.metric.better) else "one-sided p"
 
 
 def _cases(both: Both) -> dict[str, Any]:

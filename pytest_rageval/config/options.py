@@ -39,9 +39,6 @@ class Option:
         return arguments | {"metavar": self.metavar}
 
 
-TRANSPORT_VARIABLE = "RAGEVAL_HTTP"
-"""What carries requests: `httpx`, or `aiohttp`, where it is installed the default."""
-
 OPTIONS: tuple[Option, ...] = (
     Option(
         "target",

@@ -79,7 +79,7 @@ class Settings(Frozen):
     retries: int = Field(2, ge=0, le=20)
     concurrency: int = Field(16, ge=1, le=1000)
     adaptive_concurrency: bool = True
-    """Are fewer calls in flight while the system refuses calls, or slows down the more are?"""
+    """Are fewer calls in flight while the system refuses some?"""
     look_ahead: int | None = Field(None, ge=1)
     max_line_bytes: int = Field(4 * 2**20, ge=1024)
     max_response_bytes: int = Field(16 * 2**20, ge=1024)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_rageval.config.options import TRANSPORT_VARIABLE, Option
+from pytest_rageval.config.options import Option
 from pytest_rageval.config.settings import ENVIRONMENT, RESERVED_PARAMS, Settings
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
@@ -55,7 +55,7 @@ def meaningless_variables(settings: Settings, environment: Mapping[str, str]) ->
     headers = (*settings.headers.values(), *settings.judge_options.headers.values())
     used = {value.removeprefix("env:") for value in headers if value.startswith("env:")}
     keys = (name for name in SENT_FROM_ENVIRONMENT if name.startswith("RAGEVAL_"))
-    ours = (*ENVIRONMENT, TRANSPORT_VARIABLE, *keys, WEB_TOKEN)
+    ours = (*ENVIRONMENT, *keys, WEB_TOKEN)
     for variable in sorted(environment):
         if variable.startswith("RAGEVAL_") and variable not in used and variable not in ours:
             remedy = did_you_mean(variable, ours, f"; variables: {', '.join(ours)}")

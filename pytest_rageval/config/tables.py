@@ -94,6 +94,8 @@ class JudgeOptions(Frozen):
     reasoning_effort: str | None = None
     headers: Mapping[str, str] = Field(default_factory=dict)
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
+    omit: tuple[Literal["temperature", "seed", "schema"], ...] = ()
+    """What a server does not take, so that it is left out of each request."""
     api: Literal["openai", "azure"] = "openai"
     """What a server of OpenAI's kind is: OpenAI's own API, or Azure's deployments of it."""
     api_version: str | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_rageval.gates.gate import Gate, is_meant_for
 from pytest_rageval.model import GateFailed, Observation, Outcome, Problem
@@ -69,10 +69,45 @@ def looks_at(gate: Gate, trial: GatedTrial) -> bool:
         return False
     if not gate.is_default:
         return True
-    judgement = obs.judged(gate.metric.partition("@")[0])
+    judgement = obs.judgement_of(gate.metric.partition("@")[0])
     if judgement is not None and judgement.heuristic:
         return False
     return not any(looks_at(other, trial) for other in gate.yields_to)
+
+
+# ── what the trials of a case come to ─────────────────────────────────────────────────────────────────────────
+
+
+class _Scored(Protocol):
+    @property
+    def scores(self) -> Mapping[str, float]: ...
+
+    @property
+    def metric_errors(self) -> Collection[str]: ...
+
+
+OneTrial = TypeVar("OneTrial", bound=_Scored)
+
+
+def over_trials(
+    trials: Sequence[OneTrial], is_error: Callable[[OneTrial], bool]
+) -> tuple[OneTrial, Mapping[str, float]]:
+    """What the trials of one case come to: the trial that stands for the case, and the scores of the case.
+
+    A trial that is an error makes the case that error, with the scores that it had. Otherwise the first one stands for
+    the case, and a score is the mean over the trials that have it, the same to the last digit in any order. A metric
+    whose judgement failed in one trial has none.
+    """
+    error = next(filter(is_error, trials), None)
+    if error is not None:
+        return error, error.scores
+    by_metric: dict[str, list[float]] = {}
+    broken = {name for trial in trials for name in trial.metric_errors}
+    for trial in trials:
+        for name, value in trial.scores.items():
+            if name not in broken:
+                by_metric.setdefault(name, []).append(value)
+    return trials[0], {name: math.fsum(values) / len(values) for name, values in by_metric.items()}
 
 
 # ── how a case ends ───────────────────────────────────────────────────────────────────────────────────────────
@@ -89,6 +124,9 @@ class MeasuredTrial(Protocol):
 
     @property
     def unobserved(self) -> Collection[str]: ...
+
+    @property
+    def metric_errors(self) -> Mapping[str, str]: ...
 
     @property
     def error(self) -> Problem | None: ...
@@ -116,5 +154,7 @@ def _unexamined(names: Sequence[str], trials: Sequence[MeasuredTrial]) -> str | 
 
 
 def _unscored(trials: Sequence[MeasuredTrial]) -> str:
-    reasons = {reason for trial in trials for reason in trial.skipped_metrics.values()}
+    reasons = {
+        reason for trial in trials for why in (trial.skipped_metrics, trial.metric_errors) for reason in why.values()
+    }
     return "nothing in it could be scored: " + "; ".join(sorted(reasons))

@@ -53,13 +53,6 @@ def address_of(url: str) -> Address:
     return Address(parsed.copy_with(userinfo=b""), public_url(url), headers, tuple(secrets_of_url(url)))
 
 
-class LoggedURL(httpx.URL):
-    """httpx writes the URL of each request to its log: there, too, without credentials."""
-
-    def __str__(self) -> str:
-        return public_url(super().__str__())
-
-
 def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Headers in lower case, if they can be sent; a value is never quoted, it may be a secret."""
     for name, value in headers.items():

@@ -1,28 +1,20 @@
-"""How many calls are in flight: as many as allowed, fewer while a server refuses calls or slows down under them.
+"""How many calls are in flight: as many as allowed, fewer while a server refuses calls.
 
-`CallLimit` hands out permits in order. A refusal (429, 503, 529) says that no more fit than what still runs. Latency
-has grown where calls begun among many take several times as long as those begun among few: by medians of windows, so
-that a long tail alone changes nothing. What goes well for a while raises the limit again, by a quarter.
+`CallLimit` hands out permits in order. A refusal (429, 503, 529) halves the limit, or lowers it to the calls that still
+run where these are fewer. What goes well for a while raises it again, by a quarter.
 """
 
 from __future__ import annotations
 
 import asyncio
-import statistics
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pytest_rageval.text import counted
 
-GROWTH = 3.0
-"""So many times the latency among few calls is too long among many; medians of 16 of a log-normal differ by less."""
-UNHURRIED_S = 0.1
-"""Seconds up to which nobody minds; where servers are that fast, our own work is what calls wait for."""
-WINDOW = 16
-"""Calls, at least, over which a median is taken."""
 LONGEST_PATIENCE = 16
 """Times as many calls as are allowed at once have to go well before one more is, after refusals again and again."""
 
@@ -35,66 +27,39 @@ class Overload:
     limit     of those, how many the server bears now
     lowest    the least that `limit` has been
     refusals  calls that were refused
+    era       how often the limit was halved: of the calls that began before that, no other refusal halves it again
     """
 
     most: int
     limit: int = 0
     lowest: int = 0
     refusals: int = 0
-    has_slowed: bool = False
+    era: int = 0
     _patience: int = 1
     _good: int = 0
-    _cuts: int = 0
-    """How often the limit was lowered: who began before that says nothing new."""
-    _few: deque[float] = field(default_factory=lambda: deque(maxlen=4 * WINDOW))
-    _many: list[float] = field(default_factory=list)
-    _slow_windows: int = 0
 
     def __post_init__(self) -> None:
         self.limit = self.lowest = self.most
 
-    @property
-    def era(self) -> int:
-        """Changes whenever the limit is lowered."""
-        return self._cuts
-
     def refused(self, still_running: int, era: int) -> None:
-        """One call was refused while so many others ran on, which is what fits."""
+        """One call was refused that began in an era, while so many others ran on."""
         self.refusals += 1
-        if era == self._cuts:
+        limit = min(self.limit, still_running)
+        if era == self.era:
+            self.era += 1
             self._patience = min(2 * self._patience, LONGEST_PATIENCE)
-        self._lower(min(self.limit, still_running))
+            limit = min(limit, self.limit // 2)
+        self.limit = max(1, limit)
+        self.lowest = min(self.lowest, self.limit)
+        self._good = 0
 
-    def ended(self, seconds: float, others: int) -> None:
-        """One call went well; it was begun while so many others were in flight."""
+    def ended(self) -> None:
+        """One call went well."""
         self._good += 1
         if self._good >= self._patience * self.limit and self.limit < self.most:
             self.limit = min(self.most, self.limit + max(1, self.limit // 4))
             self._good = 0
             self._patience = max(1, self._patience // 2) if self.limit == self.most else self._patience
-        if 2 * others < self.most:
-            self._few.append(seconds)
-            return
-        self._many.append(seconds)
-        if len(self._many) >= max(WINDOW, self.limit):
-            self._compare()
-
-    def _compare(self) -> None:
-        few = statistics.median(self._few) if len(self._few) >= WINDOW // 2 else float("inf")
-        is_slow = statistics.median(self._many) > max(GROWTH * few, UNHURRIED_S)
-        self._many.clear()
-        self._slow_windows = self._slow_windows + 1 if is_slow else 0
-        if self._slow_windows >= 2:  # once may be chance
-            self.has_slowed = True
-            self._patience = min(2 * self._patience, LONGEST_PATIENCE)
-            self._lower(self.limit // 2)
-            self._slow_windows = 0
-
-    def _lower(self, limit: int) -> None:
-        self.limit = max(1, limit)
-        self.lowest = min(self.lowest, self.limit)
-        self._good = 0
-        self._cuts += 1
 
 
 class Permit:
@@ -105,13 +70,7 @@ class Permit:
         self.timeout: asyncio.Timeout | None = None
         """Where set, waiting for another turn does not count for it."""
         self.is_running = False
-        self._is_sent = False
         self._begin()
-
-    def sent(self) -> None:
-        """It goes over the network now. What never does tells nothing of a server, nor what was waited for before."""
-        self._is_sent = True
-        self._began = asyncio.get_running_loop().time()
 
     def refused(self) -> None:
         """The server says that this call is too much for it now."""
@@ -139,23 +98,13 @@ class Permit:
         """The call is over; it went well unless it was refused to the last."""
         if self.is_running:
             self._end()
-            if self._is_sent:
-                self._limit.overload.ended(asyncio.get_running_loop().time() - self._began, self._others)
+            self._limit.overload.ended()
             self._limit.wake()
 
     def _begin(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._others = self._limit.running
         self._limit.running += 1
-        loop.call_soon(self._count_others)
         self._era = self._limit.overload.era
-        self._began = loop.time()
         self.is_running = True
-
-    def _count_others(self) -> None:
-        """Those too that began right after it: where many end at once, as many begin, and none of them among few."""
-        if self.is_running:
-            self._others = max(self._others, self._limit.running - 1)
 
     def _end(self) -> None:
         self.is_running = False
@@ -168,6 +117,36 @@ _permit: ContextVar[Permit | None] = ContextVar("rageval_permit", default=None)
 def current_permit() -> Permit | None:
     """The permission under which this task sends its call, if it needs one."""
     return _permit.get()
+
+
+@dataclass(slots=True)
+class CallTally:
+    """Requests that were sent for one call, and the milliseconds from the first of them to the last."""
+
+    requests: int = 0
+    retry_wait_ms: float = 0.0
+
+
+_tally: ContextVar[CallTally | None] = ContextVar("rageval_tally", default=None)
+
+
+def add_to_tally(requests: int, retry_wait_ms: float) -> None:
+    """Add what one call came to, where somebody counts."""
+    if (tally := _tally.get()) is not None:
+        tally.requests += requests
+        tally.retry_wait_ms += retry_wait_ms
+
+
+@contextmanager
+def tallied() -> Iterator[CallTally]:
+    """Count the requests that are sent within, also for whoever counts outside."""
+    tally = CallTally()
+    token = _tally.set(tally)
+    try:
+        yield tally
+    finally:
+        _tally.reset(token)
+        add_to_tally(tally.requests, tally.retry_wait_ms)
 
 
 class CallLimit:
@@ -235,7 +214,6 @@ class BackOff:
     limit: int = 0
     lowest: int = 0
     refusals: int = 0
-    has_slowed: bool = False
 
     def __add__(self, other: BackOff) -> BackOff:
         """Of two processes that ask the same system, each within its own limit."""
@@ -244,19 +222,16 @@ class BackOff:
             self.limit + other.limit,
             self.lowest + other.lowest,
             self.refusals + other.refusals,
-            self.has_slowed or other.has_slowed,
         )
 
     @property
     def note(self) -> str | None:
         """What a person should know of it; None where all went as it was allowed to."""
-        reasons = [f"refused {counted(self.refusals, 'call')} (429 or 503)"] if self.refusals else []
-        reasons += ["answered several times slower the more it was asked at once"] if self.has_slowed else []
         if self.lowest == self.most:
             return None
         return (
-            f"the system {' and '.join(reasons)}: down to {self.lowest} of {self.most} questions were in flight; "
-            f"--rageval-concurrency {self.limit} asks no more than it bears"
+            f"the system refused {counted(self.refusals, 'call')} (429 or 503): down to {self.lowest} of {self.most} "
+            f"questions were in flight; --rageval-concurrency {self.limit} asks no more than it bears"
         )
 
 
@@ -285,4 +260,4 @@ class CallSlots:
     def back_off(self) -> BackOff:
         """How far questions were held back so far."""
         overload = self.questions.overload
-        return BackOff(overload.most, overload.limit, overload.lowest, overload.refusals, overload.has_slowed)
+        return BackOff(overload.most, overload.limit, overload.lowest, overload.refusals)

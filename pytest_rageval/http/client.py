@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.http.address import Address, address_of, checked_headers
-from pytest_rageval.http.call_limit import current_permit
-from pytest_rageval.http.carrier import Carrier, CarrierFailure, Incoming, Outgoing, headers_of, values_of
+from pytest_rageval.http.call_limit import add_to_tally, current_permit
+from pytest_rageval.http.carrier import Carrier, Reply
 from pytest_rageval.http.connecting import proxy_of
-from pytest_rageval.http.failures import HttpFailure
-from pytest_rageval.http.limits import EXCERPT_BYTES, bounded_body, header_excess
-from pytest_rageval.http.over_httpx import HttpxCarrier
+from pytest_rageval.http.failures import CarrierFailure, HttpFailure
+from pytest_rageval.http.replies import EXCERPT_BYTES, bounded_body, header_excess, headers_of, values_of
 from pytest_rageval.http.retries import OVERLOADED_STATUS, REPEATABLE_STATUS, RETRIED_STATUS, longest_wait, try_again
-from pytest_rageval.http.transport import transport_name
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
 from pytest_rageval.text import excerpt
 
@@ -103,23 +101,27 @@ class SlottedClient:
             sent["content-type"] = "application/json"
             body = _JSON.encode(json).encode()
         async with self._free:
-            carrier = self._carrier(prepared.proxy)  # its library may have to be loaded: no time of the request
             deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
-            outgoing = Outgoing(method, prepared.address.url, sent, body)
-            call = _Call(carrier, outgoing, prepared.name, prepared.mask, deadline)
+            call = _Call(self._carrier(prepared.proxy), method, sent, body, prepared, deadline)
             try:
-                return await self._attempt(call)
-            except HttpFailure as failure:
-                if not (failure.is_retryable and self.retries):
-                    raise
-                first = failure
-            return await try_again(
-                lambda: self._attempt(call, before_retry),
-                first,
-                retries=self.retries,
-                backoff=self.backoff,
-                seconds_left=call.seconds_left,
-            )
+                return await self._answered(call, before_retry)
+            finally:
+                add_to_tally(call.attempts, 1000 * (call.latest - call.first))
+
+    async def _answered(self, call: _Call, before_retry: Callable[[], Awaitable[None]] | None) -> HttpReply:
+        try:
+            return await self._attempt(call)
+        except HttpFailure as failure:
+            if not (failure.is_retryable and self.retries):
+                raise
+            first = failure
+        return await try_again(
+            lambda: self._attempt(call, before_retry),
+            first,
+            retries=self.retries,
+            backoff=self.backoff,
+            seconds_left=call.seconds_left,
+        )
 
     async def aclose(self) -> None:
         """Close the connections that are idle; call it when no request is under way."""
@@ -153,15 +155,8 @@ class SlottedClient:
 
     def _carrier(self, proxy: str | None) -> Carrier:
         if proxy not in self._carriers:
-            self._carriers[proxy] = self._new_carrier(proxy)
+            self._carriers[proxy] = Carrier(app=self._app, proxy=proxy)
         return self._carriers[proxy]
-
-    def _new_carrier(self, proxy: str | None) -> Carrier:
-        if self._app is not None or proxy is not None or transport_name() == "httpx":
-            return HttpxCarrier(app=self._app, proxy=proxy)
-        from pytest_rageval.http.over_aiohttp import AiohttpCarrier  # installed, and only then
-
-        return AiohttpCarrier()
 
     async def _attempt(self, call: _Call, before: Callable[[], Awaitable[None]] | None = None) -> HttpReply:
         if before is not None:
@@ -169,10 +164,8 @@ class SlottedClient:
         permit = current_permit()
         if permit is not None:
             call.deadline += await permit.again()
-            if self._app is None:
-                permit.sent()
+        call.begin_attempt()
         seconds = min(self.timeout, call.seconds_left())
-        call.attempts += 1
         try:
             # As a whole: counted by single reads, a body that drips would never end.
             async with asyncio.timeout(seconds):
@@ -196,7 +189,7 @@ class SlottedClient:
             message = call.mask.text(f"{call.name}: {failure}")
             raise HttpFailure(failure.kind, message, is_retryable=failure.kind in self._retried_kinds) from None
 
-    async def _reply(self, call: _Call, incoming: Incoming) -> HttpReply:
+    async def _reply(self, call: _Call, incoming: Reply) -> HttpReply:
         status = incoming.status
         if (excess := header_excess(incoming.fields)) is not None:
             raise HttpFailure("too_large", f"{call.name}: {excess}")
@@ -225,21 +218,21 @@ class SlottedClient:
         return HttpReply(status, headers, call.mask.bytes(body), call.attempts)
 
 
-async def _sent(call: _Call) -> Incoming:
+async def _sent(call: _Call) -> Reply:
     """The beginning of the reply. Where a kept connection turns out to be closed, a new one is taken, once.
 
     A server that closes an idle connection may do so while the request is on its way: nothing was wrong with it.
     """
     try:
-        return await call.carrier.send(call.request)
+        return await call.send()
     except CarrierFailure as failure:
         if not failure.was_stale:
             raise
     call.attempts += 1
-    return await call.carrier.send(call.request, is_again=True)
+    return await call.send(is_again=True)
 
 
-async def _beginning(incoming: Incoming, encoding: str) -> bytes:
+async def _beginning(incoming: Reply, encoding: str) -> bytes:
     """As much of a refusal's body as a message may quote; nothing where it cannot be read."""
     try:
         return (await bounded_body(incoming.pieces(), encoding, EXCERPT_BYTES))[0]
@@ -260,20 +253,40 @@ class _Prepared:
 
 @dataclass(slots=True)
 class _Call:
-    """One request under way: how it is named in messages, what is masked in them, and when its time is over."""
+    """One request under way, when its time is over, and when its first and its latest attempt began."""
 
     carrier: Carrier
-    request: Outgoing
-    name: str
-    mask: Mask
+    method: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    prepared: _Prepared
     deadline: float
     attempts: int = 0
+    first: float = 0.0
+    latest: float = 0.0
+
+    def begin_attempt(self) -> None:
+        self.latest = asyncio.get_running_loop().time()
+        self.first = self.first if self.attempts else self.latest
+        self.attempts += 1
+
+    @property
+    def name(self) -> str:
+        return self.prepared.name
+
+    @property
+    def mask(self) -> Mask:
+        return self.prepared.mask
+
+    async def send(self, *, is_again: bool = False) -> Reply:
+        url = self.prepared.address.url
+        return await self.carrier.send(self.method, url, self.headers, self.body, is_again=is_again)
 
     def seconds_left(self) -> float:
         return self.deadline - asyncio.get_running_loop().time()
 
 
-def _refusal(call: _Call, incoming: Incoming, beginning: bytes, status: int, *, is_retryable: bool) -> HttpFailure:
+def _refusal(call: _Call, incoming: Reply, beginning: bytes, status: int, *, is_retryable: bool) -> HttpFailure:
     """A reply that means a status of 400 or more as a failure, with when to try again."""
     if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
         permit.refused()

@@ -39,11 +39,22 @@ class HttpFailure(Exception):
         self.body = body
 
 
+class CarrierFailure(Exception):
+    """No reply, or a part of one. The message says what happened, in the system's words where it has some.
+
+    kind       connect, reset, too_large or invalid_response
+    was_stale  a kept connection turned out to be closed: nothing was wrong with the request
+    """
+
+    def __init__(self, kind: str, reason: str, *, was_stale: bool = False) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.was_stale = was_stale
+
+
 NO_CONNECTION = f"no connection within {CONNECT_TIMEOUT:g} s"
 NO_REPLY = "the server closed the connection without a reply"
 BROKEN_OFF = "the server closed the connection before the reply was complete"
-
-
 BAD_HTTP = "the reply is no valid HTTP after its first line"
 
 
@@ -62,6 +73,9 @@ def os_words_in(error: BaseException) -> str | None:
             deepest = deepest.exceptions[0]
         if isinstance(deepest, OSError) and deepest.strerror:
             return os_words(deepest)
+        # asyncio joins what the addresses of one host came to into one message.
+        if isinstance(deepest, OSError) and (number := re.search(r"\[Errno (\d+)\]", str(deepest))):
+            return os.strerror(int(number[1]))
         deepest = deepest.__cause__ or deepest.__context__
     return None
 

@@ -9,7 +9,9 @@ from typing import Any
 from pytest_rageval.io.masking import SHORTEST_SECRET, secrets_of_params, secrets_of_url
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 
-SENT_FROM_ENVIRONMENT = ("RAGEVAL_TARGET_TOKEN", "RAGEVAL_JUDGE_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+SENT_FROM_ENVIRONMENT = (
+    "RAGEVAL_TARGET_TOKEN", "RAGEVAL_JUDGE_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY"
+)  # fmt: skip
 WEB_TOKEN = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
 """Holds the word that a browser gives to `rageval web`; it is sent to nobody."""
 SHORTEST_UNSENT = 16

@@ -37,6 +37,7 @@ def judge_endpoint(settings: Settings, *, share: float = 1.0, budget: Budget | N
         reasoning_effort=options.reasoning_effort,
         headers=settings.resolved_judge_headers(),
         extra_body=options.extra_body,
+        omit=options.omit,
         server_name=settings.judge_name,
         api=options.api,
         api_version=options.api_version,

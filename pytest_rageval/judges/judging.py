@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.claims import SPLIT, SUPPORT, judge_claims
 from pytest_rageval.judges.gathering import ask_together, taken
 from pytest_rageval.judges.judge import Judge, can_judge, is_local, judges_at_once, tells_by_phrasing
 from pytest_rageval.judges.phrasing import phrasing_judgement
 from pytest_rageval.judges.requests import requests_for
-from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Rubric
+from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 
 CLASSIFIER = "abstention"
 
@@ -31,6 +32,7 @@ async def judge_answer(
     repeats: int = 1,
     trial: int = 0,
     phrases: Sequence[str] = (),
+    on_error: Callable[[JudgeError], Problem] | None = None,
 ) -> dict[str, Judgement]:
     """The judgements by rubric, in the order of `rubrics`; those that the judge lacks or that do not apply are absent.
 
@@ -39,22 +41,36 @@ async def judge_answer(
     asked at the same time. Where the judge lacks this rubric, or says of itself `abstention_by_phrasing`, phrasing
     decides; `phrases` are the project's own refusals beside the known ones. Every rubric is put to a judge `repeats`
     times, to a heuristic one once: it says the same every time. The first JudgeError, in the order of `rubrics`, is
-    raised once all calls have ended.
+    raised once all calls have ended; with `on_error` a failed judgement stands in its place, with the problem that this
+    makes of it. Where the classifier failed, nothing else is asked: nobody knows what applies.
     """
     known = [name for name in rubrics if can_judge(judge, name) and name != CLASSIFIER]
     requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
     times = 1 if judge.heuristic else repeats
     rest = requests(known)
     found: dict[str, Judgement] = {}
+
+    async def kept(asked: Awaitable[Judgement], request: JudgeRequest) -> Judgement:
+        try:
+            return await asked
+        except JudgeError as error:
+            if on_error is None:
+                raise
+            return _failed(judge, request, on_error(error))
+
     if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
-            found[CLASSIFIER] = await _classified(judge, request, times, phrases)
-            if _abstained(found[CLASSIFIER]):
+            said = found[CLASSIFIER] = await kept(_classified(judge, request, times, phrases), request)
+            if said.error is not None:
+                found |= {other.rubric: _failed(judge, other, said.error) for other in rest}
+                rest = []
+            elif _abstained(said):
                 rest = requests(known, abstained=True)
     splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
     split = next(iter(requests([SPLIT])), None) if splits else None
     in_turn = is_local(judge) or judges_at_once(judge)
-    judgements = await ask_together((_repeated(judge, request, times, split) for request in rest), in_turn=in_turn)
+    asked = (kept(_repeated(judge, request, times, split), request) for request in rest)
+    judgements = await ask_together(asked, in_turn=in_turn)
     found |= {request.rubric: judgement for request, judgement in zip(rest, judgements, strict=True)}
     return {name: found[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in found}
 
@@ -63,6 +79,15 @@ async def _classified(judge: Judge, request: JudgeRequest, times: int, phrases: 
     if CLASSIFIER in judge.rubrics and not tells_by_phrasing(judge):
         return await _repeated(judge, request, times)
     return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
+
+
+def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
+    """What stands for a judgement that failed."""
+    unscored = tuple(request.wording.scores) if request.wording is not None else (request.rubric,)
+    return Judgement(
+        request.rubric, {}, model=judge.model, prompt_version=request.prompt_version, heuristic=judge.heuristic,
+        error=problem, unscored=unscored,
+    )  # fmt: skip
 
 
 def _abstained(said: Judgement) -> bool:

@@ -57,7 +57,12 @@ class ChatModel:
         self._parameters = options.parameters
         self.max_tokens = options.max_tokens
         self._wire = wire
-        self._manner = Manner()
+        self._omit = tuple(sorted(set(options.omit)))
+        self._manner = Manner(
+            form="text" if "schema" in self._omit else "schema",
+            sends_temperature="temperature" not in self._omit,
+            sends_seed="seed" not in self._omit,
+        )
         self.tariff = tariff or Tariff(model, wire.chat_url)
         headers = {**wire.headers, **{name.lower(): value for name, value in options.headers.items()}}
         self._provider = Provider(
@@ -68,11 +73,13 @@ class ChatModel:
     def options(self) -> dict[str, Json]:
         """What the user has the provider told, as far as replies depend on it."""
         limit = {} if self.max_tokens is None else {"max_tokens": self.max_tokens}
-        return limit | self._parameters
+        omit: dict[str, Json] = {"omit": list(self._omit)} if self._omit else {}
+        return limit | self._parameters | omit
 
     def sampling(self, max_tokens: int) -> dict[str, Json]:
         """What replies depend on beside model and messages, as a cache's key holds it."""
-        return {"temperature": self.temperature, "seed": SEED, "max_tokens": max_tokens, **self._parameters}
+        sent = {"temperature": self.temperature, "seed": SEED, "max_tokens": max_tokens, **self._parameters}
+        return sent | ({"omit": list(self._omit)} if self._omit else {})
 
     async def say(
         self,

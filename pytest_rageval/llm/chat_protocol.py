@@ -69,9 +69,9 @@ _FORMS = "response_format|json_schema|json_object|(?:json )?schema|grammar|tools
 
 
 def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
-    """The manner without the parameter that a refusal (400 or 422) is about; None where that could not be left out.
+    """Return the manner without the parameter that a refusal (400 or 422) is about; None where nothing can be left out.
 
-    A parameter that is merely mentioned further down stays: the text of a case may hold any word.
+    A parameter that stands only in what is quoted of the request stays: the text of a case may hold any word.
     """
     if manner.limit_name == "max_tokens" and error.names("max_tokens") and "max_completion_tokens" in error.message:
         return replace(manner, limit_name="max_completion_tokens")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -126,19 +127,27 @@ def server_name(value: Json) -> str | None:
 
 
 def thoughts_and_text(content: str | None) -> tuple[str, str | None]:
-    """What a model thought, and what it says: thoughts end at the last `</think>`, whether or not they were opened.
+    """Return what a model thought at the very beginning of its reply, and what it says.
 
-    Servers that put the opening tag into the prompt send the closing one alone. Cut off within, nothing is said.
+    Thoughts stand in a pair of tags. Servers that put the opening tag into the prompt send the closing one alone: what
+    stands before it are thoughts, unless it holds an object of JSON, which may be the reply itself, or a tag of its
+    own. Cut off within its thoughts, a model says nothing.
     """
     if content is None:
         return "", None
-    thoughts, is_closed, text = content.rpartition("</think>")
-    if is_closed:
-        return thoughts.strip().removeprefix("<think>").strip(), text
-    opened = content.lstrip()
-    if opened.startswith("<think>"):
-        return opened.removeprefix("<think>").strip(), ""
-    return "", content
+    if opening := _OPENING_TAG.match(content):
+        thoughts, is_closed, text = content[opening.end() :].partition(f"</{opening[1]}>")
+        return thoughts.strip(), text if is_closed else ""
+    closing = _CLOSING_TAG.search(content)
+    if closing is None or _NO_THOUGHT.search(content, 0, closing.start()):
+        return "", content
+    return content[: closing.start()].strip(), content[closing.end() :]
+
+
+_TAGS = "(think|thinking|thought|thoughts|reasoning)"
+_OPENING_TAG = re.compile(rf"[\s\ufeff]*<{_TAGS}>")
+_CLOSING_TAG = re.compile(rf"</{_TAGS}>")
+_NO_THOUGHT = re.compile(rf"\{{\s*[\"}}]|<{_TAGS}>")
 
 
 def unread_fields(part: Mapping[str, Json], read: Collection[str]) -> dict[str, Json]:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from pytest_rageval.errors import ModelFailure
+from pytest_rageval.http.call_limit import tallied
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
@@ -55,15 +56,20 @@ class Endpoint:
     async def ask(
         self, body: Mapping[str, Json], before_retry: Callable[[], Awaitable[None]] | None = None
     ) -> tuple[Json, float]:
-        """The JSON of the reply, and its milliseconds; ModelFailure where none comes (RequestRefused: 400 and 422)."""
+        """Return the JSON of the reply and the milliseconds of the request that was answered; raises ModelFailure.
+
+        A RequestRefused is one of these, for 400 and 422.
+        """
         started = time.perf_counter()
         try:
-            reply = await self._client.request("POST", self._url, json=body, before_retry=before_retry)
+            with tallied() as tally:
+                reply = await self._client.request("POST", self._url, json=body, before_retry=before_retry)
         except HttpFailure as failure:
             if failure.status in (400, 422):
                 raise RequestRefused(failure) from None
             raise ModelFailure(failure.kind, f"{failure}{self._remedy(failure)}", status=failure.status) from None
-        return json_from_body(reply.body, self.where), (time.perf_counter() - started) * 1000
+        taken_ms = (time.perf_counter() - started) * 1000 - tally.retry_wait_ms
+        return json_from_body(reply.body, self.where), taken_ms
 
     async def problem(self, probe_url: str) -> str | None:
         """Why this server cannot be asked, in one line, or None: one GET that costs nothing, tried once.

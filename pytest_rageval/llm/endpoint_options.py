@@ -19,13 +19,14 @@ class EndpointOptions:
     retries     further attempts after 429, 5xx, time-outs and broken connections
     concurrency, requests_per_minute, tokens_per_minute
                 limits of this provider for the whole run; None: no limit
-    is_adaptive fewer requests at the same time while the server refuses some, or slows down under them
+    is_adaptive fewer requests at the same time while the server refuses some
     share       this process's part of the limits: 1 / number of workers
     budget      what asking may cost, shared by all that are given it; None: no limit
     is_replay   nothing will be asked, so that no key is needed
     max_tokens  of a reply, its thoughts included where the server counts them; None: as whoever asks thinks best
     reasoning_effort, extra_body
                 further fields of each request, as the provider calls them
+    omit        what is not sent: of `temperature`, `seed`, `schema`
     headers     sent with each request; an `authorization`, `api-key` or `x-api-key` among them replaces the key
     server_name what the server is called in identities, in place of host and path
     api         what a server of OpenAI's kind is: `openai`, or `azure` with its `api_version`
@@ -46,6 +47,7 @@ class EndpointOptions:
     reasoning_effort: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     extra_body: Mapping[str, Json] = field(default_factory=dict)
+    omit: tuple[str, ...] = ()
     server_name: str | None = None
     api: Literal["openai", "azure"] = "openai"
     api_version: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NoReturn
 
 from pytest_rageval.model import Json
@@ -32,68 +32,48 @@ class UnreadableReply(ValueError):
 
 
 def stated_object(text: str) -> dict[str, Json]:
-    """The one object that the reply holds, however often."""
+    """Return the one JSON object that a reply is, alone or in a code fence, with white space around it.
+
+    Whatever else stands before or behind it makes the reply unreadable: it may be quoted, and say something else.
+    """
     if len(text) > LONGEST_REPLY:
         raise UnreadableReply(f"it is {len(text):,} characters long, more than {LONGEST_REPLY:,}")
     if SURROGATE.search(text):
         raise UnreadableReply("it holds a lone surrogate, which is no character")
-    objects: dict[str, dict[str, Json]] = {}
-    for span in _spans(text):
-        stated = _parsed(span)
-        if stated is not None:
-            objects[json.dumps(stated, sort_keys=True)] = stated
-    if not objects:
-        plain = text.strip(INVISIBLE)
-        raise UnreadableReply(f"it holds no JSON object: {quoted_json(plain)}" if plain else "it is empty")
-    if len(objects) > 1:
-        raise UnreadableReply(f"it holds {len(objects)} different JSON objects")
-    (stated,) = objects.values()
-    return stated
-
-
-def _spans(text: str) -> Iterator[str]:
-    """Each stretch from an opening bracket to the one that closes it, none inside another; in one pass.
-
-    Brackets inside the quotation marks of a stretch are text. Brackets that do not match are not guessed at.
-    """
-    expected: list[str] = []
-    start, is_quoted = 0, False
-    for token in _TOKEN.finditer(text):
-        mark = token[0]
-        if mark[0] == "\\" or (is_quoted and mark != '"'):
-            continue
-        if mark == '"':
-            # Outside of brackets a quotation mark is prose and need not have a partner.
-            is_quoted = bool(expected) and not is_quoted
-        elif mark in _CLOSING:
-            start = start if expected else token.start()
-            expected.append(_CLOSING[mark])
-            if len(expected) > DEEPEST:
-                raise UnreadableReply(f"its brackets nest deeper than {DEEPEST} levels")
-        elif not expected or expected.pop() != mark:
-            raise UnreadableReply("its brackets do not match")
-        elif not expected:
-            yield text[start : token.end()]
-    if expected:
-        raise UnreadableReply("it holds an object or a list that does not end")
-
-
-def _parsed(span: str) -> dict[str, Json] | None:
-    """The object of a stretch; None where the brackets are those of prose, as in `{a, b}` and `[1]`."""
-    if span[0] == "[":
-        if "{" in span or '"' in span:
-            raise UnreadableReply(f"it holds a list, expected one object: {quoted_json(span)}")
-        return None
+    plain = text.strip(INVISIBLE)
+    if not plain:
+        raise UnreadableReply("it is empty")
+    if fence := _FENCE.match(plain):
+        plain = plain[fence.end() :].removesuffix(fence[1]).strip(INVISIBLE)
+    if not plain.startswith("{"):
+        raise UnreadableReply(_without_object(plain))
     try:
-        stated = _DECODER.decode(span)
-    except UnreadableReply:
-        raise
+        stated, end = _DECODER.raw_decode(plain)
     except json.JSONDecodeError as error:
-        if _OF_DATA.search(span) is None:
-            return None
-        raise UnreadableReply(f"it holds an object that is not valid JSON ({error.msg}): {quoted_json(span)}") from None
+        raise UnreadableReply(f"its object is not valid JSON ({error.msg}): {quoted_json(plain)}") from None
+    except RecursionError:
+        stated, end = {}, 0
+    if not end or _nests_deeper(stated, DEEPEST):
+        raise UnreadableReply(f"its brackets nest deeper than {DEEPEST} levels")
+    if behind := plain[end:].strip(INVISIBLE):
+        raise UnreadableReply(f"it goes on behind its JSON object: {quoted_json(behind)}")
     assert isinstance(stated, dict), "what begins with a brace and is JSON is an object"
     return stated
+
+
+def _without_object(plain: str) -> str:
+    if plain.startswith("["):
+        return f"it holds a list, expected one object: {quoted_json(plain)}"
+    if "{" not in plain:
+        return f"it holds no JSON object: {quoted_json(plain)}"
+    return f"it does not begin with its JSON object: {quoted_json(plain)}"
+
+
+def _nests_deeper(value: Json, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_nests_deeper(part, levels - 1) for part in inner)
 
 
 def _without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -122,15 +102,12 @@ def _finite(written: str) -> float:
     return number
 
 
-# One for all: made anew for each stretch, it would be most of the time that a hostile reply takes.
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_without_duplicates, parse_constant=_no_number, parse_float=_finite, parse_int=_whole
 )
-_TOKEN = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
-_CLOSING = {"{": "}", "[": "]"}
+# The language may be missing, and so may the end: a reply may have been asked to stop there.
+_FENCE = re.compile(r"(```|~~~)[A-Za-z0-9]*\s*")
 SURROGATE = re.compile("[\ud800-\udfff]")
-# A brace with a quotation mark or a colon behind it was meant as data, whatever else is wrong with it.
-_OF_DATA = re.compile("[\"'“”:]")
 
 
 def quotes_marker(text: str, stated: Mapping[str, Json], marker: str) -> bool:

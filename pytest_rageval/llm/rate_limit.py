@@ -18,7 +18,7 @@ KEPT_SECONDS = 15.0
 class Limits(NamedTuple):
     """At most so many requests at the same time, and requests and tokens a minute (None: no limit).
 
-    `is_adaptive`: fewer at the same time while the server refuses requests, or slows down under them.
+    `is_adaptive`: fewer at the same time while the server refuses some.
     """
 
     concurrency: int = 8

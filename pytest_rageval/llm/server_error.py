@@ -1,13 +1,14 @@
 """Errors of model servers, read from their bodies: what is wrong, which parameter is meant, what status that is.
 
-Sources: the error objects of OpenAI, Azure, Anthropic, Google, OpenRouter, Ollama, vLLM and FastAPI.
+Sources: the error objects of OpenAI, Azure, Anthropic, Google, Mistral, OpenRouter, Ollama, vLLM, LiteLLM, Bedrock and
+FastAPI; tests/data/provider_errors holds bodies of each.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pytest_rageval.model import Json
@@ -43,61 +44,131 @@ _SPENT = 402
 
 
 class ServerError(NamedTuple):
-    """What a server says is wrong. `param` is the parameter that it names as such; `status` what the error amounts to
-    by its own words, None where they do not tell."""
+    """What a server says is wrong. `params` are the parameters that it names as such; `status` what the error amounts
+    to by its own words, None where they do not tell."""
 
     message: str
-    param: str | None = None
+    params: tuple[str, ...] = ()
     status: int | None = None
 
-    @property
-    def first_sentence(self) -> str:
-        return re.split(r"(?<=[.!?])\s|\n", self.message.strip(), maxsplit=1)[0]
-
     def names(self, parameters: str) -> bool:
-        """Whether the error is about a parameter that the pattern matches: its `param`, or its first sentence."""
+        """Whether the error is about a parameter that the pattern matches: by its fields, or in a sentence of its own.
+
+        What it quotes of the request is no sentence of its own, and from the second one on, a sentence counts that
+        says that something is not as it should be.
+        """
         pattern = re.compile(rf"(?<![a-z0-9])(?:{parameters})(?![a-z0-9])")
-        return any(pattern.search(text.lower()) for text in (self.param or "", self.first_sentence))
+        first, *others = re.split(r"(?<=[.!?])\s|\n", _QUOTED.sub(_without_input, self.message.strip().lower()))
+        said = [first, *filter(_REFUSES.search, others)]
+        return any(pattern.search(text) for text in (*map(str.lower, self.params), *said))
+
+
+_QUOTED = re.compile(r'"[^"]*(?:"|\Z)|`[^`]*(?:`|\Z)|(?<!\w)\'[^\']*(?:\'(?!\w)|\Z)')
+_NAME = re.compile(r"[\w.$\[\]-]+")
+
+
+def _without_input(quoted: re.Match[str]) -> str:
+    """A name in quotation marks is what is meant; anything longer is quoted from the request."""
+    return quoted[0] if _NAME.fullmatch(quoted[0][1:-1]) else "…"
+
+
+_REFUSES = re.compile(
+    r"not (?:\w+ )?(?:support|permit|allow|recogni|accept|find|work|available|compatible)|unsupported|unknown|unrecogni"
+    r"|invalid|extra|deprecated|cannot|can't|does not|doesn't|must|only|forbidden|unexpected"
+)
 
 
 def server_error(data: Json) -> ServerError | None:
-    """The error that a body holds, or None."""
+    """Return the error that a body holds, in the form of whichever provider, or None."""
+    if isinstance(data, list):  # Google puts it into a list
+        return server_error(data[0]) if len(data) == 1 else None
     if not isinstance(data, Mapping):
         return None
     error = data.get("error")
+    for choice in _mappings(data.get("choices"))[:1]:  # OpenRouter: the provider broke off
+        error = error or choice.get("error")
+    if not error and str(data.get("object")).lower() == "error":  # Mistral, and vLLM before 0.10
+        error = data
     if isinstance(error, Mapping):
-        message = error.get("message", error)
-        codes = [error.get(name) for name in ("code", "type", "status")]
-        param = error.get("param")
-        return ServerError(_line(message), param if isinstance(param, str) else None, _status_of(codes))
-    if error:
-        return ServerError(_line(error))
-    return None
+        return _read(error)
+    return _unfolded(str(error)) if error else None
+
+
+def _read(error: Mapping[str, Json]) -> ServerError:
+    """The fields of an error, and of the error of another server that it hands on."""
+    message = error.get("message", error.get("detail", error))
+    inner = _failed_validation(message) or (server_error(message) if isinstance(message, Mapping) else None)
+    inner = inner or (_unfolded(message) if isinstance(message, str) else ServerError(_line(message)))
+    status = _status_of([error.get(name) for name in ("code", "type", "status")])
+    metadata = error.get("metadata")  # OpenRouter: what the provider behind it says
+    if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
+        handed_on = refusal_in(metadata["raw"])
+        inner = ServerError(_line(f"{inner.message}: {handed_on.message}"), handed_on.params, handed_on.status)
+    return ServerError(inner.message, (*_params(error), *inner.params), status or inner.status)
+
+
+def _params(error: Mapping[str, Json]) -> Iterator[str]:
+    """The parameter that an error names, and the fields of Google's details."""
+    if isinstance(error.get("param"), str):
+        yield error["param"]
+    for detail in _mappings(error.get("details")):
+        for violation in _mappings(detail.get("fieldViolations")):
+            if isinstance(violation.get("field"), str):
+                yield violation["field"]
+            yield from re.findall(r'Unknown name "([^"]{1,100})"', str(violation.get("description")))
+
+
+def _unfolded(message: str) -> ServerError:
+    """A message that holds the error of another server as JSON, as gateways write it."""
+    start = message.find("{")
+    try:
+        inner = json.JSONDecoder().raw_decode(message, start)[0] if start >= 0 else None
+    except (ValueError, RecursionError):
+        inner = None
+    if not isinstance(inner, Mapping):
+        return ServerError(_line(message))
+    said = server_error(inner) or _failed_validation(inner.get("detail")) or _plain(inner)
+    return said._replace(message=_line(message[:start] + said.message)) if said else ServerError(_line(message))
 
 
 def refusal_in(body: str) -> ServerError:
-    """What a refusal's body says is wrong, whatever its form."""
+    """Return what a refusal's body says is wrong, whatever its form."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
         data = None
-    return server_error(data) or _failed_validation(data) or ServerError(_line(body))
-
-
-def _failed_validation(data: Json) -> ServerError | None:
-    """What failed FastAPI's validation, the first of it."""
     detail = data.get("detail") if isinstance(data, Mapping) else None
-    if isinstance(detail, list) and detail and isinstance(detail[0], Mapping):
-        place = detail[0].get("loc")
-        param = place[-1] if isinstance(place, list) and place and isinstance(place[-1], str) else None
-        return ServerError(_line(detail[0].get("msg", detail)), param)
-    return ServerError(_line(detail)) if detail else None
+    return server_error(data) or _failed_validation(detail) or _plain(data) or ServerError(_line(body))
+
+
+def _plain(data: Json) -> ServerError | None:
+    """An error that is a message alone, as Bedrock's and Azure's gateway write it."""
+    if not isinstance(data, Mapping):
+        return None
+    message = next((data[name] for name in ("message", "Message", "detail") if data.get(name)), None)
+    return None if message is None else ServerError(_line(message), (), _status_of([data.get("statusCode")]))
+
+
+def _failed_validation(detail: Json) -> ServerError | None:
+    """What failed FastAPI's validation: the first of it, and all places."""
+    if isinstance(detail, Mapping):
+        detail = detail.get("detail")
+    failed = _mappings(detail)
+    if not failed:
+        return None
+    places = [entry["loc"] for entry in failed if isinstance(entry.get("loc"), list) and entry["loc"]]
+    params = tuple(place[-1] for place in places if isinstance(place[-1], str))
+    return ServerError(_line(failed[0].get("msg", detail)), params)
+
+
+def _mappings(value: Json) -> list[Mapping[str, Json]]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
 
 
 def status_in(status: int, body: bytes) -> int:
     """The status that a reply means: that of the error in it, where it has one that says more than its own."""
     # A reply of the usual size is not read twice: an error is short, and says so at once.
-    if 300 <= status < 400 or b'"error"' not in body[:2000] or len(body) > 65_536:
+    if 300 <= status < 400 or b'"error"' not in body[:2000].lower() or len(body) > 65_536:
         return status
     try:
         error = server_error(json.loads(body))
@@ -109,10 +180,11 @@ def status_in(status: int, body: bytes) -> int:
 
 
 def _status_of(codes: list[Json]) -> int | None:
-    statuses = [_STATUS_OF_CODE.get(code.lower()) for code in codes if isinstance(code, str)]
-    statuses += [int(code) for code in codes if isinstance(code, int | str) and re.fullmatch("[45][0-9]{2}", str(code))]
-    named = [status for status in statuses if status is not None]
-    return _SPENT if _SPENT in named else named[0] if named else None
+    """The status that codes name: used-up money before a number, a number before a word."""
+    named = [_STATUS_OF_CODE.get(code.lower()) for code in codes if isinstance(code, str)]
+    numbers = [int(code) for code in codes if isinstance(code, int | str) and re.fullmatch("[45][0-9]{2}", str(code))]
+    statuses = [*numbers, *(status for status in named if status is not None)]
+    return _SPENT if _SPENT in statuses else statuses[0] if statuses else None
 
 
 def _line(message: Json) -> str:

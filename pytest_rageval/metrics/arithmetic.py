@@ -17,7 +17,7 @@ Terms = Callable[[Observation, int], str]
 
 def arithmetic(measure: Measure, obs: Observation) -> str:
     """The metric's formula with this case's numbers, as `1 / rank 4`; empty for a metric of the project's own."""
-    judgement = obs.judged(measure.metric.name)
+    judgement = obs.judgement_of(measure.metric.name)
     if judgement is not None:
         low, high = judgement.scale
         reasoning = f": {judgement.reasoning}" if judgement.reasoning else ""

@@ -13,6 +13,7 @@ from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import NotApplicable, RunFacts
 
 NOTHING_ASKED = NotApplicable("no case was asked")
+NOTHING_JUDGED = NotApplicable("no case was judged")
 NO_COVERAGE = NotApplicable("the system does not report this of its index")
 NOTHING_SCORED = NotApplicable("no metric has a score")
 
@@ -51,6 +52,19 @@ def empty_response_rate(facts: RunFacts) -> float | NotApplicable:
     0.125
     """
     return facts.blank / facts.asked if facts.asked else NOTHING_ASKED
+
+
+@metric(layer="operations", better="lower", run_level=True)
+def judge_error_rate(facts: RunFacts) -> float | NotApplicable:
+    """Cases of which a judgement failed / cases that were judged.
+
+    In [0, 1], lower is better. A case is an error only if a gate in effect reads a metric whose judgement failed. Not
+    applicable where no case was judged.
+
+    >>> score("judge_error_rate", a_run(judged=8, judge_failed=2))
+    0.25
+    """
+    return facts.judge_failed / facts.judged if facts.judged else NOTHING_JUDGED
 
 
 @metric(layer="operations", better="lower", run_level=True)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from pytest_rageval.model.answer import Answer, AskRequest, Chunk, Entity, FolderSelection, Reference, Trace
 from pytest_rageval.model.case import NOTHING, NOWHERE, Anchor, Edge, EvalCase, Gold, Json, Source, Trial, Turn
-from pytest_rageval.model.judgement import PLACEHOLDER, VARIABLES, Judgement, JudgeRequest, Rubric
+from pytest_rageval.model.judgement import (
+    PLACEHOLDER,
+    VARIABLES,
+    FailedJudgement,
+    Judgement,
+    JudgeRequest,
+    Problem,
+    Rubric,
+)
 from pytest_rageval.model.observation import GoldKind, Matching, Observation, Timings
-from pytest_rageval.model.result import CaseResult, GateFailed, NotApplicable, Outcome, Problem, RunFacts, Score
+from pytest_rageval.model.result import CaseResult, GateFailed, NotApplicable, Outcome, RunFacts, Score
 
 __all__ = [
     "NOTHING",
@@ -21,6 +29,7 @@ __all__ = [
     "Edge",
     "Entity",
     "EvalCase",
+    "FailedJudgement",
     "FolderSelection",
     "GateFailed",
     "Gold",

@@ -73,9 +73,31 @@ class JudgeRequest:
     wording: Rubric | None = field(default=None, repr=False, compare=False)
 
 
+_LASTING_STATUS = (401, 403, 404)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why asking, judging or scoring failed: a kind that programs can count and a message that people can read.
+
+    `raw` is the reply that could not be read, cut at a few thousand characters; None where none came. `status` is that
+    of a server's refusal, known to the process that called it alone: it is not recorded.
+    """
+
+    kind: str
+    message: str
+    raw: str | None = None
+    status: int | None = None
+
+    @property
+    def is_lasting(self) -> bool:
+        """Will another call end the same way: no connection, no such place, no permission?"""
+        return self.kind.removeprefix("judge_") == "connect" or self.status in _LASTING_STATUS
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge said. `scores` by metric name, each on its own `scale`."""
+    """What a judge said. `scores` by metric name, each on its own `scale`. One that failed has an `error` instead."""
 
     rubric: str
     scores: Mapping[str, float]
@@ -95,3 +117,15 @@ class Judgement:
     flags: tuple[str, ...] = ()
     """What makes this judgement doubtful, e.g. a reply that quotes the marker of its request."""
     extra: Mapping[str, Json] = field(default_factory=dict)
+    error: Problem | None = None
+    """Why there is no judgement."""
+    unscored: tuple[str, ...] = ()
+    """The metrics that it would have scored, had it not failed."""
+
+
+class FailedJudgement(Exception):
+    """A metric asked for a judgement that failed: that is an error of the metric."""
+
+    def __init__(self, judgement: Judgement, problem: Problem) -> None:
+        super().__init__(f"{problem.kind}: {problem.message}")
+        self.judgement, self.problem = judgement, problem

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pytest_rageval.model.answer import Answer
 from pytest_rageval.model.case import EvalCase, Gold, Json
-from pytest_rageval.model.judgement import Judgement
+from pytest_rageval.model.judgement import FailedJudgement, Judgement, Problem
 
 GoldKind = Literal["anchors", "ids", "none"]
 """What retrieval is measured against."""
@@ -49,11 +49,17 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Wall-clock milliseconds measured by us around the calls; None where nothing was called."""
+    """Wall-clock milliseconds measured by us around the calls; None where nothing was called.
+
+    `ask_ms` is of the requests that were answered, `retry_wait_ms` what went by before them: failed requests, and the
+    waits behind these. `requests` counts all that were sent to ask; None where none goes over HTTP.
+    """
 
     queue_ms: float | None = None
     ask_ms: float | None = None
     judge_ms: float | None = None
+    retry_wait_ms: float | None = None
+    requests: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +97,18 @@ class Observation:
         return self.matching.golds
 
     def judged(self, metric: str) -> Judgement | None:
+        """The judgement that scored this metric, if one did; FailedJudgement where it failed."""
+        found = self.judgement_of(metric)
+        for judgement in self.judgements.values() if found is None else ():
+            if judgement.error is not None and metric in judgement.unscored:
+                raise FailedJudgement(judgement, judgement.error)
+        return found
+
+    def judgement_of(self, metric: str) -> Judgement | None:
         """The judgement that scored this metric, if one did."""
         return next((j for j in self.judgements.values() if metric in j.scores), None)
+
+    @property
+    def judge_problems(self) -> tuple[Problem, ...]:
+        """Why judgements failed."""
+        return tuple(j.error for j in self.judgements.values() if j.error is not None)

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from pytest_rageval.model.answer import Answer
 from pytest_rageval.model.case import EvalCase, Json
+from pytest_rageval.model.judgement import Problem
 from pytest_rageval.model.observation import Observation, Timings
 
 
@@ -48,28 +49,6 @@ class GateFailed:
         return f"{self.metric} is {self.value:.4g}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
 
 
-_LASTING_STATUS = (401, 403, 404)
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why asking, judging or scoring failed: a kind that programs can count and a message that people can read.
-
-    `raw` is the reply that could not be read, cut at a few thousand characters; None where none came. `status` is that
-    of a server's refusal, known to the process that called it alone: it is not recorded.
-    """
-
-    kind: str
-    message: str
-    raw: str | None = None
-    status: int | None = None
-
-    @property
-    def is_lasting(self) -> bool:
-        """Will another call end the same way: no connection, no such place, no permission?"""
-        return self.kind.removeprefix("judge_") == "connect" or self.status in _LASTING_STATUS
-
-
 @dataclass(frozen=True, slots=True)
 class CaseResult:
     """One case, evaluated: what results.jsonl holds a line of.
@@ -93,6 +72,8 @@ class CaseResult:
     is_gold_examined: bool = False
     """Has a gate looked at gold of the case?"""
     error: Problem | None = None
+    metric_errors: Mapping[str, str] = field(default_factory=dict)
+    """Metrics that have no score since a judgement failed, and why it did."""
     reason: str | None = None
     timings: Timings = Timings()
     trial: int = 0
@@ -116,3 +97,5 @@ class RunFacts:
     blank: int
     coverage: Mapping[str, Json] | None = None
     overall: float | None = None
+    judged: int = 0
+    judge_failed: int = 0

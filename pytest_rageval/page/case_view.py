@@ -117,7 +117,7 @@ def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run:
         "gates": record["verdict"]["failed_gates"], "gates_held": record["verdict"].get("gates_held", 0),
         "scores": list(_scores(record, observation, run)), "skipped": _skipped(record),
         "trials": trial_answers(lines.records, lines.observations, record), "trace": _trace(record),
-        "latency": _latency(record),
+        "latency": latency_words(record),
         "has_observation": line is not None, "rerun": _rerun(case, run),
         "explain": f"rageval explain {shlex.quote(run.run_id)} {shlex.quote(case.key)}",
         "comparison": _comparison(record, before, answer, run),
@@ -193,6 +193,7 @@ def _why(
     """Why the case failed: the error, or each gate with its arithmetic; then the golds that are missing."""
     if error := record["error"]:
         yield f"{error['kind']}: {error['message'] or 'its message is left out'}"
+    yield from (f"{name} has no score: {why}" for name, why in record.get("metric_errors", {}).items())
     gates = record["verdict"]["failed_gates"]
     for gate in gates:
         terms = _terms(gate["metric"], observation, run)
@@ -315,6 +316,10 @@ def _trace(record: Mapping[str, Any]) -> str | None:
     return text if len(text) <= LONGEST_TRACE else text[:LONGEST_TRACE] + "\n…"
 
 
-def _latency(record: Mapping[str, Any]) -> str:
+def latency_words(record: Mapping[str, Any]) -> str:
+    """Return how long asking and judging took, phase by phase, and how many requests were sent if several."""
     phases = ((name.removesuffix("_ms"), value) for name, value in (record.get("latency") or {}).items())
-    return " · ".join(f"{name} {duration(value)}" for name, value in phases if value and value >= 1)
+    parts = [f"{name.replace('_', ' ')} {duration(value)}" for name, value in phases if value and value >= 1]
+    if (requests := record.get("requests") or 0) > 1:
+        parts.append(f"{requests} requests")
+    return " · ".join(parts)

@@ -27,6 +27,7 @@ from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase, scales_of
 from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
 from pytest_rageval.runs.history import PastRun
+from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.mean_of_means import mean_of_means_interval
 from pytest_rageval.text import counted
 from pytest_rageval.workbench.calibration_record import KeptCalibration
@@ -187,6 +188,8 @@ def latency_rows(page: PageRun) -> list[tuple[str, ...]]:
     ]
     for phase, parts in (latency.get("phases") or {}).items():
         rows.append((phase.removesuffix("_ms").replace("_", " "), duration(parts["p50"]), duration(parts["p95"]), ""))
+    if waited := latency.get("retry_wait_ms"):
+        rows.append((f"before requests that were repeated, in all {duration(waited)}", "", "", ""))
     return rows
 
 
@@ -243,9 +246,11 @@ def judge_rows(page: PageRun) -> list[JudgeRow]:
     hits = page.metrics["volatile"].get("cache_hit_rate")
     spot = (page.metrics.get("aggregate_metrics") or {}).get("judge_reliability")
     prompts = ", ".join(f"{name} {version}" for name, version in judge["prompt_versions"].items())
+    failures = failure_note(page.metrics.get("judge_errors") or ())
     return [
         JudgeRow("judge", judge["model"]),
         JudgeRow("kind", kind),
+        *([JudgeRow("failed judgements", failures)] if failures else ()),
         JudgeRow("prompts", prompts or "–"),
         *_agreement_rows(page, judge["prompt_versions"]),
         _spot_check_row(spot),

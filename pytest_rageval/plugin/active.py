@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -46,7 +46,7 @@ from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.targets.target import Target
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 
 NO_TARGET = (
     "no target: say which system to ask with --rageval-target, e.g. --rageval-target demo, "
@@ -190,6 +190,17 @@ class ActiveSession:
         if deselected:
             self.config.hook.pytest_deselected(items=deselected)
             items[:] = [item for item, is_kept in zip(items, are_kept, strict=True) if is_kept]
+
+    def drop_duplicates(self, items: list[pytest.Item]) -> None:
+        """Leave one item a case: of `--keep-duplicates`, plugins that multiply items, files named twice."""
+        real, kept = cache(os.path.realpath), dict[object, pytest.Item]()
+        for number, item in enumerate(items):
+            kept.setdefault((real(item.path), item.case.id) if isinstance(item, EvalItem) else number, item)
+        if left_out := len(items) - len(kept):
+            items[:] = kept.values()
+            self.session.notes.append(
+                f"left out {counted(left_out, 'duplicate item')} of cases; --rageval-repeat N asks each case N times"
+            )
 
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -359,8 +370,8 @@ class ActiveSession:
 
         return Evaluator(node, evaluate, self.assert_gates)
 
-    def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """Put the records of an item on its report."""
+    def attach(self, item: pytest.Item, report: pytest.TestReport, raised: BaseException | None) -> None:
+        """Put the records of an item on its report. `raised`: what ended this phase of its test."""
         mask_report(report, self.mask)
         if self.is_prepared:
-            attach(item, report, self.prepared, self.opened, self.trials)
+            attach(item, report, raised, self.prepared, self.opened, self.trials)

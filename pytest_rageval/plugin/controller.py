@@ -149,12 +149,9 @@ class Controller:
 
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A record is on disk before its case is shown as done."""
-        payload: str | list[RecordLine] | None = report.__dict__.pop("rageval", None)
-        if payload is None:
-            return
+    def take_report(self, report: pytest.TestReport) -> None:
+        """Keep the records that a report brings: they are on disk before their case is shown as done."""
+        payload: str | list[RecordLine] = report.__dict__.pop("rageval")
         if report.longrepr is not None:
             file, line, _name = report.location
             place = file if line is None else f"{file}:{line + 1}"
@@ -203,8 +200,9 @@ class Controller:
         self._session.notes += filter(None, [back_off.note])
         if not self._is_broken:
             try:
+                has_results = self._has_results(exitstatus)  # first: it takes what workers wrote and could not send
                 self._extent = extent_of(session, exitstatus, self._active, self._expected)
-                if self._has_results(exitstatus):
+                if has_results:
                     self._finish(session, exitstatus)
             except (OSError, RagevalError) as error:
                 self._cannot_finish(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -61,9 +62,8 @@ def entered(config: pytest.Config) -> ActiveSession | None:
 
 
 class Arrivals:
-    """Enters where a worker's report brings the first record: only tests of the user's own have cases, and there.
-
-    Until then it counts what arrives, for who wants to know later whether all did.
+    """Hands records that reports bring to the controller, and notes which tests ended and which pytest counted as
+    failed, to compare both at the end of the run.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -73,10 +73,15 @@ class Arrivals:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         self._config.stash[SESSION].ids_of_workers = ids
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        session = self._config.stash[SESSION]
         if report.when == "call" or not report.passed:
-            self._config.stash[SESSION].ended.add(report.nodeid)
-        # Once it is registered, the controller takes the records before this is called.
+            session.ended.add(report.nodeid)
         if "rageval" in report.__dict__:
-            controller(self._config).pytest_runtest_logreport(report)
+            controller(self._config).take_report(report)
+        counted = session.of_pytest.testsfailed
+        result = yield
+        if session.of_pytest.testsfailed > counted:
+            session.failed.add(report.nodeid)
+        return result

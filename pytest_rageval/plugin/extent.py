@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import pytest
 
-from pytest_rageval.finish import Extent
+from pytest_rageval.finish import RUN_THROUGH, Extent
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
-from pytest_rageval.plugin.items import EvalItem
+from pytest_rageval.plugin.items import EvalItem, without_group
 
 OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})
 """Fixtures through which a test of the project's own may evaluate cases."""
@@ -19,7 +19,7 @@ def extent_of(
     session: pytest.Session, exitstatus: int, active: ActiveSession, expected: Mapping[str, EvalCase]
 ) -> Extent:
     """The extent of the run. `expected`: the selected cases, by node id."""
-    is_interrupted = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    is_interrupted = exitstatus not in RUN_THROUGH
     return Extent(
         every={case.key for case in active.all_cases()},
         expected={case.key for case in expected.values()},
@@ -28,7 +28,50 @@ def extent_of(
         is_ended_early=bool(session.shouldstop or session.shouldfail) or is_interrupted,
         has_unread_files=any(active.load(path).problems for path in active.session.all_files),
         exit_status=int(exitstatus),
+        uncounted=() if is_interrupted else sorted(_uncounted(session, exitstatus, active, expected)),
     )
+
+
+SHOWN_AS_GOOD = frozenset({"", "passed", "skipped", "xfailed", "xpassed"})
+"""Categories of the terminal in which a failing case has no place."""
+
+
+def _uncounted(
+    session: pytest.Session, exitstatus: int, active: ActiveSession, expected: Mapping[str, EvalCase]
+) -> Iterator[str]:
+    """Return the keys of cases that failed or ended in errors and that pytest did not count or show so.
+
+    Hooks of the project or of a plugin can swallow, replace or rewrite reports; records are made before them.
+    """
+    rows = active.writer.rows.cases()
+    bad = {rows.keys[place] for place in rows.outcomes.where({"failed", "error"}.__contains__)}
+    counted = _counted(session.config, active.session.failed) if bad and exitstatus else frozenset()
+    is_stopped = bool(session.shouldstop or session.shouldfail)
+    ended = _plain(active.session.ended) if is_stopped else frozenset()
+    nodeids = {case.key: nodeid for nodeid, case in expected.items() if case.key in bad}
+    unfinished = active.opened().unfinished
+    for key in bad:
+        # A test of the project's own stands behind the key of its case; which part of the key that is, nobody knows.
+        parts = key.split("::")
+        own = ("::".join(parts[start:]) for start in range(2, len(parts)))
+        names = {*without_group(nodeids[key])} if key in nodeids else {*own}
+        is_of_before = key not in nodeids and unfinished is not None and unfinished.is_done(key)
+        if not (names & counted or is_of_before or (is_stopped and not names & ended)):
+            yield key
+
+
+def _counted(config: pytest.Config, failed: set[str]) -> frozenset[str]:
+    """The tests that pytest counted as failed and that its terminal, where there is one, does not show as good."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is None:
+        return _plain(failed)
+    shown = (reports for kind, reports in terminal.stats.items() if kind not in SHOWN_AS_GOOD)
+    return _plain(failed & {getattr(report, "nodeid", "") for reports in shown for report in reports})
+
+
+def _plain(nodeids: Collection[str]) -> frozenset[str]:
+    """Node ids without the groups that xdist writes behind them."""
+    return frozenset(plain for nodeid in nodeids for plain in without_group(nodeid))
 
 
 def _unreached(session: pytest.Session, active: ActiveSession, expected: Mapping[str, EvalCase]) -> int:

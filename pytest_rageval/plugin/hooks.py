@@ -72,9 +72,15 @@ def pytest_html_report_title(report: Any) -> None:
     report.config.stash[SESSION].html_report = report
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    is_ours = parent.config.stash[SESSION].owns(file_path)
-    return enter(parent.config).collector(file_path, parent) if is_ours else None
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    collectors = yield
+    session = parent.config.stash[SESSION]
+    if session.owns(file_path) or (not collectors and session.is_faulty(file_path)):
+        collectors = [*collectors, enter(parent.config).collector(file_path, parent)]
+    return collectors
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -83,9 +89,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         enter(item.config).name(item)
 
 
+@pytest.hookimpl(trylast=True)  # once plugins have multiplied items
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("rageval_shard"):
         enter(config).take_shard(items)
+    if active := entered(config):
+        active.drop_duplicates(items)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -103,11 +112,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     # Outermost, so that marks such as xfail have had their say.
     report = yield
     if active := entered(item.config):
-        active.attach(item, report)
+        active.attach(item, report, call.excinfo.value if call.excinfo is not None else None)
     return report
 
 

@@ -104,6 +104,8 @@ class EvalItem(pytest.Function):
         self.case = case
         self.file = file
         self.attempts = 0
+        self.recorded_attempt = -1
+        """The attempt that has its record. A hook that hides a failed setup makes pytest go on to the call."""
         self.result: CaseResult | None = None
         """What the case came to; None before, and once it is written."""
         self.evaluation: Evaluation | None = None

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_rageval.compare.outcomes import ending
 from pytest_rageval.dead_end import calls_of
 from pytest_rageval.engine import Evaluation
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import GateFailure, SettingsError
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
 from pytest_rageval.plugin.dead_end import CALLS
 from pytest_rageval.plugin.evaluator import RESULTS
@@ -35,32 +36,38 @@ PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
 def attach(
     item: pytest.Item,
     report: pytest.TestReport,
+    raised: BaseException | None,
     prepared: Prepared,
     opened: Callable[[], OpenRun],
     trials: Callable[[EvalCase], list[Trial]],
 ) -> None:
     """Put the records of this item on its report, once its outcome is known."""
-    if not isinstance(item, EvalItem) and not item.stash.get(RESULTS, None):
+    if isinstance(item, EvalItem):
+        is_recorded = item.recorded_attempt == item.attempts
+    elif item.stash.get(RESULTS, None):
+        is_recorded = False
+    else:
         return
     _drop_place_of_ours(report)
     is_asked = not (prepared.settings.dry_run or item.config.option.setuponly)  # --setup-plan sets it too
-    if is_asked and _is_final(report):
-        _attach_records(item, report, prepared, opened(), trials)
+    if is_asked and _is_final(report) and not is_recorded:
+        _attach_records(item, report, raised, prepared, opened(), trials)
     _make_printable(report)
 
 
 def _attach_records(
     item: pytest.Item,
     report: pytest.TestReport,
+    raised: BaseException | None,
     prepared: Prepared,
     run: OpenRun,
     trials: Callable[[EvalCase], list[Trial]],
 ) -> None:
     asked = item.stash.get(RESULTS, [])
     if not isinstance(item, EvalItem):
-        evaluations = _ended(asked, report, run)
+        evaluations = _ended(asked, report, raised, run)
     else:
-        evaluations = _ended_trials(item, report, run, trials)
+        evaluations = _ended_trials(item, report, prepared, run, trials)
         asked = [item.evaluation] if item.evaluation is not None else asked
     if calls := calls_of(asked):
         report.__dict__[CALLS] = calls
@@ -73,6 +80,7 @@ def _attach_records(
     # Written: items live until the session ends, observations need not.
     if isinstance(item, EvalItem):
         item.result = item.evaluation = None
+        item.recorded_attempt = item.attempts
     if RESULTS in item.stash:
         del item.stash[RESULTS]
 
@@ -82,22 +90,37 @@ def _is_final(report: pytest.TestReport) -> bool:
     return report.when != "teardown" and (report.when == "call" or not report.passed)
 
 
-def _ended(evaluations: list[Evaluation], report: pytest.TestReport, run: OpenRun) -> Iterator[Evaluation]:
+HARMLESS = ("passed", "skipped")
+"""What a hook may make of a report whose test has failed. The record keeps the verdict."""
+
+
+def _ended(
+    evaluations: list[Evaluation], report: pytest.TestReport, raised: BaseException | None, run: OpenRun
+) -> Iterator[Evaluation]:
     """What a test of the user's own has evaluated, with the outcome that pytest gives the test."""
+    outcome = _outcome(report)
+    if outcome in HARMLESS and isinstance(raised, GateFailure):
+        outcome = "failed"
     for evaluation in evaluations:
         overall = evaluation.overall
         if run.unfinished is None or not run.unfinished.is_done(overall.key):
-            yield ended(evaluation, "error" if overall.error else _outcome(report), overall.reason)
+            is_error = overall.error is not None and outcome != "xfailed"
+            yield ended(evaluation, "error" if is_error else outcome, overall.reason)
 
 
 def _ended_trials(
-    item: EvalItem, report: pytest.TestReport, run: OpenRun, trials: Callable[[EvalCase], list[Trial]]
+    item: EvalItem,
+    report: pytest.TestReport,
+    prepared: Prepared,
+    run: OpenRun,
+    trials: Callable[[EvalCase], list[Trial]],
 ) -> Iterator[Evaluation]:
     """What an item has evaluated, with the outcome that pytest gives it."""
     outcome, reason = _outcome(report), _reason(report)
     if item.evaluation is not None:
-        is_error = item.evaluation.overall.error is not None and not report.skipped
-        yield ended(item.evaluation, "error" if is_error else outcome, reason)
+        verdict = ending(item.evaluation.overall, prepared.plan, prepared.baseline)
+        is_hidden = outcome in HARMLESS and verdict.outcome not in HARMLESS
+        yield ended(item.evaluation, *(verdict if is_hidden else (outcome, reason)))
     elif not run.is_done(item.case):
         problem = Problem("setup", reason or "setup failed") if outcome == "error" else None
         bare = CaseResult(item.case, outcome, error=problem, reason=reason, attempts=item.attempts)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_rageval import cases
-from pytest_rageval.cases.discovery import case_files_of, is_case_file, is_of_questions
+from pytest_rageval.cases.discovery import NO_CASES, SUFFIXES, case_files_of, is_case_file, is_of_questions
 from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
 
@@ -44,6 +44,8 @@ class EvalSession:
         """The data of pytest-html's page, where it writes one."""
         self.ended: set[str] = set()
         """Node ids of tests that came to an outcome."""
+        self.failed: set[str] = set()
+        """Node ids of tests that pytest counted as failed."""
         self.ids_of_workers: Sequence[str] = ()
         """Node ids that the workers of xdist have collected."""
 
@@ -79,12 +81,17 @@ class EvalSession:
 
     def owns(self, path: Path) -> bool:
         """Is this a case file: found by the globs, or named on the command line with a case as its first record?"""
-        if path.suffix not in (".jsonl", ".csv") or path.is_relative_to(self.reports_folder):
+        if path.suffix not in SUFFIXES or path.is_relative_to(self.reports_folder):
             return False
         is_named = path in self.named_files
         if is_case_file(path, self.root, self.globs):
-            return True
+            return is_named or path in self.found_files  # not by a second name, through a link
         return is_named and (cases.looks_like_cases(path) or is_of_questions(path))
+
+    def is_faulty(self, path: Path) -> bool:
+        """Was this named, as a file of cases would be? If nobody collects it, its mistakes are to be shown."""
+        is_named = path.suffix in SUFFIXES and path in self.named_files
+        return is_named and not any(mark in path.name for mark in NO_CASES)
 
     def files_to_collect(self) -> list[Path]:
         """Case files below the paths of the command line, as collection will find them."""

@@ -13,7 +13,7 @@ from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.described import is_described
 from pytest_rageval.model import Gold, Observation
 from pytest_rageval.numbers import score_text, short
-from pytest_rageval.page.case_view import ChunkRow
+from pytest_rageval.page.case_view import ChunkRow, latency_words
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.columns import aligned, last_wrapped, shortened, wrapped
 from pytest_rageval.report.recorded_case import RecordedCase
@@ -48,6 +48,8 @@ def _lines(case: RecordedCase, obs: Observation | None, plan: Plan, form: Form) 
     record = case.record
     yield f"{record['case_key']}   {record['outcome']}"
     yield f"written at {record['source']['file']}:{record['source']['line']}"
+    if (record.get("requests") or 0) > 1:
+        yield f"latency: {latency_words(record)}"
     yield ""
     if obs is None:
         error = record["error"]
@@ -68,6 +70,9 @@ def _lines(case: RecordedCase, obs: Observation | None, plan: Plan, form: Form) 
     yield from _claims(case, form)
     yield from _metrics(record, obs, plan, form)
     doubts = [[judgement.rubric, flag] for judgement in obs.judgements.values() for flag in judgement.flags]
+    error = record["error"]
+    errors = {error["kind"]: error["message"] or ""} if error else record.get("metric_errors", {})
+    yield from _section("errors", [[name, why] for name, why in errors.items()], form.width)
     yield from _section("doubts about the judge's replies", doubts, form.width)
     yield from _gates(record, obs, plan, form)
     reasons: dict[str, list[str]] = {}

@@ -16,6 +16,7 @@ from pytest_rageval.report.summary_comparison import beside_others
 from pytest_rageval.report.summary_failures import failures
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.disk.reader import run_level_names
+from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import share_interval
 from pytest_rageval.text import counted
 
@@ -106,6 +107,9 @@ def _judging(metrics: Mapping[str, Any]) -> Iterator[str]:
     spent += f", ${dollars:.4f}" if spent and dollars is not None else ", cost unknown" if spent else ""
     yield f"Judged by {escaped(judge['model'])}, {kind}{spent}."
     yield ""
+    if note := failure_note(metrics.get("judge_errors") or ()):
+        yield f"**{escaped(note)}**"
+        yield ""
     if reliability := metrics["aggregate_metrics"].get("judge_reliability"):
         rate, n = reliability["disagreement_rate"], reliability["spot_check_n"]
         yield f"In a spot check of {counted(n, 'judgement')}, a second judge disagreed with {score_text(rate)} of them."
@@ -183,6 +187,8 @@ def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
             f"Latency of a question: median {duration(latency['p50_ms'])}, 95 % within {duration(latency['p95_ms'])}, "
             f"99 % within {duration(latency['p99_ms'])}, at {metrics['volatile']['concurrency']} in flight."
         )
+        if waited := latency.get("retry_wait_ms"):
+            yield f"Requests that were repeated waited {duration(waited)} in all, which is no part of it."
         yield ""
 
 

@@ -88,6 +88,9 @@ def _gated(records: Sequence[Record], plan: Plan, baseline: Baseline | None) -> 
         yield from records
         return
     results = [_recorded(record) for record in records]
+    if (error := _failed_judgement(records, results[0], plan)) is not None:
+        yield from ({**record, "outcome": "error", "error": error} for record in records)
+        return
     overall = overall_result(results, plan)
     outcome, reason = ending_again(overall, records, plan, baseline)
     first = records[0]
@@ -96,6 +99,16 @@ def _gated(records: Sequence[Record], plan: Plan, baseline: Baseline | None) -> 
         of_trial = overall_result([result], plan)
         verdict = verdict_record(of_trial, overall)
         yield {**record, "decision_hash": decision, "outcome": outcome, "reason": reason, "verdict": verdict}
+
+
+def _failed_judgement(records: Sequence[Record], first: CaseResult, plan: Plan) -> dict[str, str] | None:
+    """Return the error of a case of which a gate reads a metric whose judgement failed."""
+    is_heuristic = any(record["judge"] and record["judge"]["heuristic"] for record in records)
+    gates = plan.gates_reading(first.case, records[0]["gold"] or "none")
+    read = {gate.name for gate in gates if not (gate.is_default and is_heuristic)}
+    failed = (why for record in records for name, why in record.get("metric_errors", {}).items() if name in read)
+    kind, _, message = next(failed, "").partition(": ")
+    return {"kind": kind, "message": message} if kind else None
 
 
 def _recorded(record: Record) -> CaseResult:

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from pytest_rageval.engine import Observed, Unobserved
+from pytest_rageval.engine import Observed, Unobserved, problem_of, said_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.judging import judge_answer
-from pytest_rageval.model import NOTHING, Answer, Judgement, Observation, Problem, Timings, Trial
+from pytest_rageval.model import NOTHING, Answer, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.rescore import Line, Lines, observed_of, trial_of
 from pytest_rageval.runs.disk.reader import StoredRun
@@ -54,9 +53,10 @@ class Rejudge:
         observed = await self._judge(trial, before.answer, before)
         # An answer about which nothing is to be asked says nothing of the judge.
         self.judged += isinstance(observed, Unobserved) or bool(observed.judgements)
-        if isinstance(observed, Unobserved):
+        problems = (observed.problem,) if isinstance(observed, Unobserved) else observed.judge_problems
+        if problems:
             self.failed += 1
-            self.problem = self.problem or observed.problem
+            self.problem = self.problem or problems[0]
         new: Line = unsealed(to_line(observation_record(trial, observed, self.plan.settings)).encode())
         # Where the judgements came from counts too: what is taken from the cache now is not paid for again.
         is_same = new["error"] == line["error"] and new["judgements"] == line["judgements"]
@@ -65,12 +65,9 @@ class Rejudge:
     async def _judge(self, trial: Trial, answer: Answer, before: Observed) -> Observed:
         started = time.perf_counter()
         try:
-            judgements = await said_of(self.judge, trial, answer, self.plan)
-        except JudgeError as error:
-            if error.kind == "budget":
-                raise SettingsError(f"{error}; run {self.run.run_id} stays as it was") from None
-            problem = Problem(f"judge_{error.kind}", str(error), error.raw)
-            return Unobserved(problem, _timed(before.timings, started), answer)
+            judgements = await said_of(self.judge, trial.case, answer, self.plan, trial.number, self._problem)
+        except SettingsError:
+            raise
         except Exception as error:  # noqa: BLE001  a user's own judge may raise anything; it is this case's error
             problem = Problem("judge_exception", f"{type(error).__name__}: {error}")
             return Unobserved(problem, _timed(before.timings, started), answer)
@@ -91,21 +88,10 @@ class Rejudge:
             params=settings.ask_params if was_asked else NOTHING,
         )
 
-
-async def said_of(judge: Judge, trial: Trial, answer: Answer, plan: Plan) -> dict[str, Judgement]:
-    """The judgements of one answer by rubric, as in a run of this plan."""
-    settings = plan.settings
-    return await judge_answer(
-        judge,
-        trial.case,
-        answer,
-        plan.rubrics,
-        settings.k,
-        wordings=plan.wordings,
-        repeats=settings.judge_repeats,
-        phrases=settings.abstention.phrases,
-        trial=trial.number,
-    )
+    def _problem(self, error: JudgeError) -> Problem:
+        if error.kind == "budget":
+            raise SettingsError(f"{error}; run {self.run.run_id} stays as it was") from None
+        return problem_of(f"judge_{error.kind}", error, self.plan.mask)
 
 
 def check_judge_of(run: StoredRun, judge: Judge) -> None:

@@ -72,6 +72,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
             for is_ungated, outcome in zip(rows.has_ungated_gold, rows.outcomes, strict=True)
         ),
         "judge": _judge(rows.judges),
+        "judge_errors": rows.flagged("failed"),
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,
@@ -98,7 +99,8 @@ def _answerable(rows: RowColumns) -> dict[str, int]:
 def _metric(measure: Measure, rows: RowColumns, expected: int) -> dict[str, Any]:
     values = rows.scored(measure.name)
     not_applicable = sum(number for names, number in rows.not_applicable.counts() if measure.name in names)
-    n_error = sum(
+    n_error = sum(number for names, number in rows.metric_errors.counts() if measure.name in names)
+    n_error += sum(
         not rows.has_score(measure.name, place) and measure.name not in rows.not_applicable[place]
         for place in rows.outcomes.where("error".__eq__)
     )
@@ -185,6 +187,8 @@ def _facts(rows: RowColumns, info: RunInfo, overall: float | None) -> RunFacts:
         blank=sum(compress(rows.is_blank, is_asked)),
         coverage=info.coverage,
         overall=overall,
+        judged=sum(map(bool, rows.judges)),
+        judge_failed=len(rows.flagged("failed")),
     )
 
 
@@ -320,7 +324,10 @@ def _means_by_tag(by_tag: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _latency(columns: Mapping[str, NumberColumn]) -> dict[str, Any]:
-    """Milliseconds over the cases that were asked; phases where the system reports them."""
+    """Milliseconds over the cases that were asked; phases where the system reports them.
+
+    What went by before a request was repeated is summed up apart: it is no time of the system's.
+    """
     measured = {name: column.present() for name, column in columns.items()}
     totals = measured.get("total_ms", ())
     phases = {}
@@ -333,6 +340,8 @@ def _latency(columns: Mapping[str, NumberColumn]) -> dict[str, Any]:
         "p99_ms": percentile(totals, 0.99),
         "total_ms": math.fsum(totals) if totals else None,
         "phases": phases,
+        "requests": int(sum(measured["requests"])) if "requests" in measured else None,
+        "retry_wait_ms": math.fsum(measured["retry_wait_ms"]) if "retry_wait_ms" in measured else None,
     }
 
 

@@ -17,7 +17,6 @@ from pytest_rageval.cases import content_hash
 from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import conditions_text
-from pytest_rageval.http.transport import transport_name
 from pytest_rageval.io.compact.texts import TextColumn
 from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.masking import public_params, public_target
@@ -28,7 +27,7 @@ from pytest_rageval.runs.stored_plan import described_metrics, meanings
 
 PAIRS_AT_ONCE = 1_000
 """Keys and hashes of a dataset that are laid out as JSON together."""
-LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "aiohttp", "pydantic")
+LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "httpcore", "pydantic")
 CANNOT_CHANGE_RESULTS = frozenset(
     {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
      "store_full_text", "redact", "save_traces", "report", "report_json", "known_failures",
@@ -71,7 +70,6 @@ def run_config(
         "shard": settings.shard,
         "observed": {},
         "hardware": hardware(),
-        "transport": transport_name(),
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
     }
     if settings.origin is not None:

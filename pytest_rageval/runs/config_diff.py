@@ -79,8 +79,8 @@ def _follows(name: str, differing: set[str], before: Mapping[str, Json], after: 
         return not differing.isdisjoint(_INDEX)
     if name.startswith("judge.") or name == _SERVED:
         return name not in _JUDGE and not differing.isdisjoint(_JUDGE)
-    # A metric that came or went is told by `metrics`; libraries and transport are not kept with a baseline.
-    return name.startswith(("own_metrics.", "rubrics.", "libraries.", "transport")) and None in (
+    # A metric that came or went is told by `metrics`; libraries are not kept with a baseline.
+    return name.startswith(("own_metrics.", "rubrics.", "libraries.")) and None in (
         before.get(name),
         after.get(name),
     )

@@ -43,6 +43,11 @@ def judge_notes(
         yield f"judgements of {counted(len(flagged), 'case')} are doubtful (see judge.flags): {listed(flagged)}"
 
 
+def failure_note(keys: Sequence[str]) -> str | None:
+    """The note that judgements failed; None where none did."""
+    return f"judgements of {counted(len(keys), 'case')} failed (see judge.failed): {listed(keys)}" if keys else None
+
+
 def served_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
     """The note that the judge's server calls its model otherwise than before; both are contents of config.json."""
     was, now = (config.get("observed", {}).get("judge") for config in (before, after))

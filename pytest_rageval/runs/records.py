@@ -16,7 +16,7 @@ from pytest_rageval.judges.judge import served_model
 from pytest_rageval.matching import gold_kind
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
-from pytest_rageval.model import Answer, CaseResult, EvalCase, Judgement, Observation, Problem, Trial
+from pytest_rageval.model import Answer, CaseResult, EvalCase, FailedJudgement, Judgement, Observation, Problem, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.record_texts import RecordTexts
@@ -64,12 +64,14 @@ def result_record(
         "verdict": verdict_record(result, overall),
         "error": _error(result.error, text),
         "skipped_metrics": dict(result.skipped_metrics),
+        "metric_errors": {name: text.message(why) for name, why in result.metric_errors.items()},
         "flags": list(obs.matching.flags) if obs else [],
         "versions": _versions(answer),
         "reported": list(_reported(answer)),
         "unread": misplaced_fields(answer),
         "trial": result.trial,
         "attempts": result.attempts,
+        "requests": result.timings.requests,
     }
 
 
@@ -207,7 +209,7 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
         "params": public_params(obs.params) if obs else {},
-        "timings": {"queue_ms": timings.queue_ms, "ask_ms": timings.ask_ms, "judge_ms": timings.judge_ms},
+        "timings": asdict(timings),
         "error": asdict(problem) if problem else None,
     }
 
@@ -218,13 +220,14 @@ def to_line(record: Mapping[str, Any]) -> str:
 
 
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
-    """Milliseconds. `total_ms` is what asking took as we measured it, where nothing was called what is reported; phases
-    are the system's own."""
+    """Milliseconds. `total_ms` is what the answered request took as we measured it, where nothing was called what is
+    reported; phases are the system's own."""
     return {
         "total_ms": result.timings.ask_ms if result.timings.ask_ms is not None else answer.latency.get("total_ms"),
         "queue_ms": result.timings.queue_ms,
         **{phase: answer.latency.get(phase) for phase in PHASES},
         "judge_ms": result.timings.judge_ms,
+        "retry_wait_ms": result.timings.retry_wait_ms,
     }
 
 
@@ -256,7 +259,7 @@ def _judged(obs: Observation | None, text: RecordTexts) -> dict[str, Any]:
         "groundedness": judgements.get("groundedness"),
         "correctness": judgements.get("correctness"),
         "judgements": judgements,
-        "judge": _judge(obs),
+        "judge": _judge(obs, text),
     }
 
 
@@ -271,7 +274,7 @@ def _explained(judgement: Judgement, metric: str, text: RecordTexts) -> dict[str
     }
 
 
-def _judge(obs: Observation | None) -> dict[str, Any] | None:
+def _judge(obs: Observation | None, text: RecordTexts) -> dict[str, Any] | None:
     judgements = list(obs.judgements.values()) if obs else []
     if not judgements:
         return None
@@ -280,6 +283,7 @@ def _judge(obs: Observation | None) -> dict[str, Any] | None:
         "heuristic": judgements[0].heuristic,
         "prompt_versions": {judgement.rubric: judgement.prompt_version for judgement in judgements},
         "flags": {judgement.rubric: list(judgement.flags) for judgement in judgements if judgement.flags},
+        "failed": {judgement.rubric: _error(judgement.error, text) for judgement in judgements if judgement.error},
         "served": sorted({served for judgement in judgements if (served := served_model(judgement)) is not None}),
     }
 
@@ -287,7 +291,10 @@ def _judge(obs: Observation | None) -> dict[str, Any] | None:
 def _abstention(obs: Observation | None, scores: Mapping[str, float], text: RecordTexts) -> dict[str, Any] | None:
     if obs is None or obs.answer.text is None:
         return None
-    abstained = abstention(obs)
+    try:
+        abstained = abstention(obs)
+    except FailedJudgement:
+        return None
     hallucinated = scores.get("hallucinated", 0.0 if obs.case.answerable else None)
     return {
         "abstained": abstained.value,
@@ -344,7 +351,8 @@ def _sum(values: Iterable[float | None]) -> float | None:
 def _judgement(judgement: Judgement) -> dict[str, Any]:
     # Not `asdict`: it copies every text and list, 40 µs a judgement.
     members = ((name, getattr(judgement, name)) for name in _JUDGEMENT)
-    return {name: value for name, value in members if value not in (None, "", (), {})}
+    written = {name: value for name, value in members if value not in (None, "", (), {})}
+    return written if judgement.error is None else {**written, "error": asdict(judgement.error)}
 
 
 _JUDGEMENT = tuple(field.name for field in fields(Judgement))

@@ -9,8 +9,8 @@ from operator import attrgetter
 from sys import intern
 from typing import Any, TypeVar
 
-from pytest_rageval.engine import over_trials
 from pytest_rageval.gates.gate import UNCATEGORISED
+from pytest_rageval.gates.verdict import over_trials
 
 ASK_FAILED = frozenset(
     {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
@@ -47,11 +47,13 @@ class Row:
     message: str | None
     is_blank: bool
     latency: Mapping[str, float]
-    """Milliseconds by phase, of those that were measured."""
+    """Milliseconds by phase, of those that were measured; and how many `requests` were sent."""
     cost: Mapping[str, Any]
     judge: Mapping[str, Any] | None
     decision_hash: str | None = None
     """Of what is asked, what is right and which gates decide; None in records of before there was one."""
+    metric_errors: frozenset[str] = frozenset()
+    """Metrics that have no score since a judgement failed."""
     has_ungated_gold: bool = False
     """Is the case labelled with gold of which no gate looked at anything?"""
 
@@ -90,10 +92,15 @@ class Row:
             error_kind=error.get("kind"),
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
-            latency={intern(name): ms for name, ms in record["latency"].items() if ms is not None},
+            latency={
+                intern(name): number
+                for name, number in (*record["latency"].items(), ("requests", record.get("requests")))
+                if number is not None
+            },
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
             decision_hash=record.get("decision_hash"),
+            metric_errors=shared.value(frozenset(record.get("metric_errors", ()))),
             has_ungated_gold=record["verdict"].get("gold_examined") is False,
         )
 
@@ -169,6 +176,10 @@ def _over(trials: list[Row]) -> Row:
     stands, scores = over_trials(trials, lambda row: row.error_kind is not None)
     if stands.error_kind is not None:
         return stands
-    not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores)
-    is_blank = all(row.is_blank for row in trials)
-    return replace(stands, scores=scores, not_applicable=not_applicable, is_blank=is_blank)
+    metric_errors = frozenset[str]().union(*(row.metric_errors for row in trials))
+    not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores, metric_errors)
+    failing = next((row.judge for row in trials if row.judge and row.judge.get("failed")), stands.judge)
+    return replace(
+        stands, scores=scores, not_applicable=not_applicable, metric_errors=metric_errors, judge=failing,
+        is_blank=all(row.is_blank for row in trials),
+    )  # fmt: skip

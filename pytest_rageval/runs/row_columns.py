@@ -39,6 +39,7 @@ class RowColumns(Iterable[Row]):
         self.groups: CodedColumn[Mapping[str, tuple[str, ...]]] = CodedColumn(lambda groups: tuple(groups.items()))
         self.scores: dict[str, NumberColumn] = {}
         self.not_applicable: CodedColumn[frozenset[str]] = CodedColumn()
+        self.metric_errors: CodedColumn[frozenset[str]] = CodedColumn()
         self.failed: CodedColumn[tuple[tuple[str, str], ...]] = CodedColumn()
         self.gates_examined = array("I")
         self._flags = array("B")
@@ -75,6 +76,7 @@ class RowColumns(Iterable[Row]):
         self.groups.append(row.groups)
         _add(self.scores, row.scores, place)
         self.not_applicable.append(row.not_applicable)
+        self.metric_errors.append(row.metric_errors)
         self.failed.append(row.failed)
         self.gates_examined.append(row.gates_examined)
         flags = (row.trial_passed and _TRIAL_PASSED, row.is_blank and _BLANK, row.has_ungated_gold and _UNGATED_GOLD)
@@ -103,6 +105,11 @@ class RowColumns(Iterable[Row]):
         return (place for place in self._places.places(key) if self.trials[place] == trial)
 
     @property
+    def has_replaced(self) -> bool:
+        """Did any row come again?"""
+        return bool(self._replaced)
+
+    @property
     def _current(self) -> Iterable[int]:
         """Where the rows stand that count."""
         every = range(len(self.keys))
@@ -118,6 +125,7 @@ class RowColumns(Iterable[Row]):
             groups=self.groups[place],
             scores=_mapping(self.scores, place),
             not_applicable=self.not_applicable[place],
+            metric_errors=self.metric_errors[place],
             failed=self.failed[place],
             gates_examined=self.gates_examined[place],
             trial_passed=bool(flags & _TRIAL_PASSED),
@@ -179,9 +187,9 @@ class RowColumns(Iterable[Row]):
         """The keys of the cases."""
         return CaseKeysOfRows(self)
 
-    def flagged(self) -> list[str]:
-        """Keys of the cases with judgements that are doubtful."""
-        return sorted({self.keys[place] for place in self.judges.where(lambda judge: judge and judge.get("flags"))})
+    def flagged(self, why: str = "flags") -> list[str]:
+        """Keys of the cases with judgements that are doubtful, or `failed`."""
+        return sorted({self.keys[place] for place in self.judges.where(lambda judge: judge and judge.get(why))})
 
     @property
     def is_blank(self) -> Iterator[bool]:

@@ -36,26 +36,31 @@ def share_interval(share: float, n: int) -> Interval | None:
     return None if n < FEWEST else wilson(share, n)
 
 
-def mean_interval(values: Sequence[float], scale: Sequence[float], moments: Moments | None = None) -> Interval | None:
-    """The interval for the mean of values of independent cases on a scale; None for fewer than five.
+def mean_interval(values: Sequence[float], scale: Sequence[float]) -> Interval | None:
+    """Return the interval for the mean of values of independent cases on a scale; None for fewer than five.
+
+    For an end that is infinite stands the range of the values once more beyond them; where both are and all values are
+    equal, nothing can be said.
+    """
+    return gaffke(values, scale) if len(values) >= FEWEST else None
+
+
+def gaffke(values: Sequence[float], scale: Sequence[float]) -> Interval | None:
+    """Return the interval for the mean of at least one value on a scale; None where nothing can be said.
 
     Each limit assumes one more case, at the end of the scale: the interval holds in at least 95 % of samples whatever
     the values are like, and is never empty, also where all values are equal. Shares drawn at random weigh the values
     (Dirichlet, all ones); the limit is a quantile of the weighted mean. Nothing is resampled: the same values give the
-    same limits, in any order. For an end that is infinite stands the range of the values once more beyond them; where
-    both are and all values are equal, nothing can be said.
+    same limits, in any order.
     Source: Gaffke 2005; Learned-Miller and Thomas 2020, "A new confidence interval for the mean of a bounded random
     variable". With many values it becomes the bootstrap's interval, corrected for skewness.
-    `moments`: of the values, where they are known already.
     """
-    if len(values) < FEWEST:
-        return None
     low, high = _ends(values, scale)
     if low == high:
         return None
     if len(values) <= EXACT:
         return _exact_quantile([*values, low], _TAIL), _exact_quantile([*values, high], 1 - _TAIL)
-    moments = moments or moments_of(values)
+    moments = moments_of(values)
     return max(low, _quantile(moments, low, -_Z)), min(high, _quantile(moments, high, _Z))
 
 

@@ -9,11 +9,12 @@ from itertools import islice
 from statistics import NormalDist
 
 from pytest_rageval.stats.moments import Moments, moments_of
-from pytest_rageval.stats.sign_flip import LEVEL, binomial_tail
+from pytest_rageval.stats.paired_test import LEVEL, mid_p
+from pytest_rageval.stats.student import student_quantile
 
 POWER = 0.8
-FEWEST = 6
-"""With fewer changed cases no sign-flip test gets below the level: 2 / 2**5 is 0.06."""
+FEWEST = 5
+"""With fewer changed cases no test gets below the level: 2 / 2**5 is 0.06."""
 COUNTED = 60
 """Up to so many changed cases the power for shares is exact; beyond, its limit is off by a hundredth at most."""
 UNLIKELY = 1e-9
@@ -25,14 +26,15 @@ def detectable_mean(differences: Sequence[float], widest: float, moments: Moment
     """The smallest change of a mean that cases differing like these would show with power 0.8 at level 0.05.
 
     From the standard deviation of the differences, with the quantiles of Student's t. None where nothing can be said:
-    fewer than six cases changed, all by the same, or none smaller than `widest`, the largest change there can be.
+    fewer than five cases changed, all by the same, or none smaller than `widest`, the largest change there can be.
     `moments`: of the differences, where they are known already.
     """
     n = len(differences)
     if n - differences.count(0) < FEWEST:
         return None
     deviation = math.sqrt((moments or moments_of(differences)).second / (n - 1))
-    change = (_student(_Z_LEVEL, n - 1) + _student(_Z_POWER, n - 1)) * deviation / math.sqrt(n)
+    quantiles = student_quantile(_Z_LEVEL, n - 1) + student_quantile(_Z_POWER, n - 1)
+    change = quantiles * deviation / math.sqrt(n)
     return change if 0 < change <= widest else None
 
 
@@ -41,9 +43,8 @@ def detectable_share(n: int, changed: int) -> float | None:
     """The smallest drop of a share that n cases, of which `changed` differ between the runs, show at that power.
 
     Beside the drop, as many cases are taken to change as did; where a drop needs more, they all change for the worse.
-    So even a run in which nothing changed says something. None for fewer than six cases. Source: the unconditional
-    power of McNemar's exact test; beyond `COUNTED` changes its normal limit (Connor 1987), one case later, since cases
-    are whole.
+    So even a run in which nothing changed says something. None for fewer than five cases. Source: the unconditional
+    power of McNemar's mid-p test; beyond `COUNTED` changes its normal limit (Connor 1987).
     """
     if n < FEWEST:
         return None
@@ -57,12 +58,12 @@ def detectable_share(n: int, changed: int) -> float | None:
 
 def _normal_power(n: int, changing: float, drop: float) -> float:
     """How likely the drop stands out, in the limit for many changed cases."""
-    needed = 1 + _Z_LEVEL * math.sqrt(n * changing)
+    needed = _Z_LEVEL * math.sqrt(n * changing)
     return NormalDist().cdf((n * drop - needed) / math.sqrt(n * (changing - drop * drop)))
 
 
 def _exact_power(n: int, changing: float, drop: float) -> float:
-    """How likely McNemar's exact test shows a drop: summed over how many cases get better all the same."""
+    """How likely McNemar's mid-p test shows a drop: summed over how many cases get better all the same."""
     better, worse = (changing - drop) / 2, (changing + drop) / 2
     total = 0.0
     for gained, likely in enumerate(_binomial(n, better)):
@@ -77,7 +78,7 @@ def _exact_power(n: int, changing: float, drop: float) -> float:
 def _needed(gained: int) -> int:
     """How many cases must get worse to be significant beside so many that get better."""
     lost = _needed(gained - 1) + 1 if gained else FEWEST
-    while 2 * binomial_tail(lost + gained, gained) > LEVEL:
+    while 2 * mid_p(lost + gained, gained) > LEVEL:
         lost += 1
     return lost
 
@@ -92,14 +93,3 @@ def _binomial(n: int, share: float) -> Iterator[float]:
     for k in range(n + 1):
         yield likely
         likely *= odds * (n - k) / (k + 1)
-
-
-def _student(z: float, freedom: int) -> float:
-    """The quantile of Student's t by that of the normal distribution. Source: Abramowitz and Stegun 26.7.5."""
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return math.fsum(term / float(freedom) ** order for order, term in enumerate(terms))

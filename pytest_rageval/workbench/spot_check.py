@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pytest_rageval.engine import Unobserved
+from pytest_rageval.engine import Unobserved, said_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.bounded_map import at_once
@@ -16,7 +16,6 @@ from pytest_rageval.io.line_index import Key, record_at
 from pytest_rageval.judges.judge import Judge, identity_of, served_model
 from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.plan import Plan
-from pytest_rageval.rescore.rejudge import said_of
 from pytest_rageval.rescore.rescore import Line, observed_of, trial_of
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import printable
@@ -188,7 +187,8 @@ class _Second:
         if isinstance(observed, Unobserved):
             return None
         try:
-            return await said_of(self._judge, trial_of(line), observed.answer, self._plan)
+            trial = trial_of(line)
+            return await said_of(self._judge, trial.case, observed.answer, self._plan, trial.number)
         except JudgeError as error:
             if error.kind == "budget":
                 raise SettingsError(f"{error}; the spot check was not finished") from None

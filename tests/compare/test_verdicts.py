@@ -68,7 +68,7 @@ def test_what_stands_beside_a_verdict():
     comparison = compared(before, after, tolerating(0.05))
     found = comparison.content["metrics"]["recall_any@5"]
     assert (found["before"], found["after"], found["delta"]) == (1, pytest.approx(2 / 3), pytest.approx(-1 / 3))
-    assert found["p"] == found["p_adjusted"] == 2 / 2**10
+    assert found["p"] == found["p_adjusted"] == 2 / 2**11
     assert (found["n_paired"], found["n_unmeasured"]) == (30, 0)
     low, high = found["ci"]
     assert -0.6 < low < -1 / 3 < high < -0.1
@@ -82,13 +82,48 @@ def test_one_of_many_metrics_needs_more_to_be_significant():
     def scores(n: int, mrr: float, others: float):
         return a_row(f"q{n:02}", mrr=mrr, recall_any_at_5=others, ndcg_at_5=others, precision_at_5=others)
 
-    # One metric drops in six cases, which alone would do; three others go up in one case and down in another.
+    # One metric drops in five cases, which alone would do; three others go up in one case and down in another.
     before = [scores(n, 0.5, 0.5) for n in range(30)]
-    after = [scores(n, 0.2 if n < 6 else 0.5, {7: 0.6, 8: 0.4}.get(n, 0.5)) for n in range(30)]
+    after = [scores(n, 0.1 if n < 5 else 0.5, {7: 0.6, 8: 0.4}.get(n, 0.5)) for n in range(30)]
     found = compared(before, after, a_plan("mrr", "recall_any", "ndcg", "precision")).content["metrics"]
     assert found["mrr"]["p"] == 2 / 2**6
     assert found["mrr"]["p_adjusted"] == 4 * 2 / 2**6
     assert found["mrr"]["verdict"] == NOISE
+    assert found["mrr"]["ci"][0] < 0 < found["mrr"]["ci"][1]
+    alone = compared(before, after, a_plan("mrr")).content["metrics"]["mrr"]
+    assert alone["verdict"] == "regressed"
+    assert alone["ci"][1] < 0
+
+
+CALLED = ("regressed", "improved", "significant, within tolerance")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_change_is_called_significant_exactly_if_the_interval_beside_it_excludes_0(seed: int):
+    random = Random(seed)
+    n, names = random.choice((3, 5, 8, 20, 60)), ("mrr", "recall_any@5", "ndcg@5", "precision@5", "groundedness")
+    gates = [Regression(metric=name, max_drop=random.choice((0.0, 0.05)), significant=True) for name in names[:2]]
+    plan = a_plan(*names, regression=gates)
+    drops = {name: random.choice((0.0, 0.0, 0.05, 0.15, -0.1)) for name in names}
+
+    def scores(is_after: bool) -> dict[str, float]:
+        found = {name: random.uniform(0.2, 0.8) - is_after * drops[name] for name in names}
+        return found | {"recall_any@5": float(random.random() < 0.7 - 3 * is_after * drops["recall_any@5"])}
+
+    def rows(*, is_after: bool):
+        return [replace(a_row(f"q{number:02}", judge=MODEL), scores=scores(is_after)) for number in range(n)]
+
+    comparison = compared(rows(is_after=False), rows(is_after=True), plan)
+    for metric in (*comparison.content["metrics"].values(), *comparison.gates):
+        if metric["ci"] is not None:
+            low, high = metric["ci"]
+            is_one_sided = metric.get("decided_by") == "one-sided p"
+            is_significant = metric["p_one_sided" if is_one_sided else "p_adjusted"] <= 0.05
+            assert (not low <= 0 <= high) == is_significant, metric
+            assert is_significant or metric["verdict"] not in CALLED, metric
+            assert is_one_sided or (metric["verdict"] in CALLED) == is_significant, metric
+        elif metric["n_paired"]:
+            assert metric["verdict"] not in CALLED
 
 
 def test_cases_are_paired_by_key_in_whatever_order_they_come():
@@ -225,9 +260,10 @@ def judged_gate(metric: str, losses: list[float], cases: int = 10, **plan: Any) 
     [
         ([2.0, 1.0, 3.0, 2.0, 2.0, 1.0], False, "one-sided p"),  # six of ten cases, all for the worse
         ([5.0, 4.0, 3.0, -3.0, -2.0, -1.0], True, "one-sided p"),  # beyond tolerance, up and down: noise
-        ([2.0, 2.0, 1.0, 1.0], False, "tolerance"),  # four differing cases could not be significant
-        ([1.0] * 5, True, "one-sided p"),  # exactly the tolerance
-        ([2.0] * 5, False, "one-sided p"),  # one-sided 0.03, two-sided 0.06
+        ([2.0, 2.0, 2.0], False, "tolerance"),  # three differing cases could not be significant
+        ([1.0] * 5, True, "tolerance"),  # exactly the tolerance
+        ([2.0] * 5, False, "one-sided p"),
+        ([2.0, 2.0, 1.0, 1.0], False, "one-sided p"),  # one-sided 0.03, two-sided 0.06
     ],
 )
 def test_a_default_gate_of_judged_text_asks_for_significance_where_it_can_be_had(
@@ -260,9 +296,9 @@ def test_a_heuristics_correctness_has_no_regression_gate():
 @pytest.mark.parametrize(
     ("losses", "line"),
     [
-        ([5.0, 4.0, 3.0, -3.0, -2.0, -1.0], "may be noise, holds (one-sided p 0.28 by itself)"),
-        ([2.0] * 5, "regressed, fails (one-sided p 0.031 by itself)"),
-        ([2.0, 2.0, 1.0, 1.0], "may be noise, fails (significant = false)"),
+        ([5.0, 4.0, 3.0, -3.0, -2.0, -1.0], "may be noise, holds · 95 % at most 0.902, one-sided p 0.24 by itself"),
+        ([2.0] * 4, "regressed · 95 % at most -0.0745, one-sided p 0.031 by itself"),
+        ([2.0, 2.0, 2.0], "may be noise, fails (significant = false) · 95 % "),
     ],
 )
 def test_the_line_of_such_a_gate_says_what_decided(losses: list[float], line: str):

@@ -35,8 +35,6 @@ from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.http.retries import seconds_of
 from pytest_rageval.io.masking import public_url
 
-pytestmark = pytest.mark.usefixtures("transport")
-
 # ── what comes back ───────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -28,8 +28,6 @@ from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.http.retries import longest_wait
 from pytest_rageval.io.masking import public_url
 
-pytestmark = pytest.mark.usefixtures("transport")
-
 # ── addresses and the probe ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -110,8 +108,8 @@ def test_what_ends_on_a_new_connection_or_amid_a_reply_is_an_error(behaviours: t
     assert len(server.requests) == len(behaviours)
 
 
-def test_a_connection_that_was_idle_for_long_is_not_used_again(transport: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(f"pytest_rageval.http.over_{transport}.KEPT_IDLE", 0.05)
+def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pytest_rageval.http.carrier.KEPT_IDLE", 0.05)
     with FaultServer(gives(YES)) as server:
         twice(server.url, pause=0.3)
     assert server.connections == 2

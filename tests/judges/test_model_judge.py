@@ -121,7 +121,7 @@ def test_replies_in_parts_and_with_thoughts_are_read(content: object):
     assert (said.tokens_in, said.tokens_out) == (None, None), "a server that tells no usage has not used nothing"
 
 
-@pytest.mark.parametrize("reply", ["<think>" + json.dumps(GOOD), json.dumps(GOOD) + "</think>"])
+@pytest.mark.parametrize("reply", ["<think>" + json.dumps(GOOD), "<thinking>Hm", "I have to score it.</think>"])
 def test_thoughts_alone_are_no_reply(reply: str):
     with JudgeServer(reply) as server:
         failure = failure_of(a_judge(server))
@@ -132,15 +132,46 @@ def test_thoughts_alone_are_no_reply(reply: str):
 @pytest.mark.parametrize(
     "thoughts",
     [
-        'Let me see. {"score": 1}</think>',
-        '<think>a {"score": 0}</think> no, <think>b</think>',
-        "<think>one</think>\n\n",
+        "Let me see. 1?</think>",
+        "Let me see: {score: 1}, {a} or {score …</thinking>",
+        '<think>a {"score": 0}, <b>, </thinking>, <think></think>',
+        "\n<thought>one</thought>\n\n",
+        "\ufeff<thinking>one {\n</thinking>",
     ],
 )
-def test_thoughts_end_at_the_last_closing_tag(thoughts: str):
+def test_thoughts_at_the_very_beginning_are_not_read(thoughts: str):
     with JudgeServer(thoughts + json.dumps(GOOD)) as server:
         (said,) = judged(a_judge(server))
     assert said.scores == {"groundedness": 4.0}
+    assert len(server.requests) == 1
+
+
+NONE = {**GOOD, "score": 0}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"{json.dumps(NONE)}</think>{json.dumps(GOOD)}",
+        f"{json.dumps(NONE)}\nThe answer says: </think>{json.dumps(GOOD)}",
+        f"Let me see. {json.dumps(NONE)}</think>{json.dumps(GOOD)}",
+        f"Let me see. {{ }}</think>{json.dumps(GOOD)}",
+        f"```json\n{json.dumps(NONE)}\n```</think>{json.dumps(GOOD)}",
+        f"<think>a</think> no, <think>b</think>{json.dumps(GOOD)}",
+        f"<think>a</think>{json.dumps(NONE)}</think>{json.dumps(GOOD)}",
+        f"<answer>{json.dumps(GOOD)}</answer>",
+        f"Score: <think>a</think>{json.dumps(GOOD)}",
+        f"{json.dumps(NONE)}{json.dumps(GOOD)}",
+    ],
+)
+def test_of_two_verdicts_none_is_chosen_and_the_model_is_asked_once_more(reply: str):
+    with JudgeServer(reply, json.dumps(NONE)) as server:
+        (said,) = judged(a_judge(server))
+    assert (said.scores, said.extra["repaired"]) == ({"groundedness": 0.0}, True)
+    assert len(server.requests) == 2
+    with JudgeServer(reply) as server:
+        failure = failure_of(a_judge(server))
+    assert (failure.kind, len(server.requests)) == ("invalid_reply", 2)
 
 
 def a_choice(content: object, reason: str | None = "stop", **message: object) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from judge_server import JudgeServer
 from model_judges import GOOD, a_judge, failure_of, judged
+from project import Project, a_case
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges.judge_spec import judge_from_spec
@@ -102,10 +103,38 @@ def test_limit_effort_headers_and_further_fields_are_sent():
     assert first.headers["x-team"] == "search"
 
 
+@pytest.mark.parametrize("name", ["temperature", "seed", "schema"])
+def test_what_is_omitted_by_hand_is_never_sent_and_is_said(name: str):
+    with JudgeServer(GOOD) as server:
+        judge = from_spec(f"openai:judge@{server.url}", omit=(name,))
+        (said,) = judged(judge)
+    assert {"temperature": "temperature", "seed": "seed", "schema": "response_format"}[name] not in server.chats[0].json
+    assert said.extra["left_out"] == [name]
+    assert judge.options == {"omit": [name]}
+    assert judge.notes == [], "the server has refused nothing"
+
+
+def test_the_table_names_what_is_omitted(project: Project):
+    project.configure('target = "bot:answer"', '[tool.rageval.judge_options]\nomit = ["seed", "top_p"]')
+    project.cases([a_case("q1")])
+    result = project.run("--rageval-judge=openai:judge@http://localhost:1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*judge_options.omit*expected a list of one of temperature, seed, schema"])
+
+
+@pytest.mark.parametrize("host", ["res.openai.azure.com", "res.services.ai.azure.com"])
+def test_azure_under_openais_own_paths_gets_azures_key(no_keys: Callable[[str, str], None], host: str):
+    no_keys("AZURE_OPENAI_API_KEY", "an-azure-key-0123")
+    wire = OpenAiWire(f"https://{host}/openai/v1")
+    assert wire.chat_url == f"https://{host}/openai/v1/chat/completions"
+    assert (wire.headers, wire.key_name) == ({"authorization": "Bearer an-azure-key-0123"}, "AZURE_OPENAI_API_KEY")
+    assert OpenAiWire("https://example.com").headers == {}
+
+
 def test_what_changes_replies_is_part_of_the_cache_key_and_headers_are_not():
     plain = from_spec("openai:judge@http://localhost:1").sampling
     assert from_spec("openai:judge@http://localhost:1", headers={"x": "1"}).sampling == plain
-    for told in ({"max_tokens": 100}, {"reasoning_effort": "low"}, {"extra_body": {"top_p": 0.5}}):
+    for told in ({"max_tokens": 100}, {"reasoning_effort": "low"}, {"extra_body": {"top_p": 0.5}}, {"omit": ("seed",)}):
         assert from_spec("openai:judge@http://localhost:1", **told).sampling != plain
 
 

@@ -161,3 +161,64 @@ def test_a_run_id_that_is_taken_is_refused(project: Project):
     result = project.run("--rageval-run-id", "first")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert lines_with(result, "choose another name")
+
+
+MISTAKES = {
+    "key.jsonl": ('{"id": "q1", "qestion": "boil"}\n', "key.jsonl:1:*qestion is not a known key*"),
+    "second.jsonl": ('{"id": "q1", "question": "boil"}\n{"id": "q2"}\n', "second.jsonl:2:*question is missing"),
+    "broken.jsonl": ('{"id": \n', "broken.jsonl:1:*not valid JSON*"),
+    "header.csv": ("id,qestion\n1,boil\n", "header.csv:1:*'qestion' is not a known column*"),
+    "empty.jsonl": ("", "empty.jsonl:1:1: the file holds no case"),
+    "blank.jsonl": ('{"id": "q1", "question": "boil", "gold": {"answer": " "}}\n', "blank.jsonl:1:*answer is blank*"),
+}
+
+
+@pytest.mark.parametrize("case_id", ["", "::q1"])
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_file_that_is_named_shows_its_mistakes(project: Project, name: str, case_id: str):
+    content, message = MISTAKES[name]
+    project.write(f"elsewhere/{name}", content)
+    result = project.run(f"elsewhere/{name}{case_id}")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines([f"elsewhere/{message}"])
+    assert not lines_with(result, "not found")
+
+
+@pytest.mark.child_process
+def test_a_file_that_is_named_shows_its_mistakes_with_workers_too(project: Project):
+    project.write("key.jsonl", MISTAKES["key.jsonl"][0])
+    result = project.run("key.jsonl", "-n", "1")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines([MISTAKES["key.jsonl"][1]])
+
+
+def test_a_file_that_another_plugin_collects_is_left_to_it(project: Project):
+    project.write("theirs.jsonl", '{"other": 1}\n')
+    project.write(
+        "conftest.py",
+        "import pytest\nclass Item(pytest.Item):\n    def runtest(self):\n        pass\n"
+        "class File(pytest.File):\n    def collect(self):\n        yield Item.from_parent(self, name='one')\n"
+        "def pytest_collect_file(file_path, parent):\n"
+        "    return File.from_parent(parent, path=file_path) if file_path.name == 'theirs.jsonl' else None\n",
+    )
+    project.run("theirs.jsonl").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        {"gold": {"answer": ""}},
+        {"gold": {"answer": " \t"}},
+        {"gold": {"answer": ["Water boils.", ""]}},
+        {"gold": {"answer": ["\u00a0"]}},
+        {"expected_answers": ["Water boils.", " "]},
+        {"reference": ""},
+        {"reference_answer": " "},
+    ],
+    ids=str,
+)
+def test_a_blank_gold_answer_is_a_problem_of_its_file(project: Project, gold: dict[str, object]):
+    project.cases([{"id": "q1", "question": "What boils?", **gold}])
+    result = project.run()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["evalcases/a.jsonl:1:*q1*is blank*"])

@@ -66,8 +66,8 @@ def test_no_line_about_a_case_is_wider_than_the_terminal(tmp_path: Path, width: 
 @pytest.mark.parametrize(
     ("width", "row"),
     [
-        (50, "-1.000 95 % -1.000 to -0.471, p 0.00049, n 12: regressed"),
-        (60, "0.00049 12 regressed"),
+        (50, "-1.000 95 % -1.000 to -0.587, p 0.00024, n 12: regressed"),
+        (60, "0.00024 12 regressed"),
         (80, "12 regressed"),
     ],
 )

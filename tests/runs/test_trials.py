@@ -9,7 +9,7 @@ import pytest
 from kept_runs import a_result
 from two_runs import a_row
 
-from pytest_rageval.engine import over_trials
+from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.model import Problem
 from pytest_rageval.runs.row import Row, cases_of, in_order
 

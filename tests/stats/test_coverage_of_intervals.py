@@ -23,10 +23,6 @@ def high_grades(random: Random) -> float:
     return random.choices((0, 1, 2, 3, 4, 5), (1, 1, 1, 2, 10, 30))[0]
 
 
-def fifths_of_change(random: Random) -> float:
-    return random.choices((-0.4, -0.2, 0.0, 0.2, 0.4), (1, 2, 6, 2, 1))[0]
-
-
 DATA: dict[str, tuple[Draw, float, Scale]] = {
     "uniform": (Random.random, 1 / 2, (0, 1)),
     "skewed: u⁴ of uniform u": (lambda random: random.random() ** 4, 1 / 5, (0, 1)),
@@ -35,9 +31,6 @@ DATA: dict[str, tuple[Draw, float, Scale]] = {
     "mostly 1: 99 of 100, else 0": (lambda r: float(r.random() < 0.99), 0.99, (0, 1)),
     "0–5: all alike": (lambda random: random.randint(0, 5), 2.5, (0, 5)),
     "0–5: most are 4 or 5": (high_grades, (1 + 2 + 6 + 40 + 150) / 45, (0, 5)),
-    "change: by fifths, half none": (fifths_of_change, 0, (-1, 1)),
-    "change: ±1 in 1 of 10": (lambda r: r.choice((-1, 1)) if r.random() < 0.1 else 0, 0, (-1, 1)),
-    "change: rare loss of 1": (lambda r: -0.95 if r.random() < 0.05 else 0.05, 0, (-1, 1)),
 }
 """By name how a value is drawn, its true mean, and its scale."""
 

@@ -10,7 +10,7 @@ import pytest
 from effort import rounds
 
 from pytest_rageval.compare.changes import Change, Pairs, paired_change, with_adjusted_p
-from pytest_rageval.stats.sign_flip import LEVEL
+from pytest_rageval.stats.paired_test import LEVEL
 
 PAIRS = rounds(2000, 400)
 Score = Callable[[Random, float], tuple[float, float]]

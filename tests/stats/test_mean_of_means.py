@@ -15,10 +15,28 @@ def columns_of(cases: Sequence[Mapping[str, float]]) -> dict[str, list[float | N
     return {name: [case.get(name) for case in cases] for name in sorted({name for case in cases for name in case})}
 
 
-def test_where_every_case_has_every_name_it_is_the_interval_of_the_cases_means():
-    cases = [{"a": number / 10, "b": (number % 3) / 2} for number in range(10)]
-    means = [(case["a"] + case["b"]) / 2 for case in cases]
-    assert mean_of_means_interval(columns_of(cases)) == pytest.approx(mean_interval(means, (0, 1)))
+def test_names_that_say_the_same_of_every_case_have_the_interval_of_one():
+    values = [number / 10 for number in range(10)]
+    expected = mean_interval(values, (0, 1))
+    assert mean_of_means_interval({"a": values}) == pytest.approx(expected)
+    assert mean_of_means_interval(dict.fromkeys("abc", values)) == pytest.approx(expected)
+    found = [1.0] * 20
+    assert mean_of_means_interval(dict.fromkeys("abc", found)) == pytest.approx(mean_interval(found, (0, 1)))
+
+
+def test_names_of_their_own_are_surer_together_than_one_and_less_sure_than_the_means_of_the_cases_by_a_little():
+    chance = random.Random(3)
+    cases = [{"a": chance.random(), "b": chance.random()} for _ in range(100)]
+    low, high = mean_of_means_interval(columns_of(cases)) or (0, 0)
+    one = mean_interval([case["a"] for case in cases], (0, 1)) or (0, 0)
+    means = mean_interval([(case["a"] + case["b"]) / 2 for case in cases], (0, 1)) or (0, 0)
+    assert 0.95 * (means[1] - means[0]) < high - low < 0.9 * (one[1] - one[0])
+
+
+def test_a_name_with_one_value_is_nearly_unknown():
+    cases: list[dict[str, float]] = [{"a": 1.0} for _ in range(99)]
+    low, _ = mean_of_means_interval(columns_of([*cases, {"a": 1.0, "b": 1.0}])) or (1, 1)
+    assert low < 0.55
 
 
 def test_it_lies_around_the_mean_of_means_within_the_scale():

@@ -14,12 +14,13 @@ from pytest_rageval.stats.power import detectable_mean, detectable_share
 
 
 def exact_power(n: int, changed: int, drop: float | None) -> float:
-    """The power of McNemar's exact test at 0.05, by SciPy: the sum over all ways to gain and lose cases."""
+    """The power of McNemar's mid-p test at 0.05, by SciPy: the sum over all ways to gain and lose cases."""
     assert drop is not None
     changing = max(changed / n, drop)
     better, worse = (changing - drop) / 2, (changing + drop) / 2
     gained, lost = np.meshgrid(np.arange(n + 1), np.arange(n + 1))
-    p = 2 * scipy.stats.binom.cdf(gained, gained + lost, 0.5)
+    coins = scipy.stats.binom(gained + lost, 0.5)
+    p = 2 * coins.cdf(gained) - coins.pmf(gained)
     seen = (gained + lost <= n) & (gained < lost) & (p <= 0.05)
     outcomes = np.stack([gained[seen], lost[seen], n - gained[seen] - lost[seen]], axis=-1)
     return float(scipy.stats.multinomial(n, [better, worse, 1 - better - worse]).pmf(outcomes).sum())
@@ -40,15 +41,15 @@ def test_the_limit_takes_over_without_a_jump():
     assert detectable_share(5000, power.COUNTED + 1) == pytest.approx(exact, rel=0.03)
 
 
-def test_of_cases_that_never_changed_eight_in_n_must():
-    # 0.8 = P(six or more), of a Poisson distribution of mean 7.9
-    assert detectable_share(100_000, 0) == pytest.approx(7.906 / 100_000, abs=1e-7)
+def test_of_cases_that_never_changed_seven_in_n_must():
+    # 0.8 = P(five or more), of a Poisson distribution of mean 6.7
+    assert detectable_share(100_000, 0) == pytest.approx(6.721 / 100_000, abs=1e-7)
 
 
-def test_fewer_than_six_changed_cases_can_show_nothing():
-    assert detectable_share(5, 2) is None
-    assert detectable_mean([-0.1, 0.2, 0.3, -0.1, 0.2, 0.0, 0.0], widest=1) is None
-    assert detectable_mean([-0.1, 0.2, 0.3, -0.1, 0.2, 0.1, 0.0], widest=1) is not None
+def test_fewer_than_five_changed_cases_can_show_nothing():
+    assert detectable_share(4, 2) is None
+    assert detectable_mean([-0.1, 0.2, 0.3, -0.1, 0.0, 0.0, 0.0], widest=1) is None
+    assert detectable_mean([-0.1, 0.2, 0.3, -0.1, 0.2, 0.0, 0.0], widest=1) is not None
 
 
 def some(n: int) -> list[float]:
@@ -65,13 +66,6 @@ def test_a_mean_moves_by_what_a_paired_t_test_shows_four_times_in_five(n: int):
     needed = scipy.stats.t.ppf(0.975, freedom)
     shown = scipy.stats.nct.sf(needed, freedom, found / deviation * math.sqrt(n))
     assert shown == pytest.approx(0.8, abs=0.02)
-
-
-@pytest.mark.parametrize("freedom", [5, 9, 99])
-@pytest.mark.parametrize("q", [0.8, 0.975])
-def test_quantiles_of_t_are_scipys(freedom: int, q: float):
-    found = power._student(scipy.stats.norm.ppf(q), freedom)
-    assert found == pytest.approx(scipy.stats.t.ppf(q, freedom), rel=0.005)
 
 
 def test_where_all_cases_moved_alike_or_not_at_all_nothing_can_be_said():

@@ -18,8 +18,6 @@ T = TypeVar("T")
 YES = {"answer": "yes", "debug": {"retrieved_chunks": [{"chunk_id": "c1", "rank": 1}]}}
 QUESTION = AskRequest("What?", 5)
 
-pytestmark = pytest.mark.usefixtures("transport")
-
 
 def with_target(url: str, use: Callable[[HttpTarget], Coroutine[Any, Any, T]], **options: Any) -> T:
     async def run() -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import pytest
 
@@ -50,6 +51,37 @@ def test_the_difference_is_that_of_the_scores_and_its_interval_holds_it():
     assert change.ci[0] < change.delta < change.ci[1]
     assert change.n == 15
     assert change.is_distinguishable
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.35, 0.5, 0.8])
+@pytest.mark.parametrize("n", [5, 8, 12, 30])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_difference_is_distinguishable_exactly_if_its_interval_and_its_p_say_so(n: int, share: float, sign: int):
+    random = Random(f"{n} {share}")
+    before = {f"q{at}": CaseParts(random.choice((0.0, 0.5)), None, 0.5) for at in range(n)}
+    after = {
+        key: parts._replace(recall=(parts.recall or 0) + sign * 0.5 * (random.random() < share))
+        for key, parts in before.items()
+    }
+    change = difference(after, before, Weights(), after)
+    assert change.ci is not None
+    low, high = change.ci
+    assert low < high
+    assert change.is_distinguishable == (low > 0 or high < 0) == ((change.p or 0) <= 0.05)
+    assert not change.is_distinguishable or (low > 0) == (change.delta > 0)
+
+
+def test_five_cases_that_all_move_are_enough_and_four_of_thirty_are_not():
+    before = {f"q{at}": CaseParts(0.0, None, 0.5) for at in range(30)}
+
+    def moved(cases: int) -> dict[str, CaseParts]:
+        return {key: parts._replace(recall=float(at < cases)) for at, (key, parts) in enumerate(before.items())}
+
+    four, five = (difference(moved(cases), before, Weights(), before) for cases in (4, 5))
+    assert (four.is_distinguishable, five.is_distinguishable) == (False, True)
+    assert four.ci is not None
+    assert five.ci is not None
+    assert four.ci[0] < 0 < five.ci[0]
 
 
 def test_no_difference_is_not_distinguishable():

@@ -12,6 +12,7 @@ from pytest_rageval.errors import JudgeError, ModelFailure
 from pytest_rageval.judges.model.model_judge import LONGEST_RAW, MOST_TOKENS
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.json_reply import stated_object
 from pytest_rageval.model import Json
 from pytest_rageval.text import cut, excerpt
 
@@ -68,7 +69,7 @@ async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema:
         text = exchange.reply.text or ""
         if (reason := exchange.reply.flaw or "") == "":
             try:
-                return text if schema is None else schema.model_validate_json(_object_in(text))
+                return text if schema is None else schema.model_validate(stated_object(text))
             except ValueError as misfit:
                 reason = _first_line(misfit)
         shown = text[:LONGEST_RAW].strip() or "(an empty reply)"
@@ -88,11 +89,6 @@ def strict(schema: Json) -> Json:
             part["required"] = list(part.get("properties", {}))
             part["additionalProperties"] = False
     return made
-
-
-def _object_in(text: str) -> str:
-    """What stands between the first and the last brace: a fence or prose around it is left away."""
-    return text[text.find("{") : text.rfind("}") + 1]
 
 
 def _first_line(misfit: ValueError) -> str:

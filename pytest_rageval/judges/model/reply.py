@@ -42,14 +42,13 @@ class JudgeReply:
 
 
 def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None) -> JudgeReply:
-    """The one JSON object in a reply, alone, in a code fence or with prose around it; else an UnreadableReply.
+    """Read the one JSON object that a reply is, alone or in a code fence; else raise an UnreadableReply.
 
     A score is a number of the rubric's schema and scale: 4, 4.5, "4" or "4/5", where the denominator is the top of the
     scale; true or false where the schema says boolean; where it says array, the share of `claims` verdicts that are
-    true, which `extra` keeps in order as `verdicts`. Several objects count as one if they are equal. The schema's other
-    fields may be missing or malformed (that is flagged) unless the rubric has no scores: then they are the judgement,
-    and what is required must be there. Reasoning may be called an explanation. Fields that the schema does not name are
-    dropped.
+    true, which `extra` keeps in order as `verdicts`. The schema's other fields may be missing or malformed
+    (that is flagged) unless the rubric has no scores: then they are the judgement, and what is required must be there.
+    Reasoning may be called an explanation. Fields that the schema does not name are dropped.
     """
     stated = stated_object(text)
     if "reasoning" in rubric.schema["properties"] and "reasoning" not in stated and "explanation" in stated:

@@ -14,6 +14,7 @@ from pytest_rageval.llm.chat_reply import (
     server_name,
     string_at,
     text_at,
+    thoughts_and_text,
     token_count,
     unread_fields,
 )
@@ -67,6 +68,7 @@ class AnthropicWire:
             raise misfit("content", content, "a list of blocks")
         inputs = [part.get("input") for part in content if part.get("type") == "tool_use"]
         text = json.dumps(inputs[0], ensure_ascii=False) if len(inputs) == 1 else text_at(content, "content")
+        thoughts, text = thoughts_and_text(text)
         reason = string_at(reply.get("stop_reason"), "stop_reason")
         usage = reply.get("usage")
         return ChatReply(
@@ -77,5 +79,8 @@ class AnthropicWire:
             tokens_out=token_count(usage, "output_tokens"),
             model=server_name(reply.get("model")),
             usage=usage,
-            beside={"reply": unread_fields(reply, ("content", "model", "stop_reason", "usage"))},
+            beside={
+                "reply": unread_fields(reply, ("content", "model", "stop_reason", "usage")),
+                "message": unread_fields({"thoughts": thoughts}, ()),
+            },
         )

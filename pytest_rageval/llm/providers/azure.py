@@ -8,10 +8,9 @@ from __future__ import annotations
 from urllib.parse import quote, urlsplit
 
 from pytest_rageval.http.address import endpoint
-from pytest_rageval.llm.credentials import KeySource, api_key, judge_key
+from pytest_rageval.llm.credentials import AZURE_KEY, KeySource, api_key, judge_key
 from pytest_rageval.llm.providers.openai import OpenAiWire
 
-AZURE_KEY = "AZURE_OPENAI_API_KEY"
 API_VERSION = "2024-10-21"
 
 

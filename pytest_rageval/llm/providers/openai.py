@@ -5,7 +5,6 @@ Source: OpenAI's API reference, *The chat completion object*.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, addresses, sent_messages
@@ -21,10 +20,8 @@ from pytest_rageval.llm.chat_reply import (
     token_count,
     unread_fields,
 )
-from pytest_rageval.llm.credentials import OPENAI_KEY, KeySource, bearer, judge_key
-from pytest_rageval.llm.server_error import refusal_in
+from pytest_rageval.llm.credentials import KeySource, bearer, judge_key, openai_variable
 from pytest_rageval.model import Json
-from pytest_rageval.text import cut
 
 OPENAI_URL = "https://api.openai.com"
 _ENDINGS: Mapping[str, Ending] = {
@@ -46,7 +43,7 @@ class OpenAiWire:
 
     def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
         self.chat_url, self.models_url = addresses(url or OPENAI_URL, "/chat/completions")
-        self.headers, self.key_name = bearer(key_of(self.chat_url, OPENAI_KEY, OPENAI_URL))
+        self.headers, self.key_name = bearer(key_of(self.chat_url, openai_variable(self.chat_url), OPENAI_URL))
 
     def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
         """What is sent; the reply's schema strictly, where the server has that."""
@@ -75,10 +72,6 @@ class OpenAiWire:
         message = object_at(choice.get("message") or {}, "choices[0].message")
         reason = string_at(choice.get("finish_reason"), "choices[0].finish_reason")
         refusal = string_at(message.get("refusal"), "choices[0].message.refusal")
-        if choice.get("error"):
-            raise ValueError(
-                f"the reply is an error: {cut(refusal_in(json.dumps({'error': choice['error']})).message, 200)}"
-            )
         thoughts, text = thoughts_and_text(text_at(message.get("content"), self.text_path))
         if refusal and not (text and text.strip()):
             text = refusal

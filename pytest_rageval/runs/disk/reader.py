@@ -21,7 +21,7 @@ from pytest_rageval.io.messages import shown_value, spelled
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching import observe
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import EvalCase, Judgement, Observation, Source, Timings
+from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Source, Timings
 from pytest_rageval.runs.disk.row_records import row_records
 from pytest_rageval.runs.disk.run_ref import find_run, in_time
 from pytest_rageval.runs.disk.score_table import Scores, read_scores, scores_of_records
@@ -206,7 +206,8 @@ def recorded_case(record: Mapping[str, Any]) -> EvalCase:
 
 def _judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
-    return Judgement(**{"rubric": rubric, "scores": {}} | values)
+    error = Problem(**written["error"]) if "error" in written else None
+    return Judgement(**{"rubric": rubric, "scores": {}} | values | {"error": error})
 
 
 def last_whole_run(reports: Path, **origin: str) -> str | None:

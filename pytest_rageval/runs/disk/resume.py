@@ -9,8 +9,8 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.engine import over_trials
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of, record_at
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings
@@ -78,8 +78,15 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         unexamined=tuple(verdict.get("unexamined", ())),
         is_gold_examined=bool(verdict.get("gold_examined")),
         error=Problem(error["kind"], error["message"] or "") if error else None,
+        metric_errors=record.get("metric_errors", {}),
         reason=record["reason"],
-        timings=Timings(latency["queue_ms"], latency["total_ms"], latency["judge_ms"]),
+        timings=Timings(
+            latency["queue_ms"],
+            latency["total_ms"],
+            latency["judge_ms"],
+            latency.get("retry_wait_ms"),
+            record.get("requests"),
+        ),
         trial=record["trial"],
         attempts=record["attempts"],
     )

@@ -127,7 +127,10 @@ class Keeper:
         self._noted_bytes = path.stat().st_size
 
     def settle(self) -> None:
-        """Once the workers are gone, and their results taken over: remove their files."""
+        """Once the workers are gone, and their results taken over: remove their files; leave one line a trial."""
+        if self.rows.has_replaced:
+            for name in (RESULTS, OBSERVATIONS):
+                fold_journals(self.folder.path, name, self.warnings)
         for path in journals(self.folder.path, RESULTS):
             path.unlink()
         if journals(self.folder.path, OBSERVATIONS):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from pytest_rageval.compare.baseline import project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.metrics.ontology import load_validator
 from pytest_rageval.runs.disk.folder import check_reports
@@ -19,7 +20,6 @@ EXTRAS = {
     "web": ("fastapi", "uvicorn", "python_multipart"), "cli": ("textual",), "ontology": ("rdflib", "pyshacl"),
     "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
     "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "ray": ("ray",),
-    "fast": ("aiohttp",),
 }  # fmt: skip
 """Optional parts of the installation, by the modules that each needs."""
 
@@ -28,7 +28,7 @@ def look_at_reports(project: Project) -> Iterator[Diagnosis]:
     """The folder of runs: can it be written, is there room?"""
     check_reports(project.reports)
     runs = sum(1 for _ in project.reports.glob("runs/*/config.json"))
-    baseline = "with a baseline" if project.baseline_file.is_file() else "no baseline yet"
+    baseline = "no baseline yet" if project_baseline(project) is None else "with a baseline"
     yield Diagnosis("ok", f"{project.settings.reports}/ can be written: {counted(runs, 'run')}, {baseline}")
     free = shutil.disk_usage(_nearest_existing(project.reports)).free
     shown = f"{free / 2**30:.1f} GiB free"

@@ -13,14 +13,13 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.tables import Gates
-from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation
+from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation, said_of
 from pytest_rageval.errors import JudgeError, RagevalError, SettingsError, TargetError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import Judge, can_judge
-from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
 from pytest_rageval.prefetch import BackgroundLoop
@@ -168,10 +167,7 @@ class Session:
         judge = self._made_judge()
         names = ("composite",) if can_judge(judge, "composite") else DIMENSIONS
         plan = self._prepared(is_retrieval=False, enabled=names).plan
-        judging = judge_answer(
-            judge, observation.case, observation.answer, plan.rubrics, plan.settings.k, wordings=plan.wordings,
-            repeats=plan.settings.judge_repeats, phrases=plan.settings.abstention.phrases,
-        )  # fmt: skip
+        judging = said_of(judge, observation.case, observation.answer, plan)
         try:
             return replace(observation, judgements=self._wait(judging))
         except JudgeError as error:

@@ -12,10 +12,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.metrics.retrieval import context_recall, mrr
 from pytest_rageval.model import EvalCase, NotApplicable, Observation, Score
-from pytest_rageval.stats.change_test import change_p
-from pytest_rageval.stats.intervals import Interval, mean_interval
-
-LEVEL = 0.05
+from pytest_rageval.stats.intervals import Interval
+from pytest_rageval.stats.paired_test import paired_test
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ class Gain:
     """How much higher one point's score is than another's, over the cases that both have.
 
     ci  95 % interval; None for fewer than five cases
-    p   of the test of a change; None where no case differs
+    p   of the test of a change, to which the interval belongs; None without cases
     n   cases compared
     """
 
@@ -118,10 +116,8 @@ class Gain:
 
     @property
     def is_distinguishable(self) -> bool:
-        """Is it more than chance: an interval without 0, and a change that the test sees?"""
-        if self.ci is None or self.p is None:
-            return False
-        return self.p <= LEVEL and not self.ci[0] <= 0 <= self.ci[1]
+        """Return whether it is more than chance: an interval without 0."""
+        return self.ci is not None and not self.ci[0] <= 0 <= self.ci[1]
 
 
 def difference(
@@ -147,7 +143,8 @@ def difference(
     factors = {name: n * getattr(weights, name) / total / present[name] for name in PARTS if present[name]}
     shares = [_share(pair, factors) for pair in counted]
     widest = max(factors.get("recall", 0.0) + factors.get("mrr", 0.0), factors.get("negative_accuracy", 0.0))
-    return Gain(math.fsum(shares) / n, mean_interval(shares, (-widest, widest)), change_p(shares), n)
+    test = paired_test(shares, widest)
+    return Gain(math.fsum(shares) / n, test.interval(), test.p, n)
 
 
 def _share(pair: tuple[CaseParts, CaseParts], factors: Mapping[str, float]) -> float:

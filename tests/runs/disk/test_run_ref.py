@@ -18,6 +18,7 @@ from pytest_rageval.cli.look.explain import explain
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.run_ref import find_run
 
+CASES = {"a.jsonl::q1": {"content_hash": "hash", "outcome": "passed", "scores": {}}}
 FIRST, SECOND = "20260301_120000", "20260302_120000"
 VERBS: dict[str, tuple[Any, ...]] = {
     "compare": (compare, "{}", FIRST),
@@ -38,7 +39,7 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         (folder / "config.json").write_text(json.dumps(config | {"begun": f"2026-03-0{day}T12:00:00+00:00"}))
     metrics = json.loads((reports / "runs" / FIRST / "metrics.json").read_text(encoding="utf-8"))
-    (reports / "baseline.json").write_text(json.dumps(metrics | {"cases": {}}))
+    (reports / "baseline.json").write_text(json.dumps(metrics | {"cases": CASES}))
     return reports
 
 

@@ -1,4 +1,4 @@
-"""What carries requests: which library it is, and that a user meets the same failures whichever it is."""
+"""The words in which a user meets replies that are no replies, connections that fail, and what is sent and read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gc
 import logging
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from shutil import which
@@ -32,32 +32,15 @@ from fault_server import (
     truncates,
 )
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.http import carrier
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
-from pytest_rageval.http.transport import transport_name
 
-pytest.importorskip("aiohttp")
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n"
 LAST = b"1\r\nx\r\n0\r\n"
 """The end of a body in chunks, up to its trailers."""
 FIELDS = b"x: y\r\n" * 1000
-
-
-@pytest.fixture
-def each_transport(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Iterator[str]]:
-    """Goes through both, one after the other, for comparing what they do."""
-
-    def names() -> Iterator[str]:
-        for name in ("httpx", "aiohttp"):
-            monkeypatch.setenv("RAGEVAL_HTTP", name)
-            yield name
-
-    return names
-
-
-EachTransport = Callable[[], Iterator[str]]
 
 
 async def sends_a_header_without_end(connection: Connection) -> None:
@@ -107,6 +90,9 @@ ODD_REPLIES: dict[str, tuple[Behaviour, str]] = {
     "a header with a null": (sends_raw(OK + b"a: b\0c\r\n\r\n"), "no valid HTTP after its first line"),
     "a length of letters": (sends_raw(OK + b"content-length: x\r\n\r\n"), "no valid HTTP after its first line"),
     "a negative length": (sends_raw(OK + b"content-length: -5\r\n\r\n"), "no valid HTTP after its first line"),
+    "a length of 5,000 digits": (
+        sends_raw(OK + b"content-length: " + b"9" * 5000 + b"\r\n\r\nab"), "no valid HTTP after its first line",
+    ),
     "two lengths": (sends_raw(OK + b"content-length: 1\r\ncontent-length: 2\r\n\r\nab"), "no valid HTTP after its"),
     "a chunk without a size": (
         sends_raw(CHUNKED + b"zz\r\nabc\r\n0\r\n\r\n"), "no valid HTTP after its",
@@ -151,45 +137,76 @@ ODD_REPLIES: dict[str, tuple[Behaviour, str]] = {
 
 
 @pytest.mark.parametrize("name", ODD_REPLIES)
-def test_a_failure_is_told_in_the_same_words_and_sent_once(name: str, each_transport: EachTransport):
+def test_a_failure_is_told_in_plain_words_and_sent_once(name: str):
     behaviour, reason = ODD_REPLIES[name]
     is_slow = "timeout" in reason
-    failures = []
-    for _ in each_transport():
-        with FaultServer(behaviour) as server:
-            failure = failure_of(server.url, retries=0, max_bytes=2**20, timeout=2.0 if is_slow else 20.0)
-        assert len(server.requests) == 1
-        failures.append((failure.kind, str(failure).replace(server.url, ""), failure.status, failure.body))
-    assert failures[0] == failures[1]
-    assert reason in failures[0][1]
+    with FaultServer(behaviour) as server:
+        failure = failure_of(server.url, retries=0, max_bytes=2**20, timeout=2.0 if is_slow else 20.0)
+    assert len(server.requests) == 1
+    assert reason in str(failure)
 
 
-SOUND_REPLIES = {
-    "JSON": gives(YES, x_build="7"),
-    "compressed": gzipped(b"hello " * 1000),
-    "without a reason": sends_raw(b"HTTP/1.1 200\r\ncontent-length: 2\r\n\r\nab"),
-    "of HTTP/1.0": sends_raw(b"HTTP/1.0 200 OK\r\n\r\nbody"),
-    "without a length": sends_raw(OK + b"\r\nbody until its end"),
-    "with line feeds alone": sends_raw(b"HTTP/1.1 200 OK\ncontent-length: 2\n\nab"),
-    "with a line too many": sends_raw(OK + b"content-length: 2\r\n\r\nab\r\n"),
-    "after interim ones": sends_raw(
-        b"HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 103 Hi\r\n\r\n" + OK + b"content-length: 2\r\n\r\nab"
-    ),
-    "in chunks": sends_raw(CHUNKED + b"2;a=b\r\nab\r\n0\r\nx: y\r\n\r\n"),
-    "with nothing": status(204),
-    "with a header of 20 kB": sends_raw(OK + b"x: " + b"y" * 20_000 + b"\r\ncontent-length: 2\r\n\r\nab"),
-    "with 200 headers": sends_raw(OK + b"x: 1\r\n" * 199 + b"content-length: 2\r\n\r\nab"),
-    "with letters beyond ASCII": sends_raw(OK + "x: 시\r\n".encode() + b"y: caf\xe9\r\ncontent-length: 2\r\n\r\nab"),
+AB = b"content-length: 2\r\n\r\nab"
+SOUND_REPLIES: dict[str, tuple[Behaviour, bytes]] = {
+    "JSON": (gives(YES, x_build="7"), b'{"answer": "yes"}'),
+    "compressed": (gzipped(b"hello " * 1000), b"hello " * 1000),
+    "without a reason": (sends_raw(b"HTTP/1.1 200\r\n" + AB), b"ab"),
+    "of HTTP/1.0": (sends_raw(b"HTTP/1.0 200 OK\r\n\r\nbody"), b"body"),
+    "without a length": (sends_raw(OK + b"\r\nbody until its end"), b"body until its end"),
+    "with line feeds alone": (sends_raw(b"HTTP/1.1 200 OK\ncontent-length: 2\n\nab"), b"ab"),
+    "with a line too many": (sends_raw(OK + AB + b"\r\n"), b"ab"),
+    "after interim ones": (sends_raw(b"HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 103 Hi\r\n\r\n" + OK + AB), b"ab"),
+    "in chunks": (sends_raw(CHUNKED + b"2;a=b\r\nab\r\n0\r\nx: y\r\n\r\n"), b"ab"),
+    "in chunks of line feeds": (sends_raw(CHUNKED + b"003\r\n\n\n\n\r\n1 \r\n\n\r\n0\r\n\r\n"), b"\n" * 4),
+    "with nothing": (status(204), b""),
+    "with a header of 20 kB": (sends_raw(OK + b"x: " + b"y" * 20_000 + b"\r\n" + AB), b"ab"),
+    "with 200 headers": (sends_raw(OK + b"x: 1\r\n" * 199 + AB), b"ab"),
+    "with letters beyond ASCII": (sends_raw(OK + "x: 시\r\n".encode() + b"y: caf\xe9\r\n" + AB), b"ab"),
+    "of a megabyte": (gives("x" * 999_998), b'"' + b"x" * 999_998 + b'"'),
 }
 
 
 @pytest.mark.parametrize("name", SOUND_REPLIES)
-def test_a_reply_is_the_same(name: str, each_transport: EachTransport):
-    replies = []
-    for _ in each_transport():
-        with FaultServer(SOUND_REPLIES[name]) as server:
-            replies.append(get(server.url, max_bytes=2**20))
-    assert replies[0] == replies[1]
+def test_an_odd_reply_that_is_sound_is_read(name: str):
+    behaviour, body = SOUND_REPLIES[name]
+    with FaultServer(behaviour) as server:
+        assert get(server.url, max_bytes=2**20).body == body
+
+
+@pytest.mark.parametrize("name", SOUND_REPLIES)
+def test_an_odd_reply_that_is_sound_is_read_when_it_comes_byte_by_byte(name: str):
+    async def drips(connection: Connection) -> None:
+        split = Connection(SplitWriter(connection.writer), connection.request)  # type: ignore[arg-type]  # as it is used
+        await behaviour(split)
+        connection.is_over = split.is_over
+
+    behaviour, body = SOUND_REPLIES[name]
+    if len(body) > 10_000:
+        pytest.skip("takes long, and says no more than the short ones")
+    with FaultServer(drips) as server:
+        assert get(server.url, max_bytes=2**20).body == body
+
+
+class SplitWriter:
+    """Writes the first 300 bytes one by one, each in a packet of its own as far as the system lets it."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._rest = b""
+
+    def write(self, raw: bytes) -> None:
+        self._rest += raw
+
+    async def drain(self) -> None:
+        raw, self._rest = self._rest, b""
+        for place in range(min(len(raw), 300)):
+            self._writer.write(raw[place : place + 1])
+            await asyncio.sleep(0)
+        self._writer.write(raw[300:])
+        await self._writer.drain()
+
+    def close(self) -> None:
+        self._writer.close()
 
 
 async def ask_twice(client: SlottedClient, url: str) -> None:
@@ -198,24 +215,34 @@ async def ask_twice(client: SlottedClient, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "sent"),
     [
-        "/a%2Fb%7Ec?q=a%20b&sig=a%2Bb%2F&x=시",  # a signature is over the letters as they stand
-        "/ask?api_key=0123456789abc",
-        "/a b/é?x='\"<>|{}[]",
-        "//x/../y",
-        "#f",
-        "/p;a=1,2:@!$&()*+=",
+        # A signature is over the letters as they stand.
+        ("/a%2Fb%7Ec?q=a%20b&sig=a%2Bb%2F&x=시", "/a%2Fb%7Ec?q=a%20b&sig=a%2Bb%2F&x=%EC%8B%9C"),
+        ("/ask?api_key=0123456789abc", "/ask?api_key=0123456789abc"),
+        ("/a b/é?x='\"<>|{}[]", "/a%20b/%C3%A9?x='%22%3C%3E|{}[]"),
+        ("//x/../y", "//y"),
+        ("#f", "/"),
+        ("/p;a=1,2:@!$&()*+=", "/p;a=1,2:@!$&()*+="),
     ],
 )
-def test_what_is_sent_is_the_same(path: str, each_transport: EachTransport):
-    requests = []
-    for _ in each_transport():
-        with FaultServer(gives(YES)) as server:
-            with_client(partial(ask_twice, url=server.url.replace("//", "//ann:hunter2hunter2@") + path))
-        requests += [[(sent.method, sent.path, sent.headers | {"host": ""}, sent.body) for sent in server.requests]]
-    assert requests[0] == requests[1]
-    assert requests[0][0][2]["authorization"] == "Basic YW5uOmh1bnRlcjJodW50ZXIy"
+def test_addresses_headers_and_bodies_are_sent_as_they_are(path: str, sent: str):
+    with FaultServer(gives(YES)) as server:
+        with_client(partial(ask_twice, url=server.url.replace("//", "//ann:hunter2hunter2@") + path))
+    first, second = server.requests
+    assert (first.method, first.path, first.body) == ("POST", sent, b'{"a": "\\uc2dc"}')
+    assert first.headers == {
+        "host": server.url.removeprefix("http://"),
+        "accept": "application/json",
+        "accept-encoding": "gzip",
+        "connection": "keep-alive",
+        "user-agent": "pytest-rageval",
+        "authorization": "Basic YW5uOmh1bnRlcjJodW50ZXIy",
+        "x-a": "b",
+        "content-type": "application/json",
+        "content-length": "15",
+    }
+    assert (second.body, second.headers["content-length"]) == (b"", "0")
 
 
 # ── connections ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -225,30 +252,20 @@ NOWHERE = ["http://localhost:{port}", "http://[::1]:{port}", "http://no-such.inv
 
 
 @pytest.mark.parametrize("address", NOWHERE)
-def test_a_connection_that_does_not_come_about_is_told_in_the_same_words(address: str, each_transport: EachTransport):
+def test_a_connection_that_does_not_come_about_is_told_in_the_words_of_the_system(address: str):
     url = address.format(port=closed_port())
-    failures = [failure_of(url, retries=0) for _ in each_transport()]
-    assert [failure.kind for failure in failures] == ["connect", "connect"]
-    assert str(failures[0]) == str(failures[1])
-    assert ("refused" if "{port}" in address else "not known") in str(failures[0])
+    failure = failure_of(url, retries=0)
+    assert failure.kind == "connect"
+    assert str(failure).endswith(": Connection refused" if "{port}" in address else "not known")
 
 
-def test_a_connection_that_takes_too_long_is_told_in_the_same_words(
-    each_transport: EachTransport, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_connection_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch):
     async def never(*_: object, **__: object) -> None:
         await asyncio.sleep(3600)
 
-    import aiohttp
-    import httpx
-
-    from pytest_rageval.http import over_aiohttp, over_httpx
-
     monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", never)
-    monkeypatch.setattr(over_aiohttp, "_TIMEOUT", aiohttp.ClientTimeout(total=None, connect=0.05))
-    monkeypatch.setattr(over_httpx, "_TIMEOUT", httpx.Timeout(None, connect=0.05))
-    messages = [str(failure_of("http://rag.invalid", retries=0)) for _ in each_transport()]
-    assert messages == ["GET http://rag.invalid: no connection within 10 s"] * 2
+    monkeypatch.setitem(carrier._TIMEOUT, "connect", 0.05)
+    assert str(failure_of("http://rag.invalid", retries=0)) == "GET http://rag.invalid: no connection within 10 s"
 
 
 def refusal_of(behaviour: Callable[..., Any], **options: Any) -> tuple[str, str]:
@@ -269,31 +286,27 @@ def refusal_of(behaviour: Callable[..., Any], **options: Any) -> tuple[str, str]
 
 @pytest.mark.child_process
 @pytest.mark.skipif(which("openssl") is None, reason="openssl is not installed")
-def test_a_certificate_that_nobody_vouches_for_is_told_in_the_same_words(each_transport: EachTransport, tmp_path: Path):
+def test_a_certificate_that_nobody_vouches_for_is_not_accepted(tmp_path: Path):
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout {key} -out {certificate}"
     subprocess.run(made.split(), check=True, capture_output=True, timeout=60)
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    refusals = [refusal_of(lambda *_: None, ssl=context) for _ in each_transport()]
     message = "GET https://127.0.0.1:/: TLS certificate not accepted: self-signed certificate"
-    assert refusals == [("connect", message)] * 2
+    assert refusal_of(lambda *_: None, ssl=context) == ("connect", message)
 
 
-def test_what_speaks_no_tls_is_told_in_the_same_words(each_transport: EachTransport):
+def test_what_speaks_no_tls_is_a_failed_connection():
     async def says_no(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 No\r\n\r\n")
         await writer.drain()
         writer.close()
 
-    first, second = (refusal_of(says_no) for _ in each_transport())
-    assert first == second
-    assert first[0] == "connect"
+    assert refusal_of(says_no)[0] == "connect"
 
 
-@pytest.mark.usefixtures("transport")
 def test_after_a_restart_of_the_server_each_request_is_sent_anew_once():
     async def closes(connection: Connection) -> None:
         connection.close()
@@ -308,7 +321,6 @@ def test_after_a_restart_of_the_server_each_request_is_sent_anew_once():
     assert len(server.requests) == 12
 
 
-@pytest.mark.usefixtures("transport")
 def test_a_client_that_nobody_closed_leaves_no_line(caplog: pytest.LogCaptureFixture):
     async def use() -> None:
         client = SlottedClient(timeout=10.0)
@@ -317,28 +329,5 @@ def test_a_client_that_nobody_closed_leaves_no_line(caplog: pytest.LogCaptureFix
     with pytest.warns(ResourceWarning) as caught, FaultServer(gives(YES)) as server:  # noqa: PT031 - of asyncio alone
         asyncio.run(use())
         gc.collect()
-    assert not [warning for warning in caught if "aiohttp" in str(warning.message) or "client" in str(warning.message)]
+    assert not [warning for warning in caught if "client" in str(warning.message)]
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
-
-
-# ── which it is ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_what_is_installed_is_used_and_one_variable_says_otherwise(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("RAGEVAL_HTTP", raising=False)
-    assert transport_name() == "aiohttp"
-    monkeypatch.setenv("RAGEVAL_HTTP", "httpx")
-    assert transport_name() == "httpx"
-
-
-@pytest.mark.parametrize(("version", "name"), [("3.13.4", "httpx"), ("3.13.5", "aiohttp"), ("4.0.0a1", "aiohttp")])
-def test_one_that_is_too_old_is_not_used(version: str, name: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("RAGEVAL_HTTP", raising=False)
-    monkeypatch.setattr("importlib.metadata.version", lambda _: version)
-    assert transport_name() == name
-
-
-def test_what_does_not_exist_is_said(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("RAGEVAL_HTTP", "curl")
-    with pytest.raises(SettingsError, match=r"RAGEVAL_HTTP: 'curl' is not 'httpx' or 'aiohttp'"):
-        transport_name()

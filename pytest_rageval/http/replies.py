@@ -1,4 +1,4 @@
-"""Limits on what is read of a reply: its size after decompression, and the encodings accepted."""
+"""Reading of replies: their headers and bodies, the encodings accepted, and limits on both."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from pytest_rageval.text import excerpt
 
 MOST_HEADER_FIELDS = 200
 MOST_HEADER_BYTES = 64 * 1024
-EXCERPT_BYTES = 4096
+EXCERPT_BYTES = 16 * 1024
 """Of a refusal's body."""
-
-
 MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or {MOST_HEADER_BYTES:,} bytes of them"
 
 
@@ -25,10 +23,31 @@ def header_excess(fields: Sequence[tuple[bytes, bytes]]) -> str | None:
     return MANY_HEADERS if is_much else None
 
 
+def headers_of(fields: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers by their names in lower case; several of a name are joined by commas."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in fields:
+        name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def values_of(name: bytes, fields: Sequence[tuple[bytes, bytes]]) -> list[str]:
+    """Each value of the headers of one name, which is given in lower case."""
+    return [_text(value) for field, value in fields if field.lower() == name]
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
 async def bounded_body(pieces: AsyncIterator[bytes], encoding: str, limit: int) -> tuple[bytes, bool]:
     """The body, and whether it is whole; reading ends where it passes the limit. ValueError for a bad encoding.
 
-    httpx would inflate each network chunk at once, a thousandfold and once more for each further encoding named.
+    Inflated at once, each piece could grow a thousandfold, and once more for each further encoding named.
     """
     encoding = encoding.strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
