@@ -13,9 +13,11 @@ from typing import Any
 
 from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.compare.baseline import Baseline, write_baseline
-from pytest_rageval.compare.verdict_sentence import VerdictFacts, alike_line, run_verdict, was_compared
+from pytest_rageval.compare.comparison_words import comparison_notes
+from pytest_rageval.compare.gates_now import GATES
+from pytest_rageval.compare.verdict_sentence import NOT_COMPARABLE, VerdictFacts, not_comparable, run_verdict
 from pytest_rageval.compare.verdicts import Comparison, compare_with_baseline
-from pytest_rageval.gates.gate import UNCATEGORISED, Conditions, doubtful_limits
+from pytest_rageval.gates.gate import Gate, doubtful_limits, is_meant_for
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.compact.texts import TextTable
 from pytest_rageval.io.hardware import hardware
@@ -24,8 +26,8 @@ from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.case_columns import CaseColumns
-from pytest_rageval.runs.comparable import relabelled_note
 from pytest_rageval.runs.config import flat_names, observed, reported, stated_otherwise
+from pytest_rageval.runs.decision_hash import gates_in_effect, labelled_case
 from pytest_rageval.runs.disk.metrics_file import write_metrics
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS
 from pytest_rageval.runs.disk.score_table import write_scores
@@ -132,10 +134,11 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
         ),
         "reported_fields": sorted(keeper.reported),
     }
-    config |= flat_names(config)
+    config |= flat_names(config) | {GATES: gates_in_effect(rows, plan)}
     comparison = compare_with_baseline(metrics, rows, baseline, plan, config) if baseline is not None else None
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
+    metrics["can_be_baseline"] = _refusal(plan, extent, metrics) is None
     if extent.earlier is not None:
         _keep_reliability(metrics, extent.earlier)
     lost = sorted(key for key in extent.expected if key not in recorded)
@@ -156,14 +159,14 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
 def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
     """The run with its verdict, which every face shows in the same words."""
     metrics, settings = finished.metrics, plan.settings
-    comparison = metrics["comparison"]
-    if comparison is not None:
-        comparison = {**comparison, "compared": was_compared(comparison)}
     facts = VerdictFacts(
-        metrics, comparison, metrics["gates"], finished.problems, extent.exit_status,
+        metrics, metrics["comparison"], metrics["gates"], finished.problems, extent.exit_status,
         is_waived=settings.allow_regressions or settings.update_baseline,
     )  # fmt: skip
-    return replace(finished, metrics={**metrics, "verdict": run_verdict(facts).content(finished.problems)})
+    decided: dict[str, Any] = {"known_failures": settings.known_failures}
+    if extent.exit_status and not (facts.outcome("failed") or facts.outcome("error")):
+        decided["exit_status"] = extent.exit_status  # other tests failed, which no comparison can tell
+    return replace(finished, metrics={**metrics, "verdict": run_verdict(facts).content() | decided})
 
 
 def _recorded(trials: RowColumns, cases: RowColumns, plan: Plan) -> Collection[str]:
@@ -288,12 +291,7 @@ def _problems(
         and comparison.problems
         and not (is_partial or settings.update_baseline or settings.ignore_invariants)
     ):
-        yield (
-            "baseline",
-            "not comparable with the baseline: " + "; ".join(map(str, comparison.problems))
-            + "; accept the new state with --rageval-update-baseline, or compare all the same with "
-            "--rageval-ignore-invariants",
-        )  # fmt: skip
+        yield NOT_COMPARABLE, not_comparable(comparison.problems)
 
 
 def _is_any_examined(rows: RowColumns) -> bool:
@@ -311,15 +309,14 @@ def _unmeasured(plan: Plan, rows: RowColumns) -> Iterator[tuple[str, str]]:
     for gate in plan.case_gates:
         if gate.is_default or gate.name not in measured:
             continue
-        if not any(rows.has_score(gate.name, place) for place in rows.groups.where(partial(_may_meet, gate.when))):
+        if not any(rows.has_score(gate.name, place) for place in rows.groups.where(partial(_meets, gate))):
             name = f"{gate} when {gate.condition}" if gate.when else str(gate)
             yield name, f"unmeasured: no case that the gate is for has a value of {gate.name}; each case says why"
 
 
-def _may_meet(when: Conditions, groups: Mapping[str, tuple[str, ...]]) -> bool:
-    """Does a case of these groups meet the conditions, as far as a row tells?"""
-    groups = {**groups, "answerable": ("false",) if "unanswerable" in groups["answerable"] else ("true",)}
-    return all({*values} & {*(groups[name] or (UNCATEGORISED,))} for name, values in when if name in groups)
+def _meets(gate: Gate, groups: Mapping[str, tuple[str, ...]]) -> bool:
+    """Is the gate meant for a case of these groups?"""
+    return is_meant_for(replace(gate, unless=()), *labelled_case(groups))
 
 
 def _notes(
@@ -333,11 +330,8 @@ def _notes(
         yield line
     if comparison and comparison.problems and plan.settings.ignore_invariants:
         yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
-    if comparison and comparison.content["changed_cases"]:
-        changed = listed(comparison.content["changed_cases"])
-        yield f"{alike_line(comparison.content, len(trials.cases()))}: {changed}"
-    if comparison and comparison.content["relabelled"]:
-        yield relabelled_note(comparison.content["relabelled"])
+    if comparison:
+        yield from comparison_notes(comparison.content, len(trials.cases()))
     systems = {config["llm_model"], *keeper.model_names}
     if keeper.unread:
         yield (
@@ -366,12 +360,28 @@ def _refusal(plan: Plan, extent: Extent, metrics: Mapping[str, Any]) -> str | No
         return "baseline not updated: pytest did not count all verdicts (rageval-gates::verdicts)"
     if metrics["partial"]:
         return "baseline not updated: the run is partial: some cases have no result; run them all"
-    errors = metrics["outcomes"]["error"]
-    failed = failure_note(metrics["judge_errors"])
-    if not (errors or failed) or plan.settings.force:
+    if plan.settings.force:
         return None
-    reason = f"{counted(errors, 'case')} ended in errors" if errors else failed
-    return f"baseline not updated: {reason}; --rageval-force accepts it all the same"
+    errors, unknown = metrics["outcomes"]["error"], not_measured(metrics)
+    unjudged = failure_note(metrics["judge_errors"])
+    if errors:
+        why = f"{counted(errors, 'case')} ended in errors"
+    elif unjudged:
+        why = unjudged
+    elif plan.settings.retrieval_only:
+        why = "the run is retrieval-only, so that no gate of an answer was measured"
+    elif unknown:
+        failed = counted(len(unknown), "case that failed was", "cases that failed were")
+        why = f"{failed} not measured: {listed(unknown)}"
+    else:
+        return None
+    return f"baseline not updated: {why}; --rageval-force accepts it all the same"
+
+
+def not_measured(metrics: Mapping[str, Any]) -> Sequence[str]:
+    """Return the cases that failed in the baseline by gates that this run did not measure."""
+    keys: Sequence[str] = (metrics["comparison"] or {}).get("not_measured", ())
+    return keys
 
 
 def _accepted(path: Path, metrics: Mapping[str, Any]) -> str:

@@ -63,7 +63,7 @@ class CaseStream:
     def _recorded(self, evaluated: Evaluation) -> Evaluation:
         """Write the evaluation down, as pytest would end it; what has no form as JSON is an error of its case."""
         prepared, run = self._prepared, self._run
-        end = ending(evaluated.overall, prepared.settings, prepared.baseline)
+        end = ending(evaluated.overall, prepared.plan, prepared.baseline)
         evaluated = ended(evaluated, end.outcome, end.reason)
         try:
             lines = record_lines(evaluated, prepared.plan, run.config_hash)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from page_states import PLAN, a_full_record, an_observation, page_between
 from stored_pair import a_chunk, store
 from two_runs import a_row
 
-from pytest_rageval.page.page_run import PageRun, page_of
+from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.runs.records import to_line
 from pytest_rageval.runs.row import Row
 from pytest_rageval.workbench.calibration_record import CALIBRATIONS
@@ -119,4 +120,4 @@ def hostile_comparison(reports: Path) -> PageRun:
         side.metrics["metrics"].update(dict.fromkeys(PAYLOADS, side.metrics["metrics"]["recall_any@5"]))
     moved = dict.fromkeys(PAYLOADS, page.comparison["metrics"]["recall_any@5"])
     content = {**page.comparison, "metrics": {**page.comparison["metrics"], **moved}}
-    return page_of(page.side, page.before, content, page.settings, is_chosen=True)
+    return replace(page, comparison=content)

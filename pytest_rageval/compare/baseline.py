@@ -101,8 +101,7 @@ def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
                 case["content_hash"],
                 case["outcome"],
                 _numbers(case["scores"]),
-                failed_metrics=frozenset(case["failed"]) if "failed" in case else None,
-                decision_hash=case.get("decision_hash"),
+                decision_hash=case["decision_hash"],
             )
             for key, case in content.pop("cases").items()
         }
@@ -163,7 +162,6 @@ def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], 
                 "decision_hash": row.decision_hash,
                 "outcome": row.outcome,
                 "scores": dict(row.scores),
-                "failed": sorted({metric.partition("@")[0] for metric, _ in row.failed}),
             },
             None,
             sort_keys=True,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_rageval.runs.case_columns import CaseColumns, Column, SharedCases, shared_cases, values_at
 from pytest_rageval.runs.disk.score_table import Scores
-from pytest_rageval.runs.row import IS_BAD
 
 
-def by_category(before: Scores, after: Scores) -> dict[str, Any] | None:
+def by_category(before: Scores, after: Scores, flips: Mapping[str, Collection[str]]) -> dict[str, Any] | None:
     """By category outcomes, flips, and of each metric the means over the cases scored on both sides.
 
     None where neither side knows categories.
@@ -20,7 +18,9 @@ def by_category(before: Scores, after: Scores) -> dict[str, Any] | None:
     shared = shared_cases(before.cases, after.cases)
     categories = _categories(shared, after.categories or before.categories)
     return {
-        name: _outcomes(members, before.cases, after.cases) | {"metrics": _metrics(members, before.cases, after.cases)}
+        name: _outcomes(members, before.cases, after.cases)
+        | {flip: sum(key in keys for key in members.keys) for flip, keys in flips.items()}
+        | {"metrics": _metrics(members, before.cases, after.cases)}
         for name, members in sorted(categories.items())
     } or None
 
@@ -42,13 +42,10 @@ def _categories(shared: SharedCases, categories: Mapping[str, str]) -> dict[str,
 
 def _outcomes(shared: SharedCases, before: CaseColumns, after: CaseColumns) -> dict[str, Any]:
     was, now = values_at(before.outcomes, shared.before), values_at(after.outcomes, shared.after)
-    pairs = Counter(zip(was, now, strict=True))
     return {
         "cases": len(was),
         "passed_before": was.count("passed"),
         "passed_after": now.count("passed"),
-        "flipped_to_fail": sum(n for (old, new), n in pairs.items() if new in IS_BAD and old not in IS_BAD),
-        "flipped_to_pass": sum(n for (old, new), n in pairs.items() if new == "passed" and old in IS_BAD),
     }
 
 

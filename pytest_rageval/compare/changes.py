@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import sub
 from typing import Any, NamedTuple, cast
 
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.runs.aggregate import mean
 from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.stats.intervals import FEWEST, Interval
 from pytest_rageval.stats.moments import moments_of
 from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, level_among, paired_test
 from pytest_rageval.stats.power import detectable_mean, detectable_share
 
+OVERALL, JUDGED_OTHERWISE = "overall_score", "judged otherwise"
 ROUNDING = 1e-12
 """A difference up to this is what binary fractions leave, not a difference."""
 
@@ -138,3 +142,88 @@ def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
         )
         for name, change in changes.items()
     }
+
+
+def compared_metrics(
+    now: Mapping[str, Any],
+    before: Mapping[str, Any],
+    pairs: Mapping[str, Pairs],
+    unlike: Collection[str],
+    *,
+    is_of_same_cases: bool,
+) -> tuple[dict[str, Change], dict[str, str]]:
+    """Return the change of every metric of either side, and of those that cannot be compared the reason.
+
+    A metric of a case is compared over the cases scored on both sides, one of the run if the cases are the same, and
+    the overall score if the metrics and the cases that they scored are the same too.
+
+    now, before  what metrics.json says of each metric
+    unlike       metrics that were judged by different judges
+    """
+    changes: dict[str, Change] = {}
+    reasons: dict[str, str] = {}
+    for name in sorted(before.keys() | now.keys()):
+        described = now.get(name) or before[name]
+        if name.partition("@")[0] in unlike:
+            reasons[name] = JUDGED_OTHERWISE
+        elif described["run_level"] and not is_of_same_cases:
+            reasons[name] = "not of the same cases"
+        if name in reasons:
+            changes[name] = Change()
+        elif name in pairs:
+            changes[name] = paired_change(pairs[name], described["scale"])
+        elif described["run_level"]:
+            changes[name] = run_change(before.get(name, {}).get("mean"), now.get(name, {}).get("mean"))
+        else:
+            changes[name] = Change()
+    if changes.get(OVERALL, Change()).delta is not None and (why := _other_scores(changes, now, before)):
+        changes[OVERALL], reasons[OVERALL] = Change(), why
+    return with_adjusted_p(changes), reasons
+
+
+def _other_scores(changes: Mapping[str, Change], now: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    """Return how the two overall scores are not means of the same; '' if they are."""
+    names = [name for name, change in changes.items() if not (now.get(name) or before[name])["run_level"]]
+    if others := [name for name in names if _has_mean(name, now) != _has_mean(name, before)]:
+        return f"not of the same metrics: {listed(others)}"
+    other = [name for name in names if _has_mean(name, now) and _is_of_other_cases(changes[name], now[name])]
+    return f"not of the same cases: {listed(other)}" if other else ""
+
+
+def _has_mean(name: str, metrics: Mapping[str, Any]) -> bool:
+    return name in metrics and metrics[name]["mean"] is not None
+
+
+def _is_of_other_cases(change: Change, metric: Mapping[str, Any]) -> bool:
+    return bool(change.n_unmeasured) or change.n_paired not in (0, metric.get("n_scored", change.n_paired))
+
+
+def compared_layers(
+    changes: Mapping[str, Change], reasons: Mapping[str, str], described: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return by layer the mean change of its metrics as a share of their scales, or why there is none.
+
+    There is none if the two sides have values of different metrics.
+    """
+    layers: dict[str, dict[str, Any]] = {}
+    for layer in LAYERS:
+        names = [name for name in changes if described[name]["layer"] == layer and not described[name]["run_level"]]
+        valued = [name for name in names if described[name]["mean"] is not None or changes[name].n_unmeasured]
+        others = [name for name in valued if changes[name].delta is None]
+        gains = [gain(changes[name].delta, described[name]) for name in valued if name not in others]
+        why = (reasons.get(others[0]) or "not of the same metrics") + f": {listed(others)}" if others else ""
+        if valued:
+            layers[layer] = {
+                "delta": None if others else mean([each for each in gains if each is not None]),
+                "why": why,
+            }
+    return layers
+
+
+def gain(delta: float | None, described: Mapping[str, Any]) -> float | None:
+    """Return a metric's change as a share of its scale, positive if it got better."""
+    if delta is None:
+        return None
+    low, high = described["scale"]
+    share: float = delta / (high - low)
+    return share if described["better"] == "higher" else -share

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
+from pytest_rageval.compare.changes import JUDGED_OTHERWISE, OVERALL, gain
 from pytest_rageval.compare.gate_lines import p_text
-from pytest_rageval.compare.layer_table import gain, layer_gain
+from pytest_rageval.compare.layer_table import layer_gain, layer_notes
+from pytest_rageval.compare.verdict_sentence import SYMBOLS, VerdictTone, alike_line
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.numbers import NO_VALUE, change, score_text, short
+from pytest_rageval.runs.comparable import relabelled_note
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.text import counted
 
@@ -30,12 +33,16 @@ TITLES = {
     "flipped_to_fail": "Fail now, did not before",
     "flipped_to_pass": "Pass now, failed before",
     "unmeasured": "Have no score now, had one before",
+    "not_measured": "Failed before, and the gates that failed were not measured now",
+    "newly_gated": "Fail gates that were not measured before",
     "only_before": "Only before",
     "only_after": "Only after",
     "changed_cases": "Changed in between, compared with nothing",
 }
-ONE_SIDED = ("changed_cases", "only_before", "only_after")
-"""Lists of cases that are left out of a comparison."""
+ONE_SIDED = ("not_measured", "newly_gated", "changed_cases", "only_before", "only_after")
+"""Lists of cases of which a comparison knows one side only."""
+TONES: Mapping[VerdictTone, Tone] = {"red": "worse", "amber": "doubtful", "green": "better", "grey": "plain"}
+"""How a verdict is to be taken."""
 
 
 def side(run: Content) -> str:
@@ -48,21 +55,26 @@ def side(run: Content) -> str:
     return " · ".join(parts + ["partial"] * run["partial"])
 
 
-def conclusion(content: Content) -> tuple[str, Tone]:
-    """What comes of it in one line."""
-    if not content["compared"]:
-        return "not comparable: nothing is compared", "worse"
-    failed = content["failed_gates"]
-    if failed:
-        return f"{len(failed)} regression gate{'s fail' if len(failed) > 1 else ' fails'}: {', '.join(failed)}", "worse"
-    failing = [f"{gate['metric']} {gate['op']}" for gate in content["gates"] if gate["passed"] is False]
-    if failing:
-        return f"would fail on a full run without allowances: {', '.join(failing)}", "doubtful"
-    if any(gate["passed"] for gate in content["gates"]):
-        if content["changed_cases"]:
-            return "no regression gate fails on the cases that are alike in both", "doubtful"
-        return "no regression gate fails", "better"
-    return "no regression gate had anything to say", "plain"
+def verdict_line(content: Content) -> str:
+    """Return the sentence of the verdict with its symbol."""
+    return f"{SYMBOLS[content['verdict']['word']]} {content['verdict']['sentence']}"
+
+
+def comparison_notes(content: Content, cases: int) -> Iterator[str]:
+    """Yield what else one should know of a comparison, as metrics.json or a pair holds it. `cases`: of the run."""
+    yield from content["differences"]
+    if unlike := sorted(name for name, metric in content["metrics"].items() if metric["why"] == JUDGED_OTHERWISE):
+        yield f"not compared, since judged otherwise: {listed(unlike)}; --ignore-invariants compares them all the same"
+    if changes := content["gate_changes"]:
+        yield f"gates changed, and those of now decide about both runs: {', '.join(changes)}"
+    if content["changed_cases"]:
+        yield f"{alike_line(content, cases)}: {listed(content['changed_cases'])}"
+    if content["relabelled"]:
+        yield relabelled_note(content["relabelled"])
+    if (why := content["metrics"].get(OVERALL, {}).get("why")) and content["compared"]:
+        yield f"overall score: no change is shown, {why}"
+    if content["compared"]:
+        yield from layer_notes(content)
 
 
 def problems(content: Content) -> list[str]:
@@ -73,11 +85,19 @@ def problems(content: Content) -> list[str]:
 
 def version_rows(content: Content) -> list[tuple[str, str, str, str]]:
     """The four versions: part, before, after, whether it changed."""
-    verdicts = {True: "changed", False: "same", None: "not known"}
     return [
-        (part, setting_text(version["before"]), setting_text(version["after"]), verdicts[version["changed"]])
+        (part, setting_text(version["before"]), setting_text(version["after"]), _version_word(version))
         for part, version in content["versions"].items()
     ]
+
+
+def _version_word(version: Content) -> str:
+    """Return whether a version changed; of a dataset two versions can hold the same cases."""
+    if version["changed"] is None:
+        return "not known"
+    if version["changed"]:
+        return "changed"
+    return "same" if version["before"] == version["after"] else "other version, same contents"
 
 
 def configuration_rows(content: Content) -> list[tuple[str, str, str]]:
@@ -131,6 +151,11 @@ def tone(metric: Content) -> Tone:
     return "doubtful" if share < 0 else "plain"
 
 
+def worsened(metric: Content) -> str:
+    """Return what a score did that got worse: `fell`, or `rose` where lower is better."""
+    return "fell" if metric["better"] == "higher" else "rose"
+
+
 def layers(content: Content) -> list[str]:
     """Layers in which categories can be compared."""
     groups = (content["by_category"] or {}).values()
@@ -140,8 +165,6 @@ def layers(content: Content) -> list[str]:
 
 def category_rows(content: Content) -> list[tuple[str, ...]]:
     """Category, cases, passed before and after, how many flipped each way, and the mean gain of each layer."""
-    metrics = content["metrics"]
-    columns = {layer: [name for name in metrics if metrics[name]["layer"] == layer] for layer in layers(content)}
     groups = sorted((content["by_category"] or {}).items(), key=lambda item: (-item[1]["cases"], item[0]))
     return [
         (
@@ -150,7 +173,7 @@ def category_rows(content: Content) -> list[tuple[str, ...]]:
             f"{group['passed_before']} → {group['passed_after']}",
             str(group["flipped_to_fail"] or NO_VALUE),
             str(group["flipped_to_pass"] or NO_VALUE),
-            *(change(layer_gain(names, group["metrics"], content["metrics"])) for names in columns.values()),
+            *(change(layer_gain(layer, group["metrics"], content)) for layer in layers(content)),
         )
         for name, group in groups
     ]

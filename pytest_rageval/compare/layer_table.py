@@ -1,7 +1,8 @@
 """Layers by category: scores and their changes as every face shows them, in one table.
 
 A layer's score is the mean of its metrics' means as 0 to 1, higher better; its change is the mean of the changes of its
-metrics as shares of their scales, over the cases that both runs have scored.
+metrics as shares of their scales, over the cases that both runs have scored. If the two runs scored other metrics of
+it, it has no change.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from pytest_rageval.compare.changes import gain
 from pytest_rageval.runs.aggregate import mean, normalised
 
 Content = Mapping[str, Any]
@@ -37,17 +39,17 @@ class LayerRow(NamedTuple):
 
 
 def total_row(metrics: Content, comparison: Content | None) -> LayerRow:
-    """All cases of a run. `comparison`: of metrics.json, or of a pair; None where nothing is compared."""
-    changes = (comparison or {}).get("metrics", {})
+    """Return the row over all cases. `comparison`: of metrics.json, or of a pair; None if nothing is compared."""
+    changes = (comparison or {}).get("layers", {})
     cells = {
-        layer: LayerCell(summary["score"], layer_gain(summary["metrics"], changes, metrics["metrics"]))
+        layer: LayerCell(summary["score"], changes.get(layer, {}).get("delta"))
         for layer, summary in metrics["by_layer"].items()
     }
     return LayerRow(ALL, metrics["total_tests"], metrics["outcomes"], cells)
 
 
 def layer_rows(metrics: Content, comparison: Content | None, group: str = "category") -> list[LayerRow]:
-    """The groups of one breakdown, those of most cases first. Changes are known by category, of a pair of runs."""
+    """Return the groups of one breakdown, those of most cases first. Those of a pair have changes."""
     changes = ((comparison or {}).get(f"by_{group}") or {}) if comparison else {}
     groups = sorted(metrics[f"by_{group}"].items(), key=lambda item: (-item[1]["tests"], item[0]))
     return [
@@ -58,7 +60,7 @@ def layer_rows(metrics: Content, comparison: Content | None, group: str = "categ
             {
                 layer: LayerCell(
                     _score(summary["metrics"], content["metrics"], metrics["metrics"]),
-                    layer_gain(summary["metrics"], changes.get(name, {}).get("metrics", {}), metrics["metrics"]),
+                    layer_gain(layer, changes[name]["metrics"], comparison) if comparison and name in changes else None,
                 )
                 for layer, summary in metrics["by_layer"].items()
             },
@@ -67,19 +69,22 @@ def layer_rows(metrics: Content, comparison: Content | None, group: str = "categ
     ]
 
 
-def layer_gain(names: Iterable[str], changes: Content, described: Content) -> float | None:
-    """The mean change of metrics as shares of their scales, positive for the better; None where none was compared."""
-    gains = (gain(changes[name]["delta"], described[name]) for name in names if name in changes)
+def layer_gain(layer: str, changes: Content, comparison: Content) -> float | None:
+    """Return the mean change of a layer's metrics in a group of cases; None if the layer as a whole has none.
+
+    `changes`: of the group, by metric. A change is a share of the metric's scale, positive if it got better.
+    """
+    if comparison["layers"].get(layer, {}).get("delta") is None:
+        return None
+    described = comparison["metrics"]
+    gains = [gain(changes[name]["delta"], described[name]) for name in changes if described[name]["layer"] == layer]
     return mean([each for each in gains if each is not None])
 
 
-def gain(delta: float | None, described: Content) -> float | None:
-    """A metric's change as a share of its scale, positive where it got better."""
-    if delta is None:
-        return None
-    low, high = described["scale"]
-    share: float = delta / (high - low)
-    return share if described["better"] == "higher" else -share
+def layer_notes(comparison: Content | None) -> list[str]:
+    """Return for each layer without a change why it has none."""
+    layers = (comparison or {}).get("layers", {})
+    return [f"{layer}: no change is shown, {compared['why']}" for layer, compared in layers.items() if compared["why"]]
 
 
 def _score(names: Iterable[str], scored: Content, described: Content) -> float | None:

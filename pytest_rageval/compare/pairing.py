@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,31 +11,27 @@ from typing import Any
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.by_category import by_category
 from pytest_rageval.compare.case_diff import Record, detail, records_of
+from pytest_rageval.compare.comparison_words import comparison_notes
+from pytest_rageval.compare.pair_verdict import pair_verdict
 from pytest_rageval.compare.side import Side
-from pytest_rageval.compare.verdict_sentence import alike_line
+from pytest_rageval.compare.verdict_sentence import RunVerdict
 from pytest_rageval.compare.verdicts import Comparison, compare_cases
 from pytest_rageval.compare.versions import change_at_a_time, versions
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
-from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.described import without_code
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.case_columns import CaseColumns
-from pytest_rageval.runs.comparable import (
-    Comparable,
-    Mismatch,
-    comparable_of,
-    compared_parts,
-    mismatches,
-    relabelled,
-    relabelled_note,
-)
+from pytest_rageval.runs.comparable import Comparable, Mismatch
 from pytest_rageval.runs.config_diff import config_changes
 from pytest_rageval.runs.disk.score_table import Scores
 
 SCHEMA = 1
+FLIPS = ("flipped_to_fail", "flipped_to_pass")
+KEPT = ("not_measured", "newly_gated", "added_failing", "changed_cases", "changed_failing", "paired")
+"""Parts of a comparison that are shown as they are."""
 DETAILED = 100
 """Cases of each kind of which chunks and answers are read: nobody reads more, and each costs memory."""
 
@@ -44,13 +40,13 @@ DETAILED = 100
 class Paired:
     """What came of it: `content` is what every face of the comparison shows, strict JSON as it stands.
 
-    `mismatches` are invariants that do not hold; unless they are ignored nothing is compared. `failed` are the
-    regression gates that fail.
+    `mismatches` keep the two from being compared; unless they are ignored, nothing is. `verdict` is what a run of the
+    second against the first would show.
     """
 
     content: Mapping[str, Any]
     mismatches: tuple[Mismatch, ...]
-    failed: tuple[str, ...]
+    verdict: RunVerdict
 
     @property
     def is_compared(self) -> bool:
@@ -63,47 +59,34 @@ def pair(
 ) -> Paired:
     """Compare two runs. The regression gates are those of the project's settings as they are now.
 
-    Where these ask for alike cases, those that changed in between are left out. Unless `is_detailed`, so are chunks and
-    answers of cases that flipped, for which both records are read.
+    Cases that changed in between are left out. Unless `is_detailed`, so are chunks and answers of cases that flipped,
+    for which both records are read.
     """
-    facts = _comparable(before), _comparable(after)
-    labels = relabelled(*facts)
-    alike_before, alike_after, left_out = compared_parts(*facts, alike_cases=current.alike_cases)
-    broken = tuple(mismatches(alike_before, alike_after))
-    is_compared = not broken or ignore_invariants
+    current = current.model_copy(update={"ignore_invariants": ignore_invariants})
+    comparison = _compared(before, after, current)
+    compared = comparison.content
     changes = config_changes(before.config, after.config) if before.config and after.config else []
-    parts = versions(before, after, is_other_dataset=_is_other_dataset(*facts, broken))
+    is_other_dataset = _is_other_dataset(comparison.before, comparison.after, comparison.problems)
+    parts = versions(before, after, is_other_dataset=is_other_dataset)
     changed, is_warning = change_at_a_time(parts, changes)
-    failed: tuple[str, ...] = ()
+    verdict = pair_verdict(after, comparison, current)
     content: dict[str, Any] = {
         "schema": SCHEMA,
+        "verdict": verdict.content(),
         "before": _described(before),
         "after": _described(after),
-        "compared": is_compared,
-        "problems": [{**asdict(mismatch), "said": str(mismatch)} for mismatch in broken],
+        "problems": [{**asdict(mismatch), "said": str(mismatch)} for mismatch in comparison.problems],
         "configuration": [change._asdict() for change in changes],
         "versions": {part: asdict(version) for part, version in parts.items()},
         "changed": {"said": changed, "warning": is_warning},
-        "relabelled": labels,
-        "notes": [side.note for side in (before, after) if side.note] + [relabelled_note(labels)] * bool(labels),
+        "notes": [side.note for side in (before, after) if side.note]
+        + list(comparison_notes(compared, after.metrics["total_tests"])),
+        "failed_gates": list(verdict.failed_gates),
+        **{name: compared[name] for name in ("compared", "differences", "gate_changes", "relabelled")},
     }
-    if is_compared:
-        moved, failed = _moved(before, after, current, left_out, is_detailed=is_detailed)
-        content |= moved
-        content["notes"] += _part_note(content)
-    content["failed_gates"] = list(failed)
-    return Paired(content, broken, failed)
-
-
-def _part_note(content: Mapping[str, Any]) -> list[str]:
-    """What is said of a comparison from which changed cases are left out."""
-    if not content["changed_cases"]:
-        return []
-    return [f"{alike_line(content, content['after']['cases'])}: {listed(content['changed_cases'])}"]
-
-
-def _comparable(side: Side) -> Comparable:
-    return comparable_of(side.metrics, side.config, side.scores.cases if side.scores else None)
+    if compared["compared"]:
+        content |= _moved(before, after, comparison, is_detailed=is_detailed)
+    return Paired(content, comparison.problems, verdict)
 
 
 def _is_other_dataset(before: Comparable, after: Comparable, broken: Iterable[Mismatch]) -> bool:
@@ -127,38 +110,36 @@ def _described(side: Side) -> dict[str, Any]:
     }
 
 
-def _moved(
-    before: Side, after: Side, current: Settings, changed: Collection[str], *, is_detailed: bool
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The compared part of the content, and the gates that fail."""
+def _compared(before: Side, after: Side, current: Settings) -> Comparison:
     before_metrics, after_metrics = before.metrics["metrics"], after.metrics["metrics"]
-    if before.scores is None or after.scores is None:
+    has_cases = before.scores is not None and after.scores is not None
+    if not has_cases:
         # Without cases there is nothing to pair: every metric is compared as those of a whole run are.
-        was = now = Scores(CaseColumns(), {})
         before_metrics, after_metrics = _unpaired(before_metrics), _unpaired(after_metrics)
-    else:
-        was, now = before.scores, after.scores
-    comparison = compare_cases(
+    was, now = (side.scores.cases if has_cases and side.scores else CaseColumns() for side in (before, after))
+    return compare_cases(
         {**after.metrics, "metrics": after_metrics},
-        now.cases,
-        Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, was.cases, before.config),
+        after.config,
+        now,
+        Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, was, before.config),
         plan_for(after, current),
-        changed=changed,
+        has_cases=has_cases,
     )
-    was, now = was.without(changed).renamed(comparison.renamed), now.without(changed)
+
+
+def _moved(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:
+    """Return the compared part of the content."""
+    compared = comparison.content
+    was = Scores(comparison.both.was, before.scores.categories if before.scores else {})
+    now = Scores(comparison.both.now, after.scores.categories if after.scores else {})
     described = before.metrics["metrics"] | after.metrics["metrics"]
-    is_waived = current.allow_regressions or after.metrics["partial"]
-    failed = [f"{gate['metric']} {gate['op']}" for gate in comparison.gates if gate["passed"] is False]
     return {
-        "metrics": {name: _metric(described[name], change) for name, change in comparison.content["metrics"].items()},
+        "metrics": compared["metrics"],
+        "layers": compared["layers"],
         "gates": list(comparison.gates),
-        "by_category": by_category(was, now),
+        "by_category": by_category(was, now, {name: {*compared[name]} for name in FLIPS}),
         **_cases(comparison, was, now, described, (before, after) if is_detailed else ()),
-    }, tuple(failed) if not is_waived else ()
-
-
-def _metric(described: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    return {**{key: described[key] for key in ("layer", "scale", "better")}, **change}
+    }
 
 
 def _unpaired(metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,9 +156,7 @@ def plan_for(side: Side, current: Settings) -> Plan:
         _add(registry, name.partition("@")[0], described)
     k = side.config["k"] if side.config else current.k
     leave = {"gates": Gates(), "gate": (), "metric_options": {}, "ontology": None, "rubrics": None, "mapping": None}
-    return make_plan(
-        current.model_copy(update={**leave, "k": k, "enabled": (), "weights": {}, "ignore_invariants": True}), registry
-    )
+    return make_plan(current.model_copy(update={**leave, "k": k, "enabled": (), "weights": {}}), registry)
 
 
 def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
@@ -200,9 +179,7 @@ def _cases(
     """
     content = comparison.content
     gains = {
-        key: _gains(was.cases[key].scores, now.cases[key].scores, described)
-        for name in ("flipped_to_fail", "flipped_to_pass")
-        for key in content[name]
+        key: _gains(was.cases[key].scores, now.cases[key].scores, described) for name in FLIPS for key in content[name]
     }
     worst = sorted(content["flipped_to_fail"], key=lambda key: (math.fsum(gains[key].values()), key))
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
@@ -228,7 +205,7 @@ def _cases(
         "unmeasured": [{**case, "detail": case_of(case["case_key"])["detail"]} for case in content["unmeasured"]],
         "only_before": content["only_before"],
         "only_after": content["only_after"],
-        **{name: content[name] for name in ("added_failing", "changed_cases", "changed_failing", "paired")},
+        **{name: content[name] for name in KEPT},
         "errors": {"before": _errors(was), "after": _errors(now)},
     }
 

@@ -12,7 +12,6 @@ from pytest_rageval.compare.verdicts import compare_cases
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.case_columns import CaseColumns
-from pytest_rageval.runs.comparable import comparable_of, compared_parts, mismatches
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.disk.run_ref import in_time
 from pytest_rageval.runs.row import CaseScores, Row
@@ -42,11 +41,5 @@ def _earlier(run: StoredRun) -> Iterator[StoredRun]:
 
 
 def _compared(run: StoredRun, now: CaseColumns, earlier: StoredRun, was: CaseColumns, plan: Plan) -> Mapping[str, Any]:
-    facts = (
-        comparable_of(earlier.finished_metrics, earlier.config, was),
-        comparable_of(run.finished_metrics, run.config, now),
-    )
-    parts = compared_parts(*facts, alike_cases=plan.settings.alike_cases)
-    problems = mismatches(parts.before, parts.after)
     baseline = Baseline(earlier.path, earlier.finished_metrics, was, earlier.config)
-    return compare_cases(run.finished_metrics, now, baseline, plan, problems, parts.changed).content
+    return compare_cases(run.finished_metrics, run.config, now, baseline, plan).content

@@ -16,6 +16,8 @@ SYMBOLS: Mapping[str, str] = {
     "Worse": "▼", "Still failing": "▽", "Failing": "▽", "Better": "▲", "Not worse": "✔", "No baseline": "○",
 }  # fmt: skip
 SHOWN_GATES = 3
+NOT_COMPARABLE = "baseline"
+"""The name of the problem that a run has no case in common with its baseline."""
 
 
 class Count(NamedTuple):
@@ -89,8 +91,8 @@ class VerdictFacts:
 
     @property
     def new_failing(self) -> int:
-        """Failing cases that the other side does not have, or not as they are."""
-        return self.flips("added_failing") + self.flips("changed_failing")
+        """Failing cases that the other side does not have, not as they are, or not measured by the gates that fail."""
+        return self.flips("added_failing") + self.flips("changed_failing") + self.flips("newly_gated")
 
     @property
     def regressed(self) -> list[str]:
@@ -110,13 +112,19 @@ class VerdictFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The verdict: three counts, asides that they do not hold, and the gates; `sentence` is all of it."""
+    """The verdict: three counts, asides that they do not hold, and the gates; `sentence` is all of it.
+
+    failed_gates  that fail the run
+    problems      what fails the run beside its gates
+    """
 
     tone: VerdictTone
     word: str
     counts: tuple[Count, Count, Count]
     asides: tuple[str, ...]
     gates: str
+    failed_gates: tuple[str, ...] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def symbol(self) -> str:
@@ -126,9 +134,14 @@ class RunVerdict:
     def sentence(self) -> str:
         return f"{self.word}: {'; '.join([', '.join(map(str, self.counts)), *self.asides])}. {self.gates}"
 
-    def content(self, problems: Mapping[str, str]) -> dict[str, Any]:
-        """The verdict as metrics.json holds it, with what fails the run beside its gates."""
-        return {"tone": self.tone, "word": self.word, "sentence": self.sentence, "problems": dict(problems)}
+    @property
+    def is_failing(self) -> bool:
+        """Does a command that shows this verdict end with 1?"""
+        return self.tone == "red" or self.word == "Worse"
+
+    def content(self) -> dict[str, Any]:
+        """Return the verdict as metrics.json and comparisons hold it."""
+        return {"tone": self.tone, "word": self.word, "sentence": self.sentence, "problems": dict(self.problems)}
 
 
 def run_verdict(facts: VerdictFacts) -> RunVerdict:
@@ -139,28 +152,31 @@ def run_verdict(facts: VerdictFacts) -> RunVerdict:
     What ends with an exit status other than 0 is neither green nor grey.
     """
     word, tone = _word(facts)
-    return RunVerdict(tone, word, _counts(facts), tuple(_asides(facts)), _gates(facts))
+    asides, failed = tuple(_asides(facts)), tuple(facts.failed_gates)
+    return RunVerdict(tone, word, _counts(facts), asides, _gates(facts), failed, facts.problems)
 
 
 def with_verdict(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
     """The content of metrics.json with its verdict, which those written before it was do not hold."""
     if "verdict" in metrics:
         return metrics
-    comparison = metrics.get("comparison")
-    if comparison is not None:
-        comparison = {**comparison, "compared": was_compared(comparison)}
-    return {**metrics, "verdict": run_verdict(VerdictFacts(metrics, comparison, metrics["gates"])).content({})}
-
-
-def was_compared(comparison: Mapping[str, Any] | None) -> bool:
-    """Does the comparison of a metrics.json, if there is one, compare anything? Older ones do not say so."""
-    return comparison is not None and bool(comparison.get("compared", not comparison.get("problems")))
+    verdict = run_verdict(VerdictFacts(metrics, metrics.get("comparison"), metrics["gates"]))
+    return {**metrics, "verdict": verdict.content()}
 
 
 def alike_line(comparison: Mapping[str, Any], cases: int) -> str:
     """`compared on 9 of 10 cases, which are alike in both; 1 changed`: of a comparison on a part of the run's cases."""
     changed = len(comparison["changed_cases"])
     return f"compared on {comparison['paired']['cases']} of {counted(cases, 'case')} alike in both; {changed} changed"
+
+
+def not_comparable(problems: Sequence[object]) -> str:
+    """Return why a run fails that has no case in common with its baseline, and what to do about it."""
+    return (
+        "not comparable with the baseline: " + "; ".join(map(str, problems))
+        + "; accept the new state with --rageval-update-baseline, or compare all the same with "
+        "--rageval-ignore-invariants"
+    )  # fmt: skip
 
 
 def gate_name(gate: Mapping[str, Any]) -> str:
@@ -234,6 +250,10 @@ def _asides(facts: VerdictFacts) -> Iterator[str]:
         yield counted(added, "added case fails", "added cases fail")
     if changed := facts.flips("changed_failing"):
         yield counted(changed, "changed case fails", "changed cases fail")
+    if gated := facts.flips("newly_gated"):
+        yield counted(gated, "case fails a gate", "cases fail gates") + " that the other run did not measure"
+    if unknown := facts.flips("not_measured"):
+        yield counted(unknown, "case that failed was", "cases that failed were") + " not measured"
     if fallen := len(facts.regressed):
         yield f"{fallen} metric{' has' if fallen == 1 else 's have'} regressed"
     if skipped := facts.outcome("skipped"):

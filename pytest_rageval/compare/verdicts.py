@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.changes import ROUNDING, Change, Pairs, paired, paired_change, run_change, with_adjusted_p
+from pytest_rageval.compare.changes import ROUNDING, Change, compared_layers, compared_metrics, paired
 from pytest_rageval.compare.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
+from pytest_rageval.compare.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
 from pytest_rageval.gates.regression import RegressionGate
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, shared_cases, values_at
-from pytest_rageval.runs.comparable import Mismatch, comparable_of, compared_parts, mismatches, relabelled
-from pytest_rageval.runs.row import IS_BAD, Row
+from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_at
+from pytest_rageval.runs.comparable import (
+    Comparable,
+    Mismatch,
+    changed_cases,
+    comparable_of,
+    differences,
+    judged_otherwise,
+    mismatches,
+    relabelled,
+)
+from pytest_rageval.runs.row import Row
 from pytest_rageval.runs.row_columns import RowColumns
 from pytest_rageval.stats.paired_test import LEVEL, Side
+from pytest_rageval.text import counted
 
 UNGATED_TOLERANCE = 0.05
 """Share of a metric's scale within which a metric without a gate of its own counts as unchanged."""
@@ -30,8 +42,8 @@ Verdict = Literal[
     "new",
     "incomparable",
 ]
-"""'unmeasured': before and not now. 'new': now and not before. 'incomparable': said of gates only, where the two runs
-cannot be compared. What may be noise or is within tolerance is called the same for better and for worse."""
+"""'unmeasured': before and not now. 'new': now and not before. 'incomparable': the two runs cannot be compared, or not
+in this metric. What may be noise or is within tolerance is called the same for better and for worse."""
 DecidedBy = Literal["tolerance", "adjusted p", "one-sided p"]
 
 
@@ -39,13 +51,19 @@ DecidedBy = Literal["tolerance", "adjusted p", "one-sided p"]
 class Comparison:
     """What stands in metrics.json, and the outcome of each regression gate.
 
-    `problems`: why the two cannot be compared as they are. `renamed`: metrics before by the names that they have after.
+    before, after  the facts by which the two are comparable
+    problems       why nothing of the two can be compared
+    both           the cases that are left; those before decided by the gates in effect now, with names of `renamed`
+    renamed        metrics before by the names that they have after
     """
 
     content: Mapping[str, Any]
     gates: tuple[Mapping[str, Any], ...]
+    before: Comparable
+    after: Comparable
     problems: tuple[Mismatch, ...]
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    both: Both
+    renamed: Mapping[str, str]
 
 
 def compare_with_baseline(
@@ -55,60 +73,76 @@ def compare_with_baseline(
     plan: Plan,
     config: Mapping[str, Any] | None,
 ) -> Comparison:
-    """Compare a run with the baseline, paired by case key: the contents of its metrics.json and config.json, its rows.
+    """Compare a run with the baseline: the contents of its metrics.json and config.json, and its rows.
 
-    `config` is None where nobody knows it any more. Where the plan's settings ask for alike cases, those that changed
-    since are left out.
+    `config` is None if nobody knows it any more.
     """
-    cases = RowColumns.of(rows).cases().by_key()
-    before, after, changed = compared_parts(
-        comparable_of(baseline.metrics, baseline.config, baseline.columns),
-        comparable_of(metrics, config, cases),
-        alike_cases=plan.settings.alike_cases,
-    )
-    comparison = compare_cases(metrics, cases, baseline, plan, mismatches(before, after), changed)
-    return replace(comparison, content={**comparison.content, "relabelled": relabelled(before, after)})
+    return compare_cases(metrics, config, RowColumns.of(rows).cases().by_key(), baseline, plan)
 
 
 def compare_cases(
     metrics: Mapping[str, Any],
-    now: CaseColumns,
+    config: Mapping[str, Any] | None,
+    cases: CaseColumns,
     baseline: Baseline,
     plan: Plan,
-    problems: Sequence[Mismatch] = (),
-    changed: Collection[str] = (),
+    *,
+    has_cases: bool = True,
 ) -> Comparison:
-    """Compare the cases of a run by key with those of the baseline. With `problems` no gate says anything, unless the
-    plan's settings ignore them.
+    """Compare the cases of a run by key with those of the baseline, which the gates in effect now decide again.
 
-    changed  keys of cases that ask or decide otherwise than before: they are on both sides, and compared with nothing
+    Cases that changed are left out. If no case is left on both sides, no gate says anything, unless the plan's settings
+    ignore that. `has_cases`: are the cases of both sides known, or only their aggregates?
     """
-    changed_failing = sorted(key for key in changed if now[key].is_bad)
-    now = now.without(changed)
-    baseline = replace(baseline, cases=baseline.columns.without(changed))
-    renamed, regressions = _at_cut_offs_of_both(metrics, baseline, plan)
-    baseline = baseline.renamed(renamed)
-    labels = {after: cut_off_label(before, after) for before, after in renamed.items()}
-    was = baseline.columns
-    shared = shared_cases(was, now)
-    changes = _changes(metrics, baseline.metrics["metrics"], paired(was, now, shared))
-    has_other_cases = bool(now and was) and not len(now) == len(was) == len(shared.keys)
-    verdicts = _verdicts(changes, metrics, regressions, baseline, of_same_cases=not changed and not has_other_cases)
+    columns = (baseline.columns, cases) if has_cases else (None, None)
+    before = comparable_of(baseline.metrics, baseline.config, columns[0])
+    after = comparable_of(metrics, config, columns[1])
+    problems, changed = tuple(mismatches(before, after)), changed_cases(before, after)
     is_stopped = bool(problems) and not plan.settings.ignore_invariants
-    is_heuristic = bool(metrics["judge"] and metrics["judge"]["heuristic"])
+    differing, rubrics = [*map(str, differences(before, after))], judged_otherwise(before, after)
+    unlike = {metric.name for metric in plan.registry if not rubrics.isdisjoint((metric.name, *metric.rubrics))}
+    if plan.settings.ignore_invariants:
+        if changed:
+            cases_are = counted(len(changed), "changed case is", "changed cases are")
+            differing.append(f"{cases_are} compared all the same: {listed(changed)}")
+        changed, unlike = (), set()
+    now = cases.without(changed)
+    renamed, regressions = _at_cut_offs_of_both(metrics, baseline, plan)
+    baseline = replace(baseline, cases=baseline.columns.without(changed)).renamed(renamed)
+    labels = {name: cut_off_label(old, name) for old, name in renamed.items()}
+    shared = shared_cases(baseline.columns, now)
+    gates = gates_of(baseline.metrics, baseline.config, plan.settings.k), gates_of(metrics, config, plan.settings.k)
+    both = Both(baseline.columns, now, shared, *gates, unlike)
+    both = both._replace(was=decided_by_gates_now(both))
+    has_other_cases = bool(now and both.was) and not len(now) == len(both.was) == len(shared.keys)
+    changes, reasons = compared_metrics(
+        metrics["metrics"], baseline.metrics["metrics"], paired(both.was, now, shared), unlike,
+        is_of_same_cases=not changed and not has_other_cases,
+    )  # fmt: skip
+    described = {**baseline.metrics["metrics"], **metrics["metrics"]}
+    verdicts = _verdicts(changes, reasons, described, regressions, baseline)
+    is_heuristic = gates[1].is_heuristic
     return Comparison(
         content={
             "baseline_run_id": baseline.run_id,
             "compared": not is_stopped,
+            "ignores_invariants": plan.settings.ignore_invariants,
             "problems": [str(problem) for problem in problems],
+            "differences": differing,
+            "gate_changes": gate_changes(baseline.config, config),
             "metrics": {
-                name: change.as_mapping() | {"verdict": verdicts[name], "label": labels.get(name, name)}
+                name: {part: described[name][part] for part in ("layer", "scale", "better")}
+                | change.as_mapping()
+                | {"verdict": verdicts[name], "label": labels.get(name, name), "why": reasons.get(name, "")}
                 for name, change in changes.items()
             },
-            **_cases(was, now, shared),
+            "layers": compared_layers(changes, reasons, described),
+            **case_flips(both)._asdict(),
+            **_cases(both),
             "changed_cases": sorted(changed),
-            "changed_failing": changed_failing,
-            "paired": _paired_outcomes(was, now, shared),
+            "changed_failing": sorted(key for key in changed if cases[key].is_bad),
+            "relabelled": relabelled(before, after),
+            "paired": _paired_outcomes(both),
         },
         gates=tuple(
             _gate(gate, changes.get(gate.name, Change()), "incomparable" if is_stopped else verdicts.get(gate.name))
@@ -116,7 +150,10 @@ def compare_cases(
             for gate in regressions
             if _is_listed(gate, verdicts.get(gate.name), is_heuristic=is_heuristic)
         ),
-        problems=tuple(problems),
+        before=before,
+        after=after,
+        problems=problems,
+        both=both,
         renamed=renamed,
     )
 
@@ -131,38 +168,18 @@ def _at_cut_offs_of_both(
     return paired_cut_offs(before, after, k_before, plan.settings.k), gates
 
 
-def _changes(metrics: Mapping[str, Any], before: Mapping[str, Any], pairs: Mapping[str, Pairs]) -> dict[str, Change]:
-    """By name, every metric of either side: over the cases scored on both, or as a whole if it is one of the run."""
-    after = metrics["metrics"]
-    changes: dict[str, Change] = {}
-    for name in sorted(before.keys() | after.keys()):
-        described = after.get(name) or before[name]
-        if name in pairs:
-            changes[name] = paired_change(pairs[name], described["scale"])
-        elif described["run_level"]:
-            changes[name] = run_change(before.get(name, {}).get("mean"), after.get(name, {}).get("mean"))
-        else:
-            changes[name] = Change()
-    return with_adjusted_p(changes)
-
-
 def _verdicts(
     changes: Mapping[str, Change],
-    metrics: Mapping[str, Any],
+    reasons: Mapping[str, str],
+    described: Mapping[str, Any],
     regressions: Iterable[RegressionGate],
     baseline: Baseline,
-    *,
-    of_same_cases: bool,
 ) -> dict[str, Verdict]:
-    """By metric; what is scored once over all cases says nothing where these are others: added cases redden no build.
-
-    of_same_cases  are all cases on both sides, and none left out?
-    """
-    described = {**baseline.metrics["metrics"], **metrics["metrics"]}
+    """Return the verdict of each metric; one of which no change can be told, for whatever reason, gets none."""
     gates = {gate.name: gate for gate in regressions}
     return {
         name: "incomparable"
-        if described[name]["run_level"] and not of_same_cases
+        if name in reasons
         else _verdict(change, described[name], gates.get(name), was_measured=_was_measured(name, change, baseline))
         for name, change in changes.items()
     }
@@ -250,14 +267,11 @@ def _decided_by(gate: RegressionGate, change: Change, verdict: Verdict) -> Decid
     return "tolerance" if _is_better(change.delta, gate.measure.metric.better) else "one-sided p"
 
 
-def _cases(was: CaseColumns, now: CaseColumns, shared: SharedCases) -> dict[str, Any]:
-    """Which cases fail newly, pass newly, came, went, or could not be measured any more (and by what kind of error)."""
-    outcomes = values_at(was.outcomes, shared.before), values_at(now.outcomes, shared.after)
-    moved = [each for each in zip(shared.keys, *outcomes, strict=True) if each[1] != each[2]]
+def _cases(both: Both) -> dict[str, Any]:
+    """Return which cases came, went, or could not be measured any more (and by what kind of error)."""
+    was, now, shared = both.was, both.now, both.shared
     added = [key for key in now if key not in was] if len(shared.keys) < len(now) else []
     return {
-        "flipped_to_fail": [key for key, before, after in moved if after in IS_BAD and before not in IS_BAD],
-        "flipped_to_pass": [key for key, before, after in moved if after == "passed" and before in IS_BAD],
         "only_before": [key for key in was if key not in now] if len(shared.keys) < len(was) else [],
         "only_after": added,
         "added_failing": [key for key in added if now[key].is_bad],
@@ -269,10 +283,10 @@ def _cases(was: CaseColumns, now: CaseColumns, shared: SharedCases) -> dict[str,
     }
 
 
-def _paired_outcomes(was: CaseColumns, now: CaseColumns, shared: SharedCases) -> dict[str, int]:
+def _paired_outcomes(both: Both) -> dict[str, int]:
     """Of the cases that are compared: how many there are, and how many passed before and after."""
     return {
-        "cases": len(shared.keys),
-        "passed_before": values_at(was.outcomes, shared.before).count("passed"),
-        "passed_after": values_at(now.outcomes, shared.after).count("passed"),
+        "cases": len(both.shared.keys),
+        "passed_before": values_at(both.was.outcomes, both.shared.before).count("passed"),
+        "passed_after": values_at(both.now.outcomes, both.shared.after).count("passed"),
     }

@@ -114,14 +114,13 @@ OPTIONS: tuple[Option, ...] = (
         metavar="PATH",
     ),
     Option("update-baseline", "Accept this run as the new baseline.", "flag"),
-    Option("force", "With --rageval-update-baseline: even from a run with errors; never from a partial one.", "flag"),
+    Option(
+        "force",
+        "With --rageval-update-baseline: even from a run with errors or without answers; never from a partial one.",
+        "flag",
+    ),
     Option("allow-regressions", "Report regressions without failing the run.", "flag"),
-    Option(
-        "ignore-invariants", "Compare with a baseline of other cases or another judge; warn instead of failing.", "flag"
-    ),
-    Option(
-        "alike-cases", "Where cases changed since, compare the others; the verdict says so, and is not good.", "flag"
-    ),
+    Option("ignore-invariants", "Compare with a baseline of other cases, and what another judge scored.", "flag"),
     Option(
         "known-failures",
         "What a case that also failed in the baseline does (default: fail).",

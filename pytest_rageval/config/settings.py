@@ -112,7 +112,6 @@ class Settings(Frozen):
     force: bool = False
     allow_regressions: bool = False
     ignore_invariants: bool = False
-    alike_cases: bool = False
     retrieval_only: bool = False
     allow_partial: bool = False
     repeat: int = Field(1, ge=1, le=1000)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pytest_rageval.gates.gate import FIELDS, Gate, is_meant_for
+from pytest_rageval.gates.gate import FIELDS, HOLDS, Gate, is_meant_for
 from pytest_rageval.model import EvalCase, GoldKind
 
 MOST_KEPT = 1_000
@@ -26,6 +27,7 @@ class GatesInEffect:
     """
 
     def __init__(self, gates: Iterable[Gate], k: int) -> None:
+        self._k = k
         self._gates = [(gate, _words(gate, k)) for gate in gates if gate.measure is not None]
         conditions = [each for gate, _ in self._gates for each in (gate.when, *gate.unless)]
         read = {name for condition in conditions for name, _ in condition}
@@ -41,8 +43,11 @@ class GatesInEffect:
         return self._of(case, kind).hash
 
     def words(self, case: EvalCase, kind: GoldKind) -> Iterator[str]:
-        """What decides about this case, a line a gate."""
-        return (words for gate, words in self._gates if is_meant_for(gate, case, kind))
+        """Return what decides about this case, a line a gate, as `read_gate` reads it."""
+        for gate, words in self._gates:
+            if is_meant_for(gate, case, kind):
+                others = [_words(other, self._k) for other in gate.yields_to if is_meant_for(other, case, kind)]
+                yield f"{words} unless {', '.join(others)}" if others else words
 
     def _of(self, case: EvalCase, kind: GoldKind) -> _InEffect:
         labels = tuple([_label(case, kind, name) for name in self._labels])
@@ -68,9 +73,62 @@ def _label(case: EvalCase, kind: GoldKind, name: str) -> Any:
     return case.tags if name == "tag" else getattr(case, name)
 
 
+class StoredGate(NamedTuple):
+    """A gate in effect, read from its words: its metric, whose cut-off may be `@k`, and its limit.
+
+    is_judged  it is a default gate of a judged metric, which a heuristic's score does not decide
+    yields_to  default gates in whose place this one does not look at a case
+    """
+
+    metric: str
+    op: str
+    limit: float
+    is_judged: bool
+    yields_to: tuple[StoredGate, ...]
+
+
+@lru_cache(MOST_KEPT)
+def read_gate(words: str) -> StoredGate:
+    """Read a line of `words`."""
+    written, _, others = words.partition(" unless ")
+    metric, op, limit, *default = written.split(" ")
+    return StoredGate(metric, op, float(limit), bool(default), tuple(map(read_gate, filter(None, others.split(", ")))))
+
+
+def decide(
+    gates: Iterable[str], scores: Mapping[str, float], cut_offs: Sequence[int], *, is_heuristic: bool
+) -> dict[str, bool]:
+    """Return whether the gates of each metric, named without its cut-off, hold for stored scores.
+
+    A metric without a score is left out: it was not measured. `cut_offs` are what `@k` stands for, the first that has a
+    score. `is_heuristic`: the judge was one.
+    """
+    held: dict[str, bool] = {}
+    for gate in map(read_gate, gates):
+        value = _value(gate, scores, cut_offs, is_heuristic=is_heuristic)
+        if value is None or any(
+            _value(other, scores, cut_offs, is_heuristic=is_heuristic) is not None for other in gate.yields_to
+        ):
+            continue
+        metric = gate.metric.partition("@")[0]
+        held[metric] = held.get(metric, True) and HOLDS[gate.op](value, gate.limit)
+    return held
+
+
+def _value(
+    gate: StoredGate, scores: Mapping[str, float], cut_offs: Sequence[int], *, is_heuristic: bool
+) -> float | None:
+    """Return the score that a gate looks at, or None."""
+    if gate.is_judged and is_heuristic:
+        return None
+    metric, _, cut_off = gate.metric.partition("@")
+    names = [f"{metric}@{k}" for k in cut_offs] if cut_off == "k" else [gate.metric]
+    return next((scores[name] for name in names if name in scores), None)
+
+
 def _words(gate: Gate, k: int) -> str:
     assert gate.measure is not None
     name = f"{gate.measure.metric.name}@k" if gate.measure.k == k else gate.name
     # A default gate leaves a heuristic's scores alone, a written one does not.
-    default = " by default" if gate.is_default and gate.measure.metric.rubrics else ""
-    return f"{name} {gate.op} {gate.threshold:g}{default}"
+    default = " by default" if gate.is_default and gate.measure.metric.name in gate.measure.metric.rubrics else ""
+    return f"{name} {gate.op} {gate.threshold:.12g}{default}"

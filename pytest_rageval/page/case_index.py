@@ -38,6 +38,7 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         "layers": layers,
         **_coded("fallen", [case.fallen or "" for case in cases]),
         "drop": all_rounded(case.drop for case in cases),
+        "widths": page.widths,
         "level": all_rounded(case.level for case in cases),
         "latency": [latency_of(case.row) for case in cases],
     }  # fmt: skip

@@ -26,7 +26,7 @@ def falls_by_metric(
 ) -> dict[str, list[Fall]]:
     """By metric the falls, the largest first. `names`: metrics of the other run by what they are called in this one."""
     earlier = EarlierScores.of(before, names)
-    widths = {name: _signed_width(metric) for name, metric in metrics.items()}
+    widths = {name: signed_width(metric) for name, metric in metrics.items()}
     falls: dict[str, list[Fall]] = {}
     for number, case in enumerate(cases):
         for name, was, now in earlier.moved(case.row) if case.drop < 0 else ():
@@ -35,7 +35,7 @@ def falls_by_metric(
     return {name: sorted(falls[name]) for name in sorted(falls)}
 
 
-def _signed_width(metric: Mapping[str, Any]) -> float:
-    """The width of the scale with the sign of its better end."""
+def signed_width(metric: Mapping[str, Any]) -> float:
+    """Return the width of a metric's scale, negative if lower is better."""
     low, high = metric["scale"]
     return float(high - low) if metric["better"] == "higher" else float(low - high)

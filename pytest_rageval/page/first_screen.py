@@ -34,6 +34,8 @@ class Tile(NamedTuple):
     n: int | None
     line: Spark | None
     gate: tuple[bool | None, str] | None
+    why: str = ""
+    """Why no change is shown."""
     top: str = ""
     """The end of the scale, where that is not 1."""
     is_lower_better: bool = False
@@ -60,6 +62,8 @@ class Move(NamedTuple):
     tone: words.Tone
     verdict: str
     cases: int
+    moved: str
+    """What the scores of these cases did: `fell`, or `rose` where lower is better."""
 
 
 def tiles(page: PageRun) -> Iterator[Tile]:
@@ -92,6 +96,7 @@ def _tile(name: str, page: PageRun, gate: Mapping[str, Any] | None) -> Tile:
         n=metric.get("n_scored"),
         line=spark(page.values_in_time(name), least_span(metric["scale"])),
         gate=(gate["passed"], gate_line(gate)) if gate else None,
+        why=moved["why"] if moved else "",
         top=f" of {metric['scale'][1]:g}" if metric["scale"][1] > 1 else "",
         is_lower_better=metric["better"] == "lower",
     )
@@ -112,9 +117,10 @@ def _speed(page: PageRun) -> Tile:
     p95 = _p95(page.metrics)
     dollars = cost.get("judge_total_usd")
     spent = "cost unknown" if dollars is None else f"judge ${dollars:.2f}"
-    earlier = _p95(page.before.metrics) if page.before is not None else None
-    was = f"was {duration(earlier)}" if earlier is not None else ""
-    return Tile("p95 latency", "–" if p95 is None else duration(p95), was, "plain", None, spent, None, None, None)
+    earlier = _p95(page.before.metrics) if page.before is not None and page.compared else None
+    was = f"was {duration(earlier)}" if earlier is not None and page.is_of_same_cases else ""
+    why = "not of the same cases" if earlier is not None and not was else ""
+    return Tile("p95 latency", "–" if p95 is None else duration(p95), was, "plain", None, spent, None, None, None, why)
 
 
 def _p95(metrics: Mapping[str, Any]) -> float | None:
@@ -179,7 +185,16 @@ def _move(name: str, metric: Mapping[str, Any], page: PageRun) -> Move:
     before, after, delta, interval, _ = words.numbers(metric)
     fallen = len(page.falls.get(name, ()))
     return Move(
-        name, name.partition("@")[0], before, after, delta, interval, words.tone(metric), metric["verdict"], fallen
+        name,
+        name.partition("@")[0],
+        before,
+        after,
+        delta,
+        interval,
+        words.tone(metric),
+        metric["verdict"],
+        fallen,
+        words.worsened(metric),
     )
 
 

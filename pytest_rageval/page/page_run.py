@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.cut_offs import renamed_metrics
 from pytest_rageval.compare.side import Side, open_side
-from pytest_rageval.compare.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict, was_compared
+from pytest_rageval.compare.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.page.falls import Fall, falls_by_metric
+from pytest_rageval.page.falls import Fall, falls_by_metric, signed_width
 from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
 from pytest_rageval.page.trend import recent_runs
 from pytest_rageval.runs.case_columns import Column
@@ -26,6 +26,9 @@ from pytest_rageval.runs.history import PastRun
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
 from pytest_rageval.workbench.calibration_record import KeptCalibration, kept_calibrations
+
+if TYPE_CHECKING:
+    from pytest_rageval.compare.pairing import Paired
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class PageRun:
     cases       worst first
     trend       finished runs of the same cases in time, this one last
     is_chosen   the other run was named, and is not what the run was compared with when it ended
+    of_pair     the verdict of the two
     exit_status of pytest, where it is known
     calibrations
                 the newest one of the run's judge in each metric, from the folder of reports that the run lies in
@@ -50,6 +54,7 @@ class PageRun:
     cases: Sequence[ListedCase]
     trend: Sequence[PastRun]
     is_chosen: bool = False
+    of_pair: RunVerdict | None = None
     exit_status: int = 0
     calibrations: Sequence[KeptCalibration] = ()
     damages: list[str] = field(default_factory=list)
@@ -108,6 +113,17 @@ class PageRun:
         earlier = self.before.scores.without(self.compared["changed_cases"])
         return falls_by_metric(self.cases, earlier.cases, self.metrics["metrics"], self.names)
 
+    @cached_property
+    def widths(self) -> Mapping[str, float]:
+        """By metric what a share of its scale is multiplied by to give a change on the metric's own scale."""
+        return {name: signed_width(metric) for name, metric in self.metrics["metrics"].items()}
+
+    @cached_property
+    def is_of_same_cases(self) -> bool:
+        """Are all cases of both runs compared, so that figures of the whole runs are of the same cases?"""
+        compared = self.compared or {}
+        return not any(compared.get(name) for name in ("changed_cases", "only_before", "only_after"))
+
     def values_in_time(self, name: str) -> list[float | None]:
         """A metric in the runs of the trend; at the cut-off of this run's k, each at its own."""
         bare, at, k = name.partition("@")
@@ -125,25 +141,18 @@ class PageRun:
     @cached_property
     def verdict(self) -> RunVerdict:
         """The verdict that the run ended with; against a run that was chosen, that of this comparison."""
-        comparison = self.comparison if self.is_chosen else self._decided_comparison
+        if self.is_chosen and self.of_pair is not None:
+            return self.of_pair
         verdict = run_verdict(
             VerdictFacts(
-                self.metrics, comparison, self.gates, self.problems, self.exit_status,
+                self.metrics, self.metrics.get("comparison"), self.gates, self.problems, self.exit_status,
                 is_waived=self.settings.allow_regressions or self.settings.update_baseline,
             )
         )  # fmt: skip
         decided = self.metrics.get("verdict") or {}
-        if self.is_chosen or decided.get("word") not in SYMBOLS or "tone" not in decided:
+        if decided.get("word") not in SYMBOLS or "tone" not in decided:
             return verdict
         return replace(verdict, tone=decided["tone"], word=decided["word"])
-
-    @property
-    def _decided_comparison(self) -> Mapping[str, Any] | None:
-        """The comparison as it was made when the run ended."""
-        comparison = self.metrics.get("comparison")
-        if comparison is None:
-            return None
-        return {**comparison, "compared": was_compared(comparison)}
 
     @property
     def missing(self) -> list[str]:
@@ -178,43 +187,40 @@ def read_page(
 
     `full_texts` takes what the cases hold only the beginning of.
     """
-    comparison = None
+    paired = None
     if not facts.get("is_chosen"):
         settings = _as_decided(settings, side.metrics)
     if before is not None:
         from pytest_rageval.compare.pairing import pair  # here, because a run without a baseline pairs nothing
 
         ignores = settings.ignore_invariants
-        comparison = pair(before, side, settings, ignore_invariants=ignores, is_detailed=False).content
-    return page_of(side, before, comparison, settings, full_texts, **facts)
+        paired = pair(before, side, settings, ignore_invariants=ignores, is_detailed=False)
+    return page_of(side, before, paired, settings, full_texts, **facts)
 
 
 def _as_decided(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
     """The settings with those switches by which the run was compared when it ended, where it says so."""
     comparison = metrics.get("comparison") or {}
-    if "compared" not in comparison:
-        return settings
-    switches = {
-        "ignore_invariants": bool(comparison["compared"] and comparison["problems"]),
-        "alike_cases": bool(comparison["changed_cases"]),
-    }
-    return settings.model_copy(update=switches)
+    ignores = comparison.get("ignores_invariants", settings.ignore_invariants)
+    return settings.model_copy(update={"ignore_invariants": ignores})
 
 
 def page_of(
-    side: Side, before: Side | None, comparison: Mapping[str, Any] | None, settings: Settings,
+    side: Side, before: Side | None, paired: Paired | None, settings: Settings,
     full_texts: FullTexts | None = None, **facts: Any,
 ) -> PageRun:  # fmt: skip
     """The same of two runs that were compared already."""
-    is_compared = before is not None and comparison is not None and comparison["compared"]
-    scores = before.scores if before is not None and is_compared else None
+    comparison = paired.content if paired is not None else None
+    scores = before.scores if before is not None and paired is not None and paired.is_compared else None
     if scores is not None and comparison is not None:
         scores = scores.without(comparison["changed_cases"])
     names = renamed_metrics(before, side) if before else {}
     cases = listed_cases(side, flips_of(comparison), scores, names, full_texts)
     trend = facts.get("trend") or (recent_runs(side.run) if side.run else [])
     calibrations = kept_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
-    return PageRun(side, settings, before, comparison, cases, **{"calibrations": calibrations, **facts, "trend": trend})
+    of_pair = paired.verdict if paired is not None else None
+    facts = {"calibrations": calibrations, "of_pair": of_pair, **facts, "trend": trend}
+    return PageRun(side, settings, before, comparison, cases, **facts)
 
 
 def side_of(run: StoredRun) -> Side:

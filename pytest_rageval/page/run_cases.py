@@ -237,8 +237,7 @@ def _bare_row(key: str, case: CaseScores, scores: Scores) -> Row:
         key=key, trial=0, outcome=case.outcome, content_hash=case.content_hash,
         groups={"category": (category,), "tag": (), "difficulty": (), "domain": (), "answerable": ()},
         scores=case.scores, not_applicable=frozenset(),
-        failed=tuple((metric, metric) for metric in sorted(case.failed_metrics or ())),
-        gates_examined=0, trial_passed=case.outcome == "passed", error_kind=case.error_kind, message=None,
+        failed=(), gates_examined=0, trial_passed=case.outcome == "passed", error_kind=case.error_kind, message=None,
         is_blank=False, latency={}, cost={}, judge=None,
     )  # fmt: skip
 

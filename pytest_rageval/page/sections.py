@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from pytest_rageval.compare import comparison_words as words
 from pytest_rageval.compare.case_filter import group_of
 from pytest_rageval.compare.layer_table import LayerCell, layer_rows
 from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
-from pytest_rageval.numbers import change, denominator, duration, score_text
+from pytest_rageval.numbers import NO_VALUE, change, denominator, duration, score_text
 from pytest_rageval.page.figures import (
     Bar,
     IntervalFigure,
@@ -33,15 +34,21 @@ from pytest_rageval.workbench.calibration_record import KeptCalibration
 
 SHOWN_CATEGORIES = 30
 SHOWN_CAUSES = 10
+SHADES_OF_A_SCALE = 30
+"""The darkest shade of a change stands for about a third of the scale."""
 CULPRITS = ("worse", "doubtful")
 
 
 class HeatCell(NamedTuple):
-    """A layer's mean in a category as 0 to 1: its text, interval, cases, shade of 0 to 9, and change."""
+    """A layer's mean in a category as 0 to 1: its text, interval and cases, and its change, which colours the cell.
+
+    `way` is `fall` or `rise`, '' without a change; `shade` of 1 to 9 says how far, 0 of none.
+    """
 
     value: str
     interval: str
     n: int
+    way: str
     shade: int
     change: str
 
@@ -65,6 +72,8 @@ class MetricRow(NamedTuple):
     line: Spark | None
     causes: Sequence[tuple[ListedCase, int, str, str]]
     fallen: int
+    moved: str
+    """What the scores of these cases did: `fell`, or `rose` where lower is better."""
 
 
 Columns = dict[str, list[float | None]]
@@ -104,11 +113,12 @@ def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
 def _cell(cell: LayerCell, columns: Columns) -> HeatCell | None:
     if cell.score is None:
         return None
-    shade = min(max(int(cell.score * 10), 0), 9)
     moved = change(cell.change)
+    way = "" if moved in ("=", NO_VALUE) else "fall" if moved.startswith("-") else "rise"
+    shade = min(math.ceil(abs(cell.change or 0) * SHADES_OF_A_SCALE), 9) if way else 0
     interval = interval_text(mean_of_means_interval(columns))
     cases = sum(any(score is not None for score in case) for case in zip(*columns.values(), strict=True))
-    return HeatCell(score_text(cell.score), interval, cases, shade, "" if moved == "=" else moved)
+    return HeatCell(score_text(cell.score), interval, cases, way, shade, moved if way else "")
 
 
 # ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -151,7 +161,7 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
             (page.cases[fall.number], fall.number, score_text(fall.before), score_text(fall.after))
             for fall in falls[:SHOWN_CAUSES]
         ],
-        fallen=len(falls),
+        fallen=len(falls), moved=words.worsened(metric),
     )  # fmt: skip
 
 

@@ -355,7 +355,7 @@ class ActiveSession:
 
     def assert_gates(self, result: CaseResult) -> None:
         __tracebackhide__ = True
-        assert_gates(result, self.settings, self.prepared.baseline)
+        assert_gates(result, self.prepared.plan, self.prepared.baseline)
 
     def evaluator(self, node: pytest.Item, client: object, judge: object, cache: object) -> Evaluator:
         """The `rageval` fixture of one test."""

@@ -6,22 +6,22 @@ import pytest
 
 from pytest_rageval.compare.baseline import Baseline
 from pytest_rageval.compare.outcomes import NOTHING_SCORED, REPORT, known_failure, unmeasured
-from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import CaseResult
+from pytest_rageval.plan import Plan
 from pytest_rageval.report.failure import failure_text
 
 
-def assert_gates(result: CaseResult, settings: Settings, baseline: Baseline | None) -> None:
+def assert_gates(result: CaseResult, plan: Plan, baseline: Baseline | None) -> None:
     """Raise what pytest understands; return where all gates hold."""
     __tracebackhide__ = True
     if result.failed_gates:
-        reason = known_failure(result, settings, baseline)
+        reason = known_failure(result, plan, baseline)
         if reason:
             pytest.xfail(f"{reason}: " + "; ".join(map(str, result.failed_gates)))
         raise GateFailure(failure_text(result))
-    if reason := unmeasured(result, settings, baseline):
-        if settings.known_failures == "report":
+    if reason := unmeasured(result, baseline):
+        if plan.settings.known_failures == "report":
             pytest.xfail(f"{REPORT}: {reason}")
         raise GateFailure(failure_text(result, reason))
     if result.outcome == "skipped":

@@ -118,7 +118,7 @@ def _ended_trials(
     """What an item has evaluated, with the outcome that pytest gives it."""
     outcome, reason = _outcome(report), _reason(report)
     if item.evaluation is not None:
-        verdict = ending(item.evaluation.overall, prepared.settings, prepared.baseline)
+        verdict = ending(item.evaluation.overall, prepared.plan, prepared.baseline)
         is_hidden = outcome in HARMLESS and verdict.outcome not in HARMLESS
         yield ended(item.evaluation, *(verdict if is_hidden else (outcome, reason)))
     elif not run.is_done(item.case):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.compare.case_diff import representative_trial
-from pytest_rageval.compare.verdict_sentence import was_compared
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.page.case_view import RunView, case_view
 from pytest_rageval.page.page_run import compared_side
@@ -51,7 +50,7 @@ def recorded_case_of(run: StoredRun, last: Mapping[str, Any], registry: Registry
 def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:
     """The case in the run with which this one was compared, where that keeps records, and the two could be compared."""
     comparison = (run.metrics or {}).get("comparison")
-    if comparison is None or not was_compared(comparison) or key in comparison.get("changed_cases", ()):
+    if comparison is None or not comparison["compared"] or key in comparison["changed_cases"]:
         return None
     side = compared_side(run, run.path.parent.parent, baseline)
     return read_case_lines(side.run, {key}).get(key) if side and side.run and side.has_records else None

@@ -21,7 +21,9 @@ class Other(NamedTuple):
     comparison: Comparison
 
 
-def beside_others(baseline: Comparison | None, previous: Comparison | None, *, is_partial: bool) -> Iterator[str]:
+def beside_others(
+    baseline: Comparison | None, previous: Comparison | None, *, is_partial: bool, can_be_baseline: bool
+) -> Iterator[str]:
     """`previous`: the comparison with the run before this one; left out where that is the baseline."""
     is_same = bool(baseline and previous and baseline["baseline_run_id"] == previous["baseline_run_id"])
     others = [Other("baseline", "the baseline", baseline)] if baseline else []
@@ -29,7 +31,7 @@ def beside_others(baseline: Comparison | None, previous: Comparison | None, *, i
         others.append(Other("previous", "the previous run", previous))
     yield "## Compared"
     yield ""
-    yield _with_which(baseline, previous, is_same=is_same)
+    yield _with_which(baseline, previous, is_same=is_same, can_be_baseline=can_be_baseline)
     yield ""
     for other in others:
         for problem in other.comparison["problems"]:
@@ -40,12 +42,15 @@ def beside_others(baseline: Comparison | None, previous: Comparison | None, *, i
         yield from _cases(other, is_partial=is_partial)
 
 
-def _with_which(baseline: Comparison | None, previous: Comparison | None, *, is_same: bool) -> str:
+def _with_which(
+    baseline: Comparison | None, previous: Comparison | None, *, is_same: bool, can_be_baseline: bool
+) -> str:
     before = f"The previous complete run is {escaped(previous['baseline_run_id'])}" if previous else ""
     if is_same:
         return f"{before}; it is the baseline."
     if not baseline:
-        none = "There was no baseline: `pytest --rageval-update-baseline` makes this run the first one"
+        advice = ": `pytest --rageval-update-baseline` makes this run the first one" if can_be_baseline else ""
+        none = f"There was no baseline{advice}"
         return f"{none}. {before}." if before else f"{none}, and no complete run before this one."
     first = f"The baseline is {escaped(baseline['baseline_run_id'])}"
     return f"{first}. {before}." if before else f"{first}. There was no complete run before this one."
@@ -86,6 +91,8 @@ def _cases(other: Other, *, is_partial: bool) -> Iterator[str]:
     titles = {
         "flipped_to_fail": f"Fail now, did not in {other.name}",
         "flipped_to_pass": f"Pass now, failed in {other.name}",
+        "not_measured": f"Failed in {other.name} by gates that were not measured now",
+        "newly_gated": f"Fail gates that {other.name} did not measure",
         "only_before": f"Only in {other.name}",
         "only_after": f"Not in {other.name}",
         "changed_cases": f"Another case than in {other.name}, compared with nothing",
@@ -94,7 +101,7 @@ def _cases(other: Other, *, is_partial: bool) -> Iterator[str]:
         del titles["flipped_to_fail"]
     if is_partial:  # the other cases are no news
         del titles["only_before"]
-    listed = {title: comparison[name] for name, title in titles.items() if comparison.get(name)}
+    listed = {title: comparison[name] for name, title in titles.items() if comparison[name]}
     lines = [line for title, keys in listed.items() for line in folded(title, keys, place)]
     if lost := comparison["unmeasured"]:
         cases = [f"{case['case_key']} ({case['reason']})" for case in lost]

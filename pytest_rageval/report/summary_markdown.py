@@ -36,7 +36,12 @@ def summary_markdown(
         *_head(metrics),
         *_labels(config),
         *failures(metrics),
-        *beside_others(metrics["comparison"], previous, is_partial=metrics["partial"]),
+        *beside_others(
+            metrics["comparison"],
+            previous,
+            is_partial=metrics["partial"],
+            can_be_baseline=metrics.get("can_be_baseline", True),
+        ),
         *_results(metrics),
         *_layers(metrics, registry),
         *_breakdown(metrics, "category"),

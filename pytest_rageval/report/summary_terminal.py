@@ -89,7 +89,7 @@ def _table(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
     yield from _blocks(rows, width)
     if len(categories) > SHOWN_CATEGORIES:
         yield SummaryLine(and_more(len(categories) - SHOWN_CATEGORIES, "categories: see summary.md"))
-    if not metrics.get("comparison") and not metrics["partial"]:
+    if not metrics.get("comparison") and metrics.get("can_be_baseline", not metrics["partial"]):
         yield SummaryLine("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
 
 
@@ -163,9 +163,12 @@ def _listed(keys: Sequence[str], width: int) -> str:
 
 def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
     comparison = metrics.get("comparison") or {}
+    advice = " (tighten it with --rageval-update-baseline)" if metrics.get("can_be_baseline") else ""
     titles: tuple[tuple[str, str, Style], ...] = (
         ("flipped_to_fail", "fails now, did not in the baseline", "red"),
-        ("flipped_to_pass", "passes now, failed in the baseline (tighten it with --rageval-update-baseline)", "green"),
+        ("flipped_to_pass", f"passes now, failed in the baseline{advice}", "green"),
+        ("not_measured", "failed in the baseline by gates that were not measured now", "yellow"),
+        ("newly_gated", "fails gates that the baseline did not measure", "yellow"),
         ("unmeasured", "has no score now, had one in the baseline", "yellow"),
         ("changed_cases", "is another case than in the baseline, and is compared with nothing", "yellow"),
         ("only_before", "stands in the baseline, and is no case any more", "yellow"),

@@ -21,6 +21,7 @@ from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Gold, Ju
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.rescore.recorded_measures import recorded_run_measures
 from pytest_rageval.rescore.rescore import again
+from pytest_rageval.runs.decision_hash import regated_hash
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.disk.writer import Keeper
@@ -91,11 +92,13 @@ def _gated(records: Sequence[Record], plan: Plan, baseline: Baseline | None) -> 
         yield from ({**record, "outcome": "error", "error": error} for record in records)
         return
     overall = overall_result(results, plan)
-    outcome, reason = ending_again(overall, records, plan.settings, baseline)
+    outcome, reason = ending_again(overall, records, plan, baseline)
+    first = records[0]
+    decision = regated_hash(first.get("decision_hash"), _case(first), first["gold"] or "none", plan)
     for record, result in zip(records, results, strict=True):
         of_trial = overall_result([result], plan)
         verdict = verdict_record(of_trial, overall)
-        yield {**record, "outcome": outcome, "reason": reason, "verdict": verdict}
+        yield {**record, "decision_hash": decision, "outcome": outcome, "reason": reason, "verdict": verdict}
 
 
 def _failed_judgement(records: Sequence[Record], first: CaseResult, plan: Plan) -> dict[str, str] | None:

@@ -144,7 +144,7 @@ def _again(records: Sequence[dict[str, Any]], lines: Sequence[Line | None], how:
     trials = [trial_of(line) for line in observed_lines]
     observed = [observed_of(line, how.run.config) for line in observed_lines]
     evaluated = evaluation(trials, observed, plan, first["attempts"])
-    outcome, reason = ending_again(evaluated.overall, records, plan.settings, how.baseline)
+    outcome, reason = ending_again(evaluated.overall, records, plan, how.baseline)
     decided = (evaluated.overall, *evaluated.trials)
     overall, *results = (replace(result, outcome=outcome, reason=reason) for result in decided)
     config_hash = how.config["config_hash"]

@@ -17,10 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class CaseColumns(Mapping[str, CaseScores]):
-    """Cases by key, in the order of their keys; a case is put together when it is asked for.
-
-    failed_metrics  metrics whose gates failed, without cut-offs; None where that was never written down
-    """
+    """Cases by key, in the order of their keys; a case is put together when it is asked for."""
 
     case_keys: Sequence[str] = ()
     content_hashes: Sequence[str] = ()
@@ -28,7 +25,6 @@ class CaseColumns(Mapping[str, CaseScores]):
     error_kinds: Sequence[str | None] = ()
     decision_hashes: Sequence[str | None] = ()
     scores: Mapping[str, Column] = field(default_factory=dict)
-    failed_metrics: Sequence[frozenset[str] | None] | None = None
 
     @classmethod
     def of(cls, cases: Mapping[str, CaseScores] | Mapping[str, Row]) -> CaseColumns:
@@ -45,7 +41,6 @@ class CaseColumns(Mapping[str, CaseScores]):
             [case.error_kind for case in in_order],
             [case.decision_hash for case in in_order],
             {name: [case.scores.get(name) for case in in_order] for name in names},
-            [case.failed_metrics if isinstance(case, CaseScores) else None for case in in_order],
         )
 
     def __len__(self) -> int:
@@ -70,7 +65,6 @@ class CaseColumns(Mapping[str, CaseScores]):
             self.outcomes[place],
             {name: score for name, column in self.scores.items() if (score := column[place]) is not None},
             self.error_kinds[place],
-            None if self.failed_metrics is None else self.failed_metrics[place],
             self.decision_hashes[place],
         )
 
@@ -98,7 +92,6 @@ class CaseColumns(Mapping[str, CaseScores]):
             values_at(self.error_kinds, places),
             values_at(self.decision_hashes, places),
             {name: values_at(column, places) for name, column in self.scores.items()},
-            None if self.failed_metrics is None else values_at(self.failed_metrics, places),
         )
 
     def places_without_score(self) -> Sequence[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.config import dataset_hash_of, hashed_part
 from pytest_rageval.runs.config_diff import change_text, config_changes
-from pytest_rageval.runs.decision_hash import asked_part, gated_part
+from pytest_rageval.runs.decision_hash import asked_part
 from pytest_rageval.text import counted
 
 ASKED = ("question", "history", "contexts", "vaults", "folders")
@@ -41,6 +41,7 @@ class Comparable(NamedTuple):
     identity     what the judge is, its server included, as config.json names it; None where that does not say
     temperature  of a judge that is a model; None where that is not known
     reported     what any answer brought beside its text; None where that is not known
+    source       where the answers came from: asked, uploaded or recorded; None where that is not known
     """
 
     cases: CaseColumns | None
@@ -50,6 +51,7 @@ class Comparable(NamedTuple):
     identity: str | None
     temperature: float | None
     reported: frozenset[str] | None
+    source: str | None
     is_partial: bool
 
 
@@ -72,60 +74,45 @@ def comparable_of(
         identity=(config.get("judge") or {}).get("identity"),
         temperature=config.get("settings", {}).get("judge_temperature") if judge and not judge["heuristic"] else None,
         reported=None if reported is None or is_unanswered else frozenset(reported),
+        source=source_of(config),
         is_partial=metrics["partial"],
     )
 
 
-class ComparedParts(NamedTuple):
-    """Two sides as they are compared; `changed` are keys of cases on both that are left out."""
+def source_of(config: Mapping[str, Any]) -> str | None:
+    """Return where the answers of a run came from; None if its config.json does not say."""
+    target = config.get("target")
+    if not isinstance(target, str):
+        return None
+    kind = target.partition(":")[0]
+    return {"answers": "uploaded answers", "run": "recorded answers"}.get(kind, "asked")
 
-    before: Comparable
-    after: Comparable
-    changed: tuple[str, ...]
 
+def changed_cases(before: Comparable, after: Comparable) -> tuple[str, ...]:
+    """Return the keys of shared cases that ask something else, or have another gold: they are compared with nothing.
 
-def compared_parts(before: Comparable, after: Comparable, *, alike_cases: bool) -> ComparedParts:
-    """What of the two is compared: with `alike_cases` not the cases that changed in between, else everything.
-
-    A case is alike where the same is asked, right and gated. Nothing is left out where no case is: then the two are
-    as incomparable as they were.
+    If all shared cases changed, none is returned: then the two are not comparable.
     """
-    was, now = before.cases, after.cases
-    if was is None or now is None or not alike_cases:
-        return ComparedParts(before, after, ())
-    differing = _differing(was, now)
-    changed = tuple([case.key for case in differing if case.asks_otherwise or case.is_gated_otherwise])
-    if len(changed) == len(shared_cases(was, now).keys):
-        return ComparedParts(before, after, ())
-    left = before._replace(cases=was.without(changed)), after._replace(cases=now.without(changed))
-    return ComparedParts(*left, changed)
+    if before.cases is None or after.cases is None:
+        return ()
+    changed = tuple([case.key for case in _differing(before.cases, after.cases) if case.asks_otherwise])
+    return () if len(changed) == len(shared_cases(before.cases, after.cases).keys) else changed
 
 
 def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
-    """Why the two cannot be compared: whatever moved would not be the system's doing. Empty where they can.
+    """Return why the two cannot be compared: they have no case in common. Empty if they have one.
 
-    Cases on one side only are no obstacle, as long as there are any on both: they are left out of the pairing.
+    Cases on one side only are no obstacle: they are left out of the pairing.
     """
-    return [*_dataset(before, after), *_judge(before, after), *_reported(before, after)]
-
-
-def _dataset(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
     if before.cases is None or after.cases is None:
-        if None not in (before.dataset, after.dataset) and before.dataset != after.dataset:
-            yield Mismatch("dataset", _named(before), _named(after))
-        return
+        is_other = None not in (before.dataset, after.dataset) and before.dataset != after.dataset
+        return [Mismatch("dataset", _named(before), _named(after))] if is_other else []
     was, now = before.cases, after.cases
-    differing = list(_differing(was, now))
-    changed = [case.key for case in differing if case.asks_otherwise]
-    regated = [case.key for case in differing if case.is_gated_otherwise and not case.asks_otherwise]
-    if regated:
-        before_gates, after_gates = (gated_part(side[regated[0]].decision_hash)[:8] for side in (was, now))
-        places = f"{len(regated)} case{'' if len(regated) == 1 else 's'}, {listed(regated)}"
-        yield Mismatch("what is gated", f"gates {before_gates}", f"gates {after_gates}", f"in {places}")
-    has_none_in_common = bool(was) and bool(now) and not shared_cases(was, now).keys
-    if not changed and not has_none_in_common:
-        return
-    parts = ["no case is on both sides"] if has_none_in_common else []
+    shared = shared_cases(was, now).keys
+    changed = [case.key for case in _differing(was, now) if case.asks_otherwise]
+    if not (was and now) or len(changed) < len(shared):
+        return []
+    parts = [] if shared else ["no case is on both sides"]
     for keys, what in (
         (changed, "changed"),
         (sorted(was.keys() - now.keys()), "only before"),
@@ -133,7 +120,24 @@ def _dataset(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
     ):
         if keys:
             parts.append(f"{len(keys)} {what} ({listed(keys)})")
-    yield Mismatch("dataset", _named(before), _named(after), ", ".join(parts))
+    return [Mismatch("dataset", _named(before), _named(after), ", ".join(parts))]
+
+
+def differences(before: Comparable, after: Comparable) -> list[Mismatch]:
+    """Return what else differs beside the system and should be known: its source, the judge, the reported fields."""
+    is_other = _is_other(before.source, after.source)
+    source = [Mismatch("source", str(before.source), str(after.source))] if is_other else []
+    judge = [mismatch for mismatch, _ in _judge(before, after)]
+    return [*source, *judge, *(() if source else _reported(before, after))]
+
+
+def judged_otherwise(before: Comparable, after: Comparable) -> set[str]:
+    """Return the rubrics by which another judge, prompt or temperature scored: a change would be the judge's doing."""
+    return {rubric for _, rubrics in _judge(before, after) for rubric in rubrics}
+
+
+def _is_other(before: str | None, after: str | None) -> bool:
+    return None not in (before, after) and before != after
 
 
 class _Differing(NamedTuple):
@@ -150,11 +154,6 @@ class _Differing(NamedTuple):
         if decision is None or new_decision is None:
             return content != new_content
         return asked_part(decision) != asked_part(new_decision)
-
-    @property
-    def is_gated_otherwise(self) -> bool:
-        was, now = self.before[1], self.after[1]
-        return None not in (was, now) and gated_part(was) != gated_part(now)
 
 
 def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_Differing]:
@@ -186,21 +185,23 @@ def _named(side: Comparable) -> str:
     return f"{side.dataset[:12]} ({cases})" if side.dataset else cases
 
 
-def _judge(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
+def _judge(before: Comparable, after: Comparable) -> Iterator[tuple[Mismatch, Collection[str]]]:
+    """Yield how the judges differ, each with the rubrics that it concerns."""
     was, now = before.judge, after.judge
     if not was or not now:
         return  # nothing was judged on one side: what a judge scores is unmeasured, the rest compares
+    every = was["prompt_versions"].keys() & now["prompt_versions"].keys()
     if was["model"] != now["model"]:
-        yield Mismatch("judge", was["model"], now["model"])
-    elif before.identity is not None and after.identity is not None and before.identity != after.identity:
-        yield Mismatch("judge", before.identity, after.identity)
-    for rubric in sorted(was["prompt_versions"].keys() & now["prompt_versions"].keys()):
+        yield Mismatch("judge", was["model"], now["model"]), every
+    elif _is_other(before.identity, after.identity):
+        yield Mismatch("judge", str(before.identity), str(after.identity)), every
+    for rubric in sorted(every):
         versions = was["prompt_versions"][rubric], now["prompt_versions"][rubric]
         if versions[0] != versions[1]:
-            yield Mismatch(f"prompt of {rubric}", *versions)
+            yield Mismatch(f"prompt of {rubric}", *versions), (rubric,)
     degrees = before.temperature, after.temperature
     if None not in degrees and degrees[0] != degrees[1]:
-        yield Mismatch("judge temperature", *map(str, degrees))
+        yield Mismatch("judge temperature", *map(str, degrees)), every
 
 
 def _reported(before: Comparable, after: Comparable) -> Iterator[Mismatch]:

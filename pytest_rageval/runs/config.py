@@ -31,7 +31,7 @@ LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx",
 CANNOT_CHANGE_RESULTS = frozenset(
     {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
      "store_full_text", "redact", "save_traces", "report", "report_json", "known_failures",
-     "allow_regressions", "ignore_invariants", "alike_cases", "retries",
+     "allow_regressions", "ignore_invariants", "retries",
      "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "tolerated", "cases",
      "allow_partial", "resume", "shard", "skipped", "max_cost", "judge_concurrency", "judge_requests_per_minute",
      "judge_tokens_per_minute", "judge_options", "judge_name", "origin", "adaptive_concurrency"}

@@ -2,27 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.matching import gold_kind
-from pytest_rageval.model import EvalCase
+from pytest_rageval.model import EvalCase, Gold, GoldKind
 from pytest_rageval.plan import Plan
+from pytest_rageval.runs.row_columns import RowColumns
 
 
 def decision_hash(case: EvalCase, asked: str, plan: Plan) -> str:
-    """Of what is asked, what is right and which gates decide: two runs must share it to be compared in a case.
+    """Return the hash of what is asked and what is right, and that of the gates in effect, joined by a hyphen.
 
-    Two hashes, joined by a hyphen: of question, scope and gold, and of the gates in effect for the case. Another id,
-    category, tag or other label alone leaves it as it is, unless a gate is for cases of that label. `asked`: the case's
-    `asked_hash`.
+    Another id, category, tag or other label alone leaves it as it is, unless a gate is for cases of that label.
+    `asked`: the case's `asked_hash`.
     """
-    kind = gold_kind(case.gold, plan.settings.gold_by)
-    return f"{asked[:40]}-{plan.gates_in_effect.hash(case, kind)[:16]}"
+    return _joined(asked[:40], case, gold_kind(case.gold, plan.settings.gold_by), plan)
+
+
+def regated_hash(decision: str | None, case: EvalCase, kind: GoldKind, plan: Plan) -> str | None:
+    """Return the hash of the same case under the gates of another plan."""
+    return _joined(asked_part(decision), case, kind, plan) if decision else decision
+
+
+def _joined(asked: str, case: EvalCase, kind: GoldKind, plan: Plan) -> str:
+    return f"{asked}-{plan.gates_in_effect.hash(case, kind)[:16]}"
 
 
 def asked_part(decision: str | None) -> str:
-    """The hash of what is asked and what is right, as far as it is kept; '' where it is not known."""
+    """Return the hash of what is asked and what is right, as far as it is kept; '' if it is not known."""
     return (decision or "").partition("-")[0]
 
 
 def gated_part(decision: str | None) -> str:
-    """The hash of the gates in effect; '' where it is not known."""
+    """Return the hash of the gates in effect; '' if it is not known."""
     return (decision or "").partition("-")[2]
+
+
+def gates_in_effect(cases: RowColumns, plan: Plan) -> dict[str, list[str]]:
+    """Return the gates in effect for the cases of a run, in words, by the hash of each combination of them."""
+    first: dict[int, int] = {}
+    for place, code in enumerate(cases.groups.codes):
+        first.setdefault(code, place)
+    gates: dict[str, list[str]] = {}
+    for code, place in first.items():
+        case, kind = labelled_case(cases.groups.values[code])
+        gated = gated_part(cases.decision_hashes[place])
+        # A record that was written before its case was matched to gold does not tell the kind of gold.
+        if gated == plan.gates_in_effect.hash(case, kind)[:16]:
+            gates[gated] = sorted(plan.gates_in_effect.words(case, kind))
+    return dict(sorted(gates.items()))
+
+
+def labelled_case(groups: Mapping[str, Sequence[str]]) -> tuple[EvalCase, GoldKind]:
+    """Return as much of a case as conditions of gates look at, from the groups of its row, and its kind of gold."""
+    kind: GoldKind = groups["gold"][0]  # type: ignore[assignment]
+    return EvalCase(
+        id="",
+        question="",
+        answerable="answerable" in groups["answerable"],
+        category=_first(groups["category"]),
+        difficulty=_first(groups["difficulty"]),
+        domain=_first(groups["domain"]),
+        tags=tuple(groups["tag"]),
+        requires_kg="true" in groups["requires_kg"],
+        gold=Gold(support_groups=((),) if "true" in groups["groups"] else None),
+    ), kind
+
+
+def _first(values: Sequence[str]) -> str | None:
+    return next((value for value in values if value != UNCATEGORISED), None)

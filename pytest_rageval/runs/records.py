@@ -13,6 +13,7 @@ from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import served_model
+from pytest_rageval.matching import gold_kind
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.model import Answer, CaseResult, EvalCase, FailedJudgement, Judgement, Observation, Problem, Trial
@@ -41,7 +42,7 @@ def result_record(
         "schema": SCHEMA,
         "case_key": result.key,
         **case_fields(result.case, plan),
-        "gold": obs.matching.kind if obs else None,
+        "gold": gold_kind(result.case.gold, settings.gold_by),
         "outcome": result.outcome,
         "reason": text.reason(result),
         "question": text(result.case.question),

@@ -34,7 +34,8 @@ class Row:
     outcome: str
     content_hash: str
     groups: Mapping[str, tuple[str, ...]]
-    """Breakdowns: 'category', 'tag', 'difficulty', 'domain', 'answerable' → the values of this case."""
+    """Breakdowns: 'category', 'tag', 'difficulty', 'domain', 'answerable' → the values of this case; and what else the
+    condition of a gate can ask for: 'requires_kg', 'gold', 'groups'."""
     scores: Mapping[str, float]
     not_applicable: frozenset[str]
     failed: tuple[tuple[str, str], ...]
@@ -79,6 +80,9 @@ class Row:
                 ("difficulty", (record["difficulty"],) if record["difficulty"] else ()),
                 ("domain", (record["domain"],) if record["domain"] else ()),
                 ("answerable", ("answerable" if record["answerable"] else "unanswerable",)),
+                ("requires_kg", (str(bool(record.get("requires_kg"))).lower(),)),
+                ("gold", (record.get("gold") or "none",)),
+                ("groups", (str(bool(record.get("has_groups"))).lower(),)),
             ),
             scores={intern(name): score for name, score in record["scores"].items()},
             not_applicable=shared.value(frozenset(record["skipped_metrics"])),
@@ -139,8 +143,6 @@ class CaseScores:
     outcome: str
     scores: Mapping[str, float]
     error_kind: str | None = None
-    failed_metrics: frozenset[str] | None = None
-    """Metrics whose gates failed, without cut-offs; None where a baseline was written without them."""
     decision_hash: str | None = None
     """None where a baseline or a table was written without it."""
 

@@ -99,7 +99,7 @@ class RunComparison:
     @property
     def verdict(self) -> str:
         """The sentence that the report of the second run, compared with the first, shows."""
-        return self.page.verdict.sentence
+        return self.paired.verdict.sentence
 
     @property
     def is_compared(self) -> bool:
@@ -147,7 +147,7 @@ def compare_runs(
     settings = project.settings
     ignores = ignore_invariants or settings.ignore_invariants
     paired = pair(sides[0], sides[1], settings, ignore_invariants=ignores)
-    page = page_of(sides[1], sides[0], paired.content, settings, is_chosen=True)
+    page = page_of(sides[1], sides[0], paired, settings, is_chosen=True)
     return RunComparison(sides[0].run_id, sides[1].run_id, paired, page)
 
 

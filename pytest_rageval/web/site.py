@@ -39,7 +39,7 @@ class Site:
         Versions of a dataset are compared on the cases that they have in common, as runs that are started here are.
         """
         root = self.settings.root
-        return Project(root, load_settings(root, {"reports": str(self.settings.reports), "alike_cases": True}))
+        return Project(root, load_settings(root, {"reports": str(self.settings.reports)}))
 
     def stored_run(self, run_id: str) -> StoredRun:
         """The run of this id. The name is looked for among those of the folder: it is never a path.

@@ -63,7 +63,7 @@ def test_real_runs_are_compared_with_their_cases(project: Project):
         "I say <b>nothing</b>.",
     ):
         assert said in found.stdout
-    assert found.stdout.rstrip().endswith("1 regression gate fails: recall_any@5 drop")
+    assert found.stdout.startswith("✘ Gate failed: 3 cases newly fail, 0 fixed, 7 of 10 pass;")
 
     with_tables = rageval(project.path, "first", "second", "--format", "json").stdout
     for run in ("first", "second"):

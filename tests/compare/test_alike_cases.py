@@ -1,4 +1,4 @@
-"""Where cases changed in between, the others are compared if that is asked for: said so, and never good."""
+"""Where cases changed in between, the others are compared: said so, and never good."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_rageval.compare.verdict_sentence import VerdictFacts, run_verdict
 from pytest_rageval.compare.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.runs.row import Row
 
-PLAN = a_plan("mrr", "error_rate", alike_cases=True)
+PLAN = a_plan("mrr", "error_rate")
 
 
 def a_case_of(name: str, asked: str = "as before-gates", mrr: float = 1.0, **fields: Any) -> Row:
@@ -53,7 +53,7 @@ FAILED: dict[str, Any] = {"outcome": "failed", "failed": (("mrr", "x"),)}
     ("after", "tone", "word", "alike"),
     [
         ([*ALIKE, a_case_of("d", "other")], "amber", "Partly comparable", 3),
-        ([*ALIKE, a_case_of("d", "as before-others")], "amber", "Partly comparable", 3),
+        ([*ALIKE, a_case_of("d", "as before-others")], "green", "Not worse", None),
         ([*ALIKE, a_case_of("d", "other", **FAILED)], "amber", "Failing", 3),
         ([*ALIKE[:2], a_case_of("c", mrr=0.0, **FAILED), a_case_of("d", "other")], "amber", "Worse", 3),
         ([a_case_of(name, "other") for name in "abcd"], "red", "Not comparable", None),
@@ -65,7 +65,7 @@ def test_the_end_of_a_run_and_a_comparison_afterwards_say_the_same(
     tmp_path: Path, after: list[Row], tone: str, word: str, alike: int | None
 ):
     decided = of_gate(tmp_path, BEFORE, after)
-    beside = compared(tmp_path, "one", "two", alike_cases=True).content
+    beside = compared(tmp_path, "one", "two").content
     for comparison in (dict(decided.content), dict(beside)):
         shown_tone, shown_word, sentence = verdict_of(comparison, after)
         assert (shown_tone, shown_word) == (tone, word)
@@ -75,19 +75,10 @@ def test_the_end_of_a_run_and_a_comparison_afterwards_say_the_same(
             assert comparison["changed_cases"] == ["a.jsonl::d"]
 
 
-def test_without_being_asked_for_a_changed_case_stops_all(tmp_path: Path):
-    after = [*ALIKE, a_case_of("d", "other")]
-    store(tmp_path, "one", BEFORE)
-    store(tmp_path, "two", after)
-    paired = compared(tmp_path, "one", "two")
-    assert not paired.is_compared
-    assert "1 changed (a.jsonl::d)" in str(paired.mismatches[0])
-
-
 def test_a_changed_case_moves_no_metric_flips_nothing_and_stands_in_no_category(tmp_path: Path):
     after = [*ALIKE, a_case_of("d", "other", mrr=0.0, **FAILED)]
     decided = of_gate(tmp_path, BEFORE, after).content
-    beside = compared(tmp_path, "one", "two", alike_cases=True).content
+    beside = compared(tmp_path, "one", "two").content
     for content in (decided, beside):
         assert content["metrics"]["mrr"]["n_paired"] == 3
         assert content["metrics"]["mrr"]["delta"] == 0
@@ -102,26 +93,14 @@ def test_a_metric_of_the_whole_run_is_not_compared_on_a_part(tmp_path: Path):
     assert of_gate(tmp_path, BEFORE, after).content["metrics"]["error_rate"]["verdict"] == "incomparable"
 
 
-def test_another_judge_is_no_less_an_obstacle(tmp_path: Path):
-    judge = {"model": "m-1", "heuristic": False, "prompt_versions": {}}
-    before = [a_case_of(name, judge=judge) for name in "abcd"]
-    after = [*(a_case_of(name, judge=judge | {"model": "m-2"}) for name in "abc"), a_case_of("d", "other")]
-    decided = of_gate(tmp_path, before, after)
-    assert [problem.what for problem in decided.problems] == ["judge"]
-    assert not compared(tmp_path, "two", "one", alike_cases=True).is_compared
-    assert verdict_of(dict(decided.content), after)[:2] == ("red", "Not comparable")
-
-
-def test_the_command_and_the_run_take_it_as_an_option(project: Project):
+def test_the_command_and_the_run_say_it(project: Project):
     project.cases([a_case("q1", "boiling 1"), a_case("q2", "boiling 2")])
     project.run("--rageval-run-id", "one", "--rageval-update-baseline")
     project.cases([a_case("q1", "boiling 1"), a_case("q2", "boiling of others")])
-    assert project.run("--rageval-run-id", "strict").ret == 1
-    result = project.run("--rageval-run-id", "two", "--rageval-alike-cases")
+    result = project.run("--rageval-run-id", "two")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*Partly comparable:*compared on 1 of 2 cases alike in both; 1 changed*"])
     assert project.metrics()["verdict"]["tone"] == "amber"
-    refused, part = (project.rageval("compare", "one", "two", *more) for more in ([], ["--alike-cases"]))
-    assert (refused.ret, part.ret) == (1, 0)
-    assert "Changed in between, compared with nothing (1): evalcases/a.jsonl::q2" in part.stdout.str()
-    assert "on the cases that are alike in both" in part.stdout.str()
+    compared = project.rageval("compare", "one", "two")
+    assert compared.ret == 0
+    assert "Changed in between, compared with nothing (1): evalcases/a.jsonl::q2" in compared.stdout.str()

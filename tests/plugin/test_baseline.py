@@ -107,13 +107,22 @@ def test_a_known_failure_that_passes_now_is_announced(settled: Project):
     assert lines_with(result, "passes now, failed in the baseline")
 
 
-def test_a_shared_case_that_changed_stops_the_comparison(settled: Project):
+def test_a_shared_case_that_changed_is_left_out_and_counted(settled: Project):
     cases = some_cases(worse=3)
     cases[4]["question"] = "boiling, asked differently"
     settled.cases(cases)
     result = settled.run()
+    assert result.ret == 0
+    assert lines_with(result, "Partly comparable: 0 cases newly fail, 0 fixed, 10 of 10 pass; compared on 9 of 10")
+    assert lines_with(result, "alike in both; 1 changed: evalcases/a.jsonl::q4")
+    assert settled.metrics()["comparison"]["metrics"]["recall_any@5"]["n_paired"] == 9
+
+
+def test_a_run_without_a_shared_case_is_not_comparable(settled: Project):
+    settled.cases([a_case(f"other{n}", f"boiling {n}") for n in range(10)])
+    result = settled.run()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert lines_with(result, "(10 cases): 1 changed (evalcases/a.jsonl::q4)")
+    assert lines_with(result, "no case is on both sides")
     gates = settled.metrics()["gates"]
     assert {(gate["verdict"], gate["passed"]) for gate in gates} == {("incomparable", None)}
     assert settled.run("--rageval-ignore-invariants").ret == 0
@@ -187,7 +196,7 @@ def test_a_baseline_holds_no_texts(settled: Project):
     assert "boiling" not in text
     assert "Water boils" not in text
     assert set(json.loads(text)["cases"]["evalcases/a.jsonl::q0"]) == {
-        "content_hash", "decision_hash", "failed", "outcome", "scores",
+        "content_hash", "decision_hash", "outcome", "scores",
     }  # fmt: skip
 
 
@@ -213,9 +222,10 @@ def test_a_known_failure_that_fails_by_another_gate_is_new(project: Project):
     project.cases([a_missed_case("known")])
     project.run("--rageval-update-baseline")
     assert project.run().ret == 0
-    result = project.run("--rageval-gate", "token_f1 < 0.1")
+    project.write("odd.py", "import bot\ndef answer(question):\n    return bot.answer(question) | {'answer': 'No.'}\n")
+    result = project.run("--rageval-target", "odd:answer")
     assert project.outcomes() == {"known": "failed"}
-    assert lines_with(result, "token_f1 is 1, gate < 0.1")
+    assert lines_with(result, "token_f1 is 0, gate >= 0.5")
 
 
 def test_a_known_failure_stays_known_under_another_cut_off(project: Project):
@@ -223,18 +233,6 @@ def test_a_known_failure_stays_known_under_another_cut_off(project: Project):
     project.cases([a_missed_case("known")])
     project.run("--rageval-update-baseline")
     project.run("--rageval-k", "3", "--rageval-ignore-invariants")
-    assert project.outcomes() == {"known": "xfailed"}
-
-
-def test_a_baseline_without_failed_gates_counts_as_it_did(project: Project):
-    project.configure('target = "bot:answer"\nknown_failures = "ratchet"')
-    project.cases([a_missed_case("known")])
-    project.run("--rageval-update-baseline")
-    file = project.path / "reports" / "baseline.json"
-    baseline = json.loads(file.read_text(encoding="utf-8"))
-    del baseline["cases"]["evalcases/a.jsonl::known"]["failed"]
-    file.write_text(json.dumps(baseline), encoding="utf-8")
-    project.run("--rageval-gate", "token_f1 < 0.1")
     assert project.outcomes() == {"known": "xfailed"}
 
 
@@ -290,27 +288,6 @@ def test_another_label_alone_is_shown_and_no_obstacle(project: Project, labels: 
     assert (compared.ret, bool(lines_with(compared, "labelled otherwise than before"))) == (0, True)
 
 
-def test_a_label_that_other_gates_are_for_is_an_obstacle(project: Project):
-    gate = ["--rageval-gate", "token_f1 >= 0.1 when category=reasoning"]
-    project.cases([a_case("boil"), a_case("other"), a_case("third", category="reasoning")])
-    assert project.run("--rageval-update-baseline", *gate).ret == 0
-    project.cases([a_case("boil"), a_case("other", category="reasoning"), a_case("third", category="reasoning")])
-    result = project.run(*gate)
-    assert result.ret == 1
-    assert lines_with(result, "what is gated was gates ")
-    assert lines_with(result, "in 1 case, evalcases/a.jsonl::other")
-    assert project.rageval("compare", "baseline", "latest").ret == 1
-
-
-def test_other_gates_are_an_obstacle_in_the_cases_that_they_are_for(project: Project):
-    accepted(project, category="reasoning")
-    result = project.run("--rageval-gate", "token_f1 >= 0.4 when category=reasoning")
-    assert (result.ret, bool(lines_with(result, "in 1 case, evalcases/a.jsonl::other"))) == (1, True)
-    # What a failure is called, and a gate that is the same at another k, decide nothing else.
-    assert project.run("--rageval-gate", "token_f1 >= 0.5 tag other_name").ret == 0
-    assert not project.run("--rageval-k", "7").ret
-
-
 @pytest.mark.parametrize(
     "asked",
     [
@@ -322,25 +299,25 @@ def test_other_gates_are_an_obstacle_in_the_cases_that_they_are_for(project: Pro
         {"requires_kg": True},
     ],
 )
-def test_what_is_asked_and_what_is_right_is_an_obstacle(project: Project, asked: dict[str, Any]):
+def test_a_case_of_which_what_is_asked_or_right_changed_is_left_out(project: Project, asked: dict[str, Any]):
     accepted(project)
     project.cases([a_case("boil"), a_case("other", **asked)])
-    result = project.run()
-    assert result.ret == 1
-    assert lines_with(result, "1 changed (evalcases/a.jsonl::other)")
+    project.run()
+    comparison = project.metrics()["comparison"]
+    assert (comparison["compared"], comparison["changed_cases"]) == (True, ["evalcases/a.jsonl::other"])
+    assert comparison["paired"]["cases"] == 1
 
 
-def test_a_baseline_of_before_there_was_this_hash_is_compared_by_the_content(project: Project):
+def test_a_baseline_without_what_decides_it_again_is_refused_in_one_line(project: Project):
     accepted(project)
     path = project.path / "reports" / "baseline.json"
     baseline = json.loads(path.read_text(encoding="utf-8"))
     for case in baseline["cases"].values():
         del case["decision_hash"]
     path.write_text(json.dumps(baseline), encoding="utf-8")
-    assert project.run().ret == 0
-    project.cases([a_case("boil"), a_case("other", tags=["new"])])
     result = project.run()
-    assert (result.ret, bool(lines_with(result, "--rageval-update-baseline"))) == (1, True)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert len(lines_with(result, "is not a baseline; make a new one with --rageval-update-baseline")) == 1
 
 
 def test_added_cases_redden_no_metric_of_the_whole_run_and_are_counted_where_they_fail(settled: Project):

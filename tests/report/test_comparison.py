@@ -51,7 +51,7 @@ def test_a_flipped_case_says_why_on_the_terminal(tmp_path: Path):
     assert "gold 1         rank 1 → 2, An answer." in lines
     assert "gold 2         lost (was rank 2), b.md" in lines
     assert "answer before  An answer.\n" in lines
-    assert "answer after   An answer. now\n" in lines
+    assert "answer after   An answer. now" in lines
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -150,8 +150,8 @@ def test_a_refused_comparison_says_so_first_in_every_form(tmp_path: Path):
     store(tmp_path, "a", [a_row("a.jsonl::q", mrr=1.0)])
     store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
     content = compared(tmp_path, "a", "b").content
-    assert terminal(content)[-1] == "not comparable: nothing is compared"
-    assert comparison_markdown(content).startswith("## ❌ not comparable")
+    assert terminal(content)[0].startswith("≠ Not comparable: ")
+    assert comparison_markdown(content).startswith("## ❌ ≠ Not comparable: ")
 
 
 def test_what_was_ignored_stands_in_every_form(tmp_path: Path):

@@ -7,7 +7,7 @@ from html import unescape
 
 from project import Project, a_case, a_missed_case
 
-CELL = re.compile(r"<b>([^<]*)</b>(?: <span class=\"delta\">([^<]*)</span>)?|<td class=\"heat none\">(–)")
+CELL = re.compile(r"<b>([^<]*)</b>(?: <span class=\"delta\">[▼▲] ([^<]*)</span>)?|<td class=\"heat none\">(–)")
 
 
 def test_every_face_shows_the_same_score_and_the_same_change(project: Project):

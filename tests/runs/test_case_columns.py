@@ -10,7 +10,7 @@ from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_a
 from pytest_rageval.runs.row import CaseScores
 
 CASES = {
-    "b": CaseScores("h2", "failed", {"mrr": 0.5}, failed_metrics=frozenset({"mrr"}), decision_hash="d2"),
+    "b": CaseScores("h2", "failed", {"mrr": 0.5}, decision_hash="d2"),
     "a": CaseScores("h1", "passed", {"mrr": 1.0, "map": 0.25}),
     "c": CaseScores("h3", "error", {}, error_kind="timeout"),
 }
@@ -29,7 +29,7 @@ def test_each_case_comes_back_as_it_was_in_the_order_of_the_keys():
 def test_a_row_gives_what_is_compared_of_it():
     row = replace(a_row("q", mrr=0.5, outcome="error", error_kind="reset"), decision_hash="d")
     columns = CaseColumns.of({"q": row})
-    assert columns["q"] == CaseScores("hash", "error", {"mrr": 0.5}, "reset", None, "d")
+    assert columns["q"] == CaseScores("hash", "error", {"mrr": 0.5}, "reset", "d")
 
 
 def test_cases_without_any_score_are_found_among_all_metrics():

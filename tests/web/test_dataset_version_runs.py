@@ -34,7 +34,7 @@ def answer(question):
 def of_version(project: Project, version: int, run_id: str, *cases: dict[str, Any], target: str, before: str) -> None:
     project.cases(cases)
     project.configure(f'target = "{target}"\ncases = ["evalcases/*.jsonl"]', ORIGIN.format(version=version))
-    project.run("--rageval-run-id", run_id, "--rageval-baseline", before, "--rageval-alike-cases")
+    project.run("--rageval-run-id", run_id, "--rageval-baseline", before)
 
 
 @pytest.fixture(scope="module")

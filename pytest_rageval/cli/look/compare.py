@@ -37,10 +37,10 @@ WIDTH = 100
 @click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", help="Default: terminal.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write there, not to the terminal.")
-@click.option("--ignore-invariants", is_flag=True, help="Compare even if dataset, judge or reported fields differ.")
-@click.option("--alike-cases", is_flag=True, help="Where cases changed in between, compare the others.")
+@click.option("--ignore-invariants", is_flag=True, help="Compare what another judge scored, too.")
+@click.option("--exit-zero", is_flag=True, help="End with 0 whatever the verdict is.")
 @click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
-@exit_codes({0: "no regression gate of the project fails", 1: "one fails, or the two cannot be compared"})
+@exit_codes({0: "nothing got worse, or --exit-zero", 1: "a gate fails, a case newly fails, or the verdict is red"})
 def compare(before: str, after: str, form: str, output: Path | None, **options: Any) -> None:
     """Compare run A (before) with run B (after): ids, `latest`, `latest~1`, `baseline`, folders or metrics files."""
     # A run of 100,000 cases is a million small objects, none of them in a cycle, and the process ends soon.
@@ -48,10 +48,7 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     project = find_project({"reports": options["reports"]})
     sides = [open_side(project.reports, project.baseline_file, run) for run in (before, after)]
     ignores = options["ignore_invariants"] or project.settings.ignore_invariants
-    settings = project.settings
-    if options["alike_cases"]:
-        settings = settings.model_copy(update={"alike_cases": True})
-    comparison = pair(sides[0], sides[1], settings, ignore_invariants=ignores)
+    comparison = pair(sides[0], sides[1], project.settings, ignore_invariants=ignores)
     after_name = sides[1].name if sides[1].run is not None else None
     if form == "html":
         _put(_page(sides, comparison, project.settings), output)
@@ -62,7 +59,7 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     for problem in () if comparison.is_compared else comparison.mismatches:
         remedy = "--ignore-invariants compares all the same"
         click.echo(f"ERROR: not comparable: {_line(str(problem))}; {remedy}", err=True)
-    sys.exit(1 if comparison.failed or not comparison.is_compared else 0)
+    sys.exit(1 if comparison.verdict.is_failing and not options["exit_zero"] else 0)
 
 
 def _content(comparison: Paired, form: str, after: str | None) -> Mapping[str, Any]:
@@ -93,7 +90,7 @@ def _page(sides: Sequence[Side], comparison: Paired, settings: Settings) -> str:
     from pytest_rageval.page.page_run import page_of
     from pytest_rageval.page.report_writer import sized_html
 
-    return sized_html(page_of(sides[1], sides[0], comparison.content, settings, is_chosen=True))
+    return sized_html(page_of(sides[1], sides[0], comparison, settings, is_chosen=True))
 
 
 def _put(text: str, output: Path | None) -> None:

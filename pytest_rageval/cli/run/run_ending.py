@@ -94,5 +94,5 @@ def _next(ended: Ended) -> Iterator[str]:
         yield f"rageval explain {ended.run_id} {shlex.quote(finished.rows.keys[bad[0]])}"
     if finished.metrics["comparison"] is not None:
         yield f"rageval compare baseline {ended.run_id}"
-    elif not finished.is_partial and not ended.is_interrupted:
+    elif finished.metrics["can_be_baseline"] and not ended.is_interrupted:
         yield "rageval run --update-baseline"

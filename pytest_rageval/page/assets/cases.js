@@ -168,6 +168,7 @@
 
   // ── list: only the rows in sight are in the document ────────────────────────────────────────────────────────
   let space, first = -1, last = -1, rowHeight = 34;
+  const onScale = (change) => `${change > 0 ? "+" : ""}${change.toFixed(2)}`;
   const cell = (row, kind, text) => {
     const made = row.appendChild(element("span", kind, text));
     made.setAttribute("role", "cell");
@@ -185,7 +186,7 @@
     link.href = address(number) + (change === "worse" && index.both ? "/compare" : "");
     cell(row, "category", name("category", number));
     const question = cell(row, "question", ""), fallen = name("fallen", number);
-    cell(row, "drop", fallen ? `${index.drop[number].toFixed(2)} ${fallen.split("@")[0]}` : index.compared ? "" : index.level[number].toFixed(2));
+    cell(row, "drop", fallen ? `${onScale(index.drop[number] * index.widths[fallen])} ${fallen.split("@")[0]}` : index.compared ? "" : index.level[number].toFixed(2));
     const answer = cell(row, "answer", "");
     load(index.texts[Math.floor(number / index.perTexts)]).then((texts) => {
       [question.textContent, answer.textContent] = texts[number % index.perTexts];
@@ -216,7 +217,7 @@
   const makeList = () => {
     const head = element("div", "row head");
     head.setAttribute("role", "row");
-    for (const [kind, title] of [["outcome", "outcome"], ["id", "id"], ["category", "category"], ["question", "question"], ["drop", index.compared ? "largest fall" : "mean"], ["answer", "answer"]]) {
+    for (const [kind, title] of [["outcome", "outcome"], ["id", "id"], ["category", "category"], ["question", "question"], ["drop", index.compared ? "worst change" : "mean"], ["answer", "answer"]]) {
       const made = head.appendChild(element("span", kind, title));
       made.setAttribute("role", "columnheader");
     }

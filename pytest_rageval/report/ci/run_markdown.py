@@ -7,9 +7,8 @@ from typing import Any
 
 from pytest_rageval.compare.gate_lines import gate_line, is_warning
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.numbers import change, score_text
 from pytest_rageval.report.ci.failing_cases import FailingCase
-from pytest_rageval.report.comparison.comparison_markdown import as_code, as_html, as_name
+from pytest_rageval.report.comparison.comparison_markdown import as_code, as_html, as_name, metric_table
 
 MARKS = {"red": "❌", "amber": "⚠️", "green": "✅", "grey": "➖"}
 LONGEST_SUMMARY = 1_000_000
@@ -77,25 +76,9 @@ def _gates(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _metrics(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """What moved against the baseline, the largest change first."""
-    compared: Mapping[str, Any] = (metrics.get("comparison") or {}).get("metrics", {})
-    moved = {
-        name: metric
-        for name, metric in compared.items()
-        if metric["verdict"] not in ("unchanged", "new", "incomparable")
-    }
-    if not moved:
-        return
-    yield "| metric | before | now | change | verdict |"
-    yield "| --- | ---: | ---: | ---: | --- |"
-    for name in sorted(moved, key=lambda name: -abs(moved[name]["delta"] or 0))[:SHOWN_METRICS]:
-        metric = moved[name]
-        numbers = f"{score_text(metric['before'])} | {score_text(metric['after'])} | {change(metric['delta'])}"
-        yield f"| {as_code(name)} | {numbers} | {as_name(metric['verdict'])} |"
-    yield ""
-    if len(moved) > SHOWN_METRICS:
-        yield and_more(len(moved) - SHOWN_METRICS, "metrics")
-        yield ""
+    """Yield what moved against the baseline, the worst verdict first."""
+    if (comparison := metrics["comparison"]) and comparison["compared"]:
+        yield from metric_table(comparison, SHOWN_METRICS)
 
 
 def _case(case: FailingCase) -> Iterator[str]:

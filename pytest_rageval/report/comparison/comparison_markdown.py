@@ -35,8 +35,7 @@ def comparison_markdown(content: Mapping[str, Any]) -> str:
 
 
 def _parts(content: Mapping[str, Any], most: int) -> Iterator[str]:
-    conclusion, tone = words.conclusion(content)
-    yield f"## {MARKS[tone]} {as_name(conclusion, 1000)}"
+    yield f"## {MARKS[words.TONES[content['verdict']['tone']]]} {as_name(words.verdict_line(content), 1000)}"
     yield ""
     yield from (f"- {side}: {as_name(words.side(content[side]), 400)}" for side in ("before", "after"))
     yield ""
@@ -49,7 +48,8 @@ def _parts(content: Mapping[str, Any], most: int) -> Iterator[str]:
     yield ""
     yield from _configuration(content)
     if content["compared"]:
-        yield from _metrics(content)
+        yield from ["### Metrics", ""] * bool(words.metric_rows(content))
+        yield from metric_table(content)
         yield from _gates(content)
         yield from _categories(content)
         for name in ("flipped_to_fail", "flipped_to_pass", "unmeasured"):
@@ -57,14 +57,14 @@ def _parts(content: Mapping[str, Any], most: int) -> Iterator[str]:
         yield from _one_sided(content)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], what: str) -> Iterator[str]:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], what: str, most: int = SHOWN_ROWS) -> Iterator[str]:
     yield "| " + " | ".join(head) + " |"
     yield "|" + " --- |" * len(head)
-    for row in rows[:SHOWN_ROWS]:
+    for row in rows[:most]:
         yield "| " + " | ".join(row) + " |"
     yield ""
-    if len(rows) > SHOWN_ROWS:
-        yield and_more(len(rows) - SHOWN_ROWS, what)
+    if len(rows) > most:
+        yield and_more(len(rows) - most, what)
         yield ""
 
 
@@ -77,7 +77,8 @@ def _configuration(content: Mapping[str, Any]) -> Iterator[str]:
         yield from _table(["setting", "before", "after"], rows, "settings")
 
 
-def _metrics(content: Mapping[str, Any]) -> Iterator[str]:
+def metric_table(content: Mapping[str, Any], most: int = SHOWN_ROWS) -> Iterator[str]:
+    """Yield the metrics that moved, as a table, and how many did not."""
     metrics = words.metric_rows(content)
     if metrics:
         head = ["metric", "before", "after", "change", "95 %", "p", "n", "verdict"]
@@ -90,9 +91,7 @@ def _metrics(content: Mapping[str, Any]) -> Iterator[str]:
             ]
             for _, metric in metrics
         ]
-        yield "### Metrics"
-        yield ""
-        yield from _table(head, rows, "metrics")
+        yield from _table(head, rows, "metrics", most)
     if rest := words.quiet_metrics(content):
         yield rest
         yield ""

@@ -27,6 +27,8 @@ LABEL = 15
 
 def comparison_lines(content: Mapping[str, Any], *, width: int) -> Iterator[SummaryLine]:
     """The lines for a terminal of this width; texts of cases and systems are escaped and cut."""
+    tone = words.TONES[content["verdict"]["tone"]]
+    yield from (SummaryLine(line, STYLES[tone]) for line in wrapped(_safe(words.verdict_line(content)), width))
     for name in ("before", "after"):
         yield SummaryLine(f"{name:<8}" + _cut(words.side(content[name]), width - 8))
     for problem in words.problems(content):
@@ -43,9 +45,6 @@ def comparison_lines(content: Mapping[str, Any], *, width: int) -> Iterator[Summ
         for name in FLIPS:
             yield from _flips(content, name, width)
         yield from _one_sided(content, width)
-    conclusion, tone = words.conclusion(content)
-    yield SummaryLine("")
-    yield SummaryLine(_safe(conclusion), STYLES[tone])
 
 
 def _configuration(content: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:

@@ -14,9 +14,10 @@ from pytest_rageval.runs.disk.stored_records import check_result
 from pytest_rageval.runs.records import SCHEMA
 
 NEEDED = ("schema", "case_key", "test_case_id", "trial", "content_hash", "answerable", "category", "difficulty",
-          "domain", "tags", "source", "outcome", "reason", "question", "answer", "latency", "judge", "abstention",
+          "domain", "tags", "requires_kg", "gold", "source",
+          "outcome", "reason", "question", "answer", "latency", "judge", "abstention",
           "scores", "cost", "verdict", "error", "skipped_metrics")  # fmt: skip
-WHERE_WRITTEN = ("decision_hash", "requests")
+WHERE_WRITTEN = ("decision_hash", "requests", "has_groups")
 # Whatever else a line holds (chunks, details, traces) is never made into objects: 13 µs a line of 3 kB instead of 21.
 _READER = SchemaValidator(
     core_schema.typed_dict_schema(

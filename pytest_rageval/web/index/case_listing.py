@@ -10,7 +10,6 @@ from typing import Any
 from pytest_rageval.compare.case_filter import decided_changes
 from pytest_rageval.compare.cut_offs import renamed_metrics
 from pytest_rageval.compare.side import Side
-from pytest_rageval.compare.verdict_sentence import was_compared
 from pytest_rageval.page.falls import falls_by_metric
 from pytest_rageval.page.page_run import PageRun, compared_side
 from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
@@ -52,7 +51,7 @@ def listing_of(page: PageRun, full_texts: FullTexts | None = None) -> CaseListin
 def _of_finished(run: StoredRun, baseline: Path) -> CaseListing:
     metrics = run.finished_metrics
     comparison = metrics.get("comparison")
-    is_compared = was_compared(comparison)
+    is_compared = bool(comparison and comparison["compared"])
     side = Side(run.run_id, metrics, None if run.has_records else run.scores, run.config, run)
     other = compared_side(run, run.path.parent.parent, baseline) if is_compared else None
     before = other.scores.without(metrics["comparison"].get("changed_cases", ())) if other and other.scores else None

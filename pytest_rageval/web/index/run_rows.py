@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_rageval.compare.verdict_sentence import SYMBOLS, was_compared, with_verdict
+from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.config_diff import flat_settings
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, RESULTS, StoredRun
@@ -187,7 +187,7 @@ def _finished(run: StoredRun, stamp: str) -> IndexedRun:
     metrics = with_verdict(run.finished_metrics)
     verdict, outcomes, volatile = metrics["verdict"], metrics["outcomes"], metrics["volatile"]
     compared = metrics.get("comparison")
-    comparison = compared if was_compared(compared) and compared is not None else {}
+    comparison = compared if compared is not None and compared["compared"] else {}
     latency, cost = volatile.get("latency") or {}, volatile.get("cost") or {}
     facts = _asked(run) | {
         "ended": run.timestamp.isoformat(timespec="seconds"),

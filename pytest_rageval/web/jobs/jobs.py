@@ -241,7 +241,7 @@ class Jobs:
             arguments.append(f"--description={order.description}")
         if order.baseline is None:
             return (*arguments, "--baseline", "none")
-        return (*arguments, "--baseline", f"run:{order.baseline}", "--alike-cases")
+        return (*arguments, "--baseline", f"run:{order.baseline}")
 
     def _supervise(self, folder: Path, environment: Mapping[str, str]) -> None:
         secrets = sorted(set(load_settings(folder, environment=environment).secrets(environment)))

@@ -65,7 +65,7 @@ def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[Audit
         try:
             for record in StoredRun(run).records():
                 key = record["case_key"]
-                if hashes.get(key) == record["content_hash"] and record["retrieved_chunks"] and record["gold"]:
+                if hashes.get(key) == record["content_hash"] and record["retrieved_chunks"] and not record["error"]:
                     asked[key], kinds[key] = asked.get(key, 0) + 1, record["gold"]
                     matched.setdefault(key, set()).update(*(chunk["matches"] for chunk in record["retrieved_chunks"]))
         except (SettingsError, OSError, KeyError, TypeError):
