@@ -212,6 +212,12 @@ def content_tokens(text: str) -> list[str]:
     return words or tokens(text)
 
 
+def content_words(text: str) -> float:
+    """How many tokens are no English stop words; a character of a script without spaces is half a word."""
+    runs = [match for word in tokens(text) if word not in STOP_WORDS and (match := _run().match(word))]
+    return len(runs) - sum(run.lastgroup == "unspaced" for run in runs) / 2
+
+
 def _foreign_content(folded: str) -> Iterator[str]:
     for script, run in _runs(folded.translate(_TERM_CHARACTERS)):
         if script == "unspaced":

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_rageval.gates.gate import FIELDS, Gate, is_meant_for
+from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.model import EvalCase, GoldKind
 
 MOST_KEPT = 1_000
@@ -65,6 +66,8 @@ def _label(case: EvalCase, kind: GoldKind, name: str) -> Any:
         return kind
     if name == "groups":
         return bool(case.gold.support_groups)
+    if name == "answer":
+        return answer_kinds(case.gold)
     return case.tags if name == "tag" else getattr(case, name)
 
 

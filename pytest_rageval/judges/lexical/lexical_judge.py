@@ -30,7 +30,7 @@ class LexicalJudge:
     score: its metric is not applicable, and `reasoning` says why. Without any context, nothing is grounded.
     """
 
-    model = "lexical/3"
+    model = "lexical/4"
     heuristic = True
     answers_at_once = True
     abstention_by_phrasing = True
