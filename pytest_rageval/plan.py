@@ -137,6 +137,8 @@ def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str
             yield f"{place} is {value!r}, expected one of {', '.join(map(repr, get_args(types[name])))}"
         elif isinstance(types[name], type) and type(value) is not types[name]:
             yield f"{place} is {value!r}, expected {types[name].__name__}"
+    if options.get("normalizer") == "squad" and "hangul" in options:
+        yield f"metrics.{metric.name}.hangul: the official script of normalizer 'squad' knows none; remove one of both"
 
 
 def _gates(settings: Settings, registry: Registry, problems: Problems) -> tuple[tuple[Gate, ...], tuple[Gate, ...]]:

@@ -13,6 +13,15 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import Literal
 
+from pytest_rageval.quantities import (
+    COMPARISONS,
+    QUANTITY,
+    SIGNS,
+    with_mega_units,
+    with_plain_powers,
+    with_plain_quantities,
+)
+
 # ── comparing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -21,21 +30,25 @@ def normalise(text: str) -> str:
     """The form in which two answers are compared: what differs only in typing becomes equal.
 
     NFKC, case folded, punctuation of all scripts removed, English articles removed, white space collapsed: the SQuAD
-    normalisation, opened to other scripts. Beyond it, a hyphen between words is a space ("off-by-one" is "off by one"),
-    a point inside a number and a sign before one stay (3.5 is not 35, -3 is not 3), and a step that would leave nothing
-    is not taken ("A." is "a", "%" stays).
+    normalisation, opened to other scripts. Beyond it, quantities keep what decides their value, in one form
+    (see `pytest_rageval.quantities`), a hyphen between words is a space ("off-by-one" is "off by one"), a symbol of a
+    name or unit stays (C++, C#, A+, .NET, m/s, m^2), and a step that would leave nothing is not taken ("A." is "a", "%"
+    stays).
     """
+    bare = _PUNCTUATION.sub("", _SPACE.sub(" ", _with_plain_quantities(text)))
+    return " ".join(_ARTICLE.sub(" ", bare).split()) or " ".join(bare.split()) or " ".join(as_label(text).split())
+
+
+def _with_plain_quantities(text: str) -> str:
+    """The text folded, with quantities in one form and the punctuation of other scripts as that of ASCII."""
     if text.isascii():
-        folded = text.lower()
-        bare = _without_ascii_punctuation(folded)
-    else:
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-        bare = _without_ascii_punctuation(folded.translate(_FOREIGN_PUNCTUATION))
-    return " ".join(_ARTICLE.sub(" ", bare).split()) or " ".join(bare.split()) or " ".join(folded.split())
+        return with_plain_quantities(with_mega_units(text).lower())
+    folded = _folded(with_plain_powers(with_mega_units(text)))
+    return with_plain_quantities(folded.translate(_AS_ASCII))
 
 
-def _without_ascii_punctuation(folded: str) -> str:
-    return _ASCII_PUNCTUATION.sub("", _HYPHEN.sub(" ", folded) if "-" in folded else folded)
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def squad_normalise(text: str) -> str:
@@ -68,7 +81,7 @@ def as_label(text: str) -> str:
     """NFKC, case folded, trimmed: the form in which names of entities, concepts and rules are compared."""
     if text.isascii():
         return text.lower().strip()
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).strip()
+    return _folded(text).strip()
 
 
 class _Characters(dict[int, "int | str | None"]):
@@ -86,18 +99,37 @@ class _Characters(dict[int, "int | str | None"]):
         return replacement
 
 
-def _without_punctuation(character: str, category: str) -> str | None:
+def _as_ascii(character: str, category: str) -> str | None:
+    if category == "Nd":
+        return str(unicodedata.decimal(character))
     # Cf: zero-width and direction marks are invisible; two answers cannot differ by them.
-    return None if category[0] == "P" or category == "Cf" else character
+    return None if category == "Cf" else '"' if category[0] == "P" else character
 
 
 _SPECIAL: dict[int, int | str | None] = dict(zip(range(128), range(128), strict=True))
-_SPECIAL.update({ord(dash): "-" for dash in "‐‑‒–−"})
-_SPECIAL.update({ord(separator): " " for separator in "—―·•"})
-_FOREIGN_PUNCTUATION = _Characters(_SPECIAL, _without_punctuation)
-# A point stays between or before digits, a minus before a digit at the start of a word.
-_ASCII_PUNCTUATION = re.compile(r"""[!"#$%&'()*+,/:;<=>?@\[\\\]^_`{|}~]|\.(?!\d)|(?<=[^\d\s])\.|-(?!\d)|(?<=\S)-""")
-_HYPHEN = re.compile(r"(?<=\S)-(?=\S)")
+_SPECIAL.update(str.maketrans("‐‑‒–−—―·•’⁄∕×∼〜٫٬٪≦≧‰′", "-----    '//x~~.,%≤≥‰′"))
+_AS_ASCII = _Characters(_SPECIAL, _as_ascii)
+# What is kept of punctuation is what a quantity, a name or a unit would be another without.
+_SPACE = re.compile(
+    rf"""
+    =
+    | (?=-)(?<=[^\s^{COMPARISONS}0-9])(?<![0-9]e)-(?=["'(\[]*\w) | (?<=[0-9])-(?=[^\s0-9])  # a hyphen between words
+    """,
+    re.VERBOSE,
+)
+_PUNCTUATION = re.compile(
+    rf"""
+    (?=[^a-z0-9\s])(?:  # soon no
+    ["!&'(),;?@\[\\\]_`{{|}}~]
+    | (?<![0-9])\.(?=[0-9]) | \.(?!\w) | (?<=[^\s"'(\[])\.(?=[^\W0-9])
+    | (?<![0-9]): | :(?![0-9]) | /(?!\w) | (?<=[^\w\s])/ | (?<!\w)\^ | \^(?![\w-])
+    | (?<![0-9])% | \$(?![0-9-]) | \* | (?<![\w+])\+ | (?<!\b[a-z])\# | \#(?=\w)
+    | (?<!\ )[<>](?![-0-9{SIGNS}]) | [<>](?![-\ 0-9{SIGNS}])
+    | (?<!\b[a-z])(?<!\bab)-(?![0-9{SIGNS}])
+    )
+    """,
+    re.VERBOSE,
+)
 _ARTICLE = re.compile(r"(?<!\S)(?:an?|the)(?!\S)")
 _SQUAD_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _KORQUAD_PUNCTUATION = str.maketrans("", "", string.punctuation + "《》〈〉‘’")
@@ -139,7 +171,7 @@ def tokens(text: str) -> list[str]:
     stands alone. A hyphen parts words, other punctuation joins (`don't` is one token), and what is written onto a
     number is apart from it (`110mW` is `110`, `mw`).
     """
-    normal = _QUANTITY.sub(r"\g<0> ", normalise(text))
+    normal = normalise(text)
     if normal.isascii():
         return normal.split()
     pieces = _token().findall(normal)
@@ -155,7 +187,7 @@ def index_terms(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_TERM.findall(text.lower())
     terms: list[str] = []
-    for script, run in _runs(text, _TERM_CHARACTERS):
+    for script, run in _runs(_folded(text).translate(_TERM_CHARACTERS)):
         terms.extend(_pairs(run) if script else (run,))
     return terms
 
@@ -163,31 +195,44 @@ def index_terms(text: str) -> list[str]:
 def content_tokens(text: str) -> list[str]:
     """The words that carry meaning, for comparing what two texts are about; never empty where `tokens` is not.
 
-    English stop words are left out (negations are not stop words), Korean particles are cut off, numbers lose their
-    thousands commas and keep decimals and sign. Han, Katakana and the scripts of South East Asia come as pairs of
-    characters; Hiragana, mostly grammar, is left out.
+    English stop words are left out (negations are not stop words), Korean particles are cut off, quantities are in one
+    form, and of dates and ranges the parts stand beside the whole. Han, Katakana and the scripts of South East Asia
+    come as pairs of characters; Hiragana, mostly grammar, is left out.
     """
-    text = _CLITIC.sub("", _NUMBER_COMMA.sub("", text.replace("−", "-")))
-    if text.isascii():
-        words = [word for word in _ASCII_CONTENT.findall(text.lower()) if word not in STOP_WORDS]
-        return words or tokens(text)
-    words = []
-    for script, run in _runs(_NOT_OF_A_NUMBER.sub(" ", text), _CONTENT_CHARACTERS):
-        if script == "unspaced":
-            for content in _content_run().findall(run):
-                words.extend(_pairs(content))
-        elif script == "hangul":
-            if run not in _LONE_PARTICLES:
-                words.append(_stem(run))
-        elif run not in STOP_WORDS:
-            words.append(run)
+    words: list[str] = []
+    for at, part in enumerate(_ATOM.split(_with_plain_quantities(text))):
+        if at % 2:
+            words.append(part)
+            if "-" in part[1:]:
+                words.extend(_PARTS.findall(part))
+        elif part.isascii():
+            words.extend(word for word in _ASCII_CONTENT.findall(_CLITIC.sub("", part)) if word not in STOP_WORDS)
+        else:
+            words.extend(_foreign_content(_CLITIC.sub("", part)))
     return words or tokens(text)
 
 
-def _runs(text: str, characters: _Characters) -> Iterator[tuple[str | None, str]]:
+def content_words(text: str) -> float:
+    """How many tokens are no English stop words; a character of a script without spaces is half a word."""
+    runs = [match for word in tokens(text) if word not in STOP_WORDS and (match := _run().match(word))]
+    return len(runs) - sum(run.lastgroup == "unspaced" for run in runs) / 2
+
+
+def _foreign_content(folded: str) -> Iterator[str]:
+    for script, run in _runs(folded.translate(_TERM_CHARACTERS)):
+        if script == "unspaced":
+            for content in _content_run().findall(run):
+                yield from _pairs(content)
+        elif script == "hangul":
+            if run not in _LONE_PARTICLES:
+                yield _stem(run)
+        elif run not in STOP_WORDS:
+            yield run
+
+
+def _runs(text: str) -> Iterator[tuple[str | None, str]]:
     """The words of a text, cut where Hangul or a script without spaces begins or ends: 'hangul', 'unspaced' or None."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return ((match.lastgroup, match.group()) for match in _run().finditer(folded.translate(characters)))
+    return ((match.lastgroup, match.group()) for match in _run().finditer(text))
 
 
 def _pairs(run: str) -> list[str]:
@@ -240,12 +285,12 @@ def _letters_digits_marks(character: str, category: str) -> str:
 
 
 _TERM_CHARACTERS = _Characters({}, _letters_digits_marks)
-_CONTENT_CHARACTERS = _Characters({ord("."): ".", ord("-"): "-"}, _letters_digits_marks)
 _ASCII_TERM = re.compile(r"[a-z0-9]+")
-_ASCII_CONTENT = re.compile(r"(?:(?<!\S)-(?=\d))?[a-z0-9]+(?:(?<=\d)\.(?=\d)[a-z0-9]+)*")
-_NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_NOT_OF_A_NUMBER = re.compile(r"(?<!\d)\.|\.(?!\d)|-(?!\d)|(?<=\S)-")
-_CLITIC = re.compile(r"['’](?:s\b)?")
+_ATOM = re.compile(rf"({QUANTITY}|(?<!\w)[a-z]{{1,3}}(?:\#|\++)(?!\w)|(?<![^\s\"'(\[])\.[^\W\d]\w*)")
+"""What is a word with its symbols: a quantity, C++, .NET."""
+_PARTS = re.compile(r"[0-9.:]+")
+_ASCII_CONTENT = re.compile(r"[a-z0-9]+(?:(?<=[0-9])\.(?=[0-9])[a-z0-9]+)*")
+_CLITIC = re.compile(r"'(?:s\b)?")
 """An apostrophe joins (`don't` is `dont`); a possessive `'s` goes."""
 
 STOP_WORDS = _words(
@@ -275,7 +320,6 @@ _SURE_PARTICLES = _words(
 """Taken off a single syllable too: few nouns of two syllables end so."""
 _LONE_PARTICLES = frozenset(_PARTICLES) - _words("도 만 들")
 """Dropped where they stand alone, on a number or on a foreign word; 5도 are five degrees, 5만 is 50,000."""
-_QUANTITY = re.compile(r"(?<!\S)-?(?:\d+(?:\.\d+)*|\.\d+)(?=[^\s\d.])")
 
 # ── sentences ─────────────────────────────────────────────────────────────────────────────────────────────────
 

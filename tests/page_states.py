@@ -63,7 +63,7 @@ def a_full_record(row: Row, **fields: Any) -> dict[str, Any]:
         "error": error, "reason": None if row.outcome == "passed" else "token_f1 is 0.2, gate >= 0.5",
         "verdict": {"passed": not row.failed, "trial_passed": row.trial_passed, "gates_held": 3, "failed_gates": [
             {"metric": metric, "value": 0.2, "threshold": ">= 0.5", "tag": tag} for metric, tag in row.failed]},
-        "groundedness": {"score": 4.0, "reasoning": "one claim has no source", "model": "lexical/3", "heuristic": True,
+        "groundedness": {"score": 4.0, "reasoning": "one claim has no source", "model": "lexical/4", "heuristic": True,
                          "supported_claims": ["It is kept in the northern one."],
                          "unsupported_claims": ["Since 2019."]},
     } | fields  # fmt: skip

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
+    ("quantities",),
     ("errors", "text", "words", "numbers", "model"),
     ("io",),
     ("config",),

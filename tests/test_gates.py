@@ -177,7 +177,8 @@ def test_a_default_gate_rests_on_no_heuristic(heuristic: bool, gated: bool):
 )
 def test_the_default_gate_of_a_formula_stands_back_where_a_model_judged_the_same(judged_by, gated: bool):
     scored = judged_by and Judgement("reference_match", {"reference_match": 1.0}, scale=(0, 5), **judged_by)
-    obs = observe(EvalCase("q", "Why?"), Answer("text"), judgements={"reference_match": scored} if scored else {})
+    case = EvalCase("q", "Why?", gold=Gold(answers=("text",)))
+    obs = observe(case, Answer("text"), judgements={"reference_match": scored} if scored else {})
     default = [resolve(gate, REGISTRY, 5) for gate in default_gates(REGISTRY)]
     assert (
         applies(

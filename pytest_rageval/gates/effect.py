@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pytest_rageval.gates.gate import FIELDS, HOLDS, Gate, is_meant_for
+from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.model import EvalCase, GoldKind
 
 MOST_KEPT = 1_000
@@ -70,6 +71,8 @@ def _label(case: EvalCase, kind: GoldKind, name: str) -> Any:
         return kind
     if name == "groups":
         return bool(case.gold.support_groups)
+    if name == "answer":
+        return answer_kinds(case.gold)
     return case.tags if name == "tag" else getattr(case, name)
 
 

@@ -6,15 +6,13 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import suggestion
+from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.metrics.registry import Measure, Metric, Registry
 from pytest_rageval.model import EvalCase, GoldKind
-
-if TYPE_CHECKING:
-    pass
 
 HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -22,10 +20,11 @@ HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     "<": operator.lt,
 }
-FIELDS = ("category", "difficulty", "domain", "tag", "answerable", "requires_kg", "gold", "groups")
+FIELDS = ("category", "difficulty", "domain", "tag", "answerable", "requires_kg", "gold", "groups", "answer")
 CLOSED = {
     **dict.fromkeys(("answerable", "requires_kg", "groups"), ("true", "false")),
     "gold": ("anchors", "ids", "none"),
+    "answer": ("short", "long", "layered", "none"),
 }
 """Fields that have these values only."""
 UNCATEGORISED = "uncategorised"
@@ -239,5 +238,7 @@ def _facts(case: EvalCase, kind: GoldKind, name: str) -> set[str]:
         return {kind}
     if name == "groups":
         return {"true" if case.gold.support_groups else "false"}
+    if name == "answer":
+        return set(answer_kinds(case.gold))
     value = getattr(case, name)
     return {str(value).lower()} if isinstance(value, bool) else {value or UNCATEGORISED}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
 from pytest_rageval.metrics.registry import metric
-from pytest_rageval.model import NotApplicable, Observation
+from pytest_rageval.model import Gold, NotApplicable, Observation
 from pytest_rageval.words import (
     content_tokens,
+    content_words,
     has_hangul,
     korquad_characters,
     normalise,
@@ -31,9 +33,9 @@ def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> floa
     """1 if the answer equals any gold answer after normalisation, else 0.
 
     Higher is better. `default`: NFKC, case folded, punctuation of all scripts and English articles removed, a hyphen
-    between words taken for a space. `squad`: as the official script, which also gives 1 for an answer that normalises
-    to nothing where a case is unanswerable. Not applicable without a gold answer or where no answer is recorded.
-    Source: exact match of SQuAD 2.0.
+    between words taken for a space, quantities in one form (`3,5 %` is `3.5%`, never `35`). `squad`: as the official
+    script, which also gives 1 for an answer that normalises to nothing where a case is unanswerable. Not applicable
+    without a gold answer or where no answer is recorded. Source: exact match of SQuAD 2.0.
 
     >>> score("exact_match", answered("The “Normans”!", "normans"))
     1.0
@@ -50,7 +52,7 @@ def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> floa
     layer="L5",
     better="higher",
     needs=("answer", "gold.answer"),
-    gates=("token_f1 >= 0.50 tag L5_wrong_answer",),
+    gates=("token_f1 >= 0.50 when answer=short,layered tag L5_wrong_answer",),
     yields_to="reference_match",
 )
 def token_f1(obs: Observation, *, normalizer: Normalizer = "default", hangul: Hangul = "word") -> float | NotApplicable:
@@ -119,6 +121,28 @@ def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:
     if not golds and obs.case.answerable:
         return ()
     return [gold for gold in golds if squad_normalise(gold)] or ("",)
+
+
+def answer_kinds(gold: Gold) -> frozenset[str]:
+    """What a gate's condition on `answer` looks at: short, long or none; layered where the case is labelled so.
+
+    Short: every gold answer has at most six content words. Right answers word a longer one in too many ways.
+    """
+    if not gold.answers:
+        return frozenset({"none"})
+    length = "short" if _are_short(gold.answers) else "long"
+    labels = (gold.concepts, gold.constraints, gold.kg_entities, gold.kg_edges)
+    is_layered = any(part is not None for part in labels) or (gold.chunk_ids and not gold.ids_are_prefixes)
+    return frozenset({length, "layered"} if is_layered else {length})
+
+
+@lru_cache(maxsize=1024)
+def _are_short(answers: tuple[str, ...]) -> bool:
+    return all(content_words(answer) <= MOST_WORDS for answer in answers)
+
+
+MOST_WORDS = 6
+"""Content words of a short answer."""
 
 
 def equals_any(answer: str, golds: Sequence[str], normalizer: Normalizer = "default") -> float:

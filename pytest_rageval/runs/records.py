@@ -15,6 +15,7 @@ from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import served_model
 from pytest_rageval.matching import gold_kind
 from pytest_rageval.metrics.abstention import abstention
+from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.model import Answer, CaseResult, EvalCase, FailedJudgement, Judgement, Observation, Problem, Trial
 from pytest_rageval.plan import Plan
@@ -188,6 +189,7 @@ def case_fields(case: EvalCase, plan: Plan) -> dict[str, Any]:
         "tags": list(case.tags),
         "requires_kg": case.requires_kg,
         "has_groups": bool(case.gold.support_groups),
+        "gold_answer": sorted(answer_kinds(case.gold)),
         "source": {"file": case.source.file, "line": case.source.line},
     }
 

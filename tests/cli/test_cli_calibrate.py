@@ -379,8 +379,8 @@ def test_the_scores_of_a_run_are_a_calibration_of_its_judge_and_scores_that_labe
     assert "of 1 answer on" in judge_rows(project)["agreement with people: groundedness"]
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"lexical/3": {"groundedness": {"interval": 1}}}', '{"lexical/3": 7}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"lexical/4": {"groundedness": {"interval": 1}}}', '{"lexical/4": 7}'])
 def test_a_damaged_file_of_calibrations_says_nothing(tmp_path: Path, content: str):
     (tmp_path / "cache").mkdir()
     (tmp_path / CALIBRATIONS).write_text(content, encoding="utf-8")
-    assert kept_calibrations(tmp_path, {"model": "lexical/3"}) == ()
+    assert kept_calibrations(tmp_path, {"model": "lexical/4"}) == ()

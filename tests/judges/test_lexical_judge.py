@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.judge import Judge
@@ -39,7 +42,7 @@ def correctness(answer: str, **gold) -> float:
 def test_it_is_a_judge_and_says_that_it_is_a_heuristic():
     assert isinstance(LexicalJudge(), Judge)
     said = judged("groundedness", "VBO was recorded at 30 Hz.", CONTEXT)
-    assert (said.heuristic, said.model, said.prompt_version) == (True, "lexical/3", "1+0123456789ab")
+    assert (said.heuristic, said.model, said.prompt_version) == (True, "lexical/4", "1+0123456789ab")
     assert (said.tokens_in, said.tokens_out, said.cost_usd, said.scale) == (0, 0, 0.0, (0.0, 5.0))
 
 
@@ -246,7 +249,7 @@ def test_abstention_is_1_or_0_with_a_confidence():
 
 
 def test_a_rubric_that_words_cannot_answer_is_an_error():
-    with pytest.raises(JudgeError, match="'lexical/3' has no rubric 'synthesis'") as caught:
+    with pytest.raises(JudgeError, match="'lexical/4' has no rubric 'synthesis'") as caught:
         judged("synthesis", "It is 30 Hz.")
     assert caught.value.kind == "invalid_request"
 
@@ -322,3 +325,67 @@ def test_it_agrees_with_people_on_what_is_hallucinated(source, least):
     assert len(grounded) + len(invented) >= 0.98 * len(rows)
     ordered = sum((good > bad) + (good == bad) / 2 for good in grounded for bad in invented)
     assert ordered / (len(grounded) * len(invented)) > least
+
+
+# ── negations ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+NEGATED = [
+    ("The tower is{} open to visitors in winter.", " not"),
+    ("The archive was{} closed.", "n't"),
+    ("Visitors can{} enter the tower.", "not"),
+    ("There is{} lift in the tower.", " no"),
+    ("They{} open the tower at night.", " never"),
+    ("Der Turm hat{} Aufzug im Winter.", " keinen"),
+    ("Der Turm ist{} offen.", " nicht"),
+    ("La tour n'est{} ouverte en hiver.", " pas"),
+    ("La torre{} abre en invierno.", " no"),
+    ("탑은 겨울에 열리지{}.", " 않는다"),
+    ("탑은{} 열린다.", " 안"),
+    ("塔は冬に開か{}。", "ない"),
+    ("冬天塔{}开放。", "不"),
+    ("冬天塔{}开放过。", "没"),
+    ("I do{} have information about the tower.", " not"),
+]
+HELD = (
+    "The tower is open to visitors. The archive was closed. Der Turm hat Aufzug. 塔は開く。 冬天塔开放。 탑은 열린다."
+)
+
+
+def never_rises(before: str, after: str, *contexts: str) -> bool:
+    """An answer without a claim has no score, which nothing rises above."""
+    first, second = (judged("groundedness", text, *contexts).scores.get("groundedness") for text in (before, after))
+    return first is None or second is None or second <= first
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from(NEGATED), min_size=1, max_size=4),
+    st.data(),
+    st.lists(st.sampled_from(HELD.split()), min_size=1).map(" ".join),
+)
+def test_leaving_out_a_negation_never_raises_groundedness(said: list[tuple[str, str]], data: st.DataObject, held: str):
+    left_out = data.draw(st.sampled_from(range(len(said))))
+    whole = " ".join(sentence.format(negation) for sentence, negation in said)
+    less = " ".join(
+        sentence.format("" if number == left_out else negation) for number, (sentence, negation) in enumerate(said)
+    )
+    assert never_rises(whole, less, held)
+
+
+def test_leaving_out_a_negation_of_a_real_answer_never_raises_groundedness():
+    negation = re.compile(
+        r"\b(?:not|never|no|none|neither|nor|without|nothing)\b ?|n['’]t\b|(?<=can)not\b", re.IGNORECASE
+    )
+    tried = 0
+    for row in map(json.loads, LABELLED.read_text(encoding="utf-8").splitlines()):
+        for found in negation.finditer(row["answer"]) if row["contexts"] else ():
+            less = row["answer"][: found.start()] + row["answer"][found.end() :]
+            assert never_rises(row["answer"], less, *row["contexts"]), (row["id"], found)
+            tried += 1
+    assert tried > 200
+
+
+def test_a_negation_of_the_reference_that_the_answer_lacks_costs_correctness():
+    gold = ["Parking is not allowed."]
+    assert correctness("Parking is allowed.", references=gold) < correctness("Parking isn't allowed.", references=gold)

@@ -87,8 +87,26 @@ def test_the_same_is_judged_the_same_every_time_and_however_many_claims_stand_be
     first, second = (judged(judge, " ".join(PASSAGES) * 20, *PASSAGES) for _ in range(2))
     assert (first.scores, first.reasoning) == (second.scores, second.reasoning)
     assert first.flags == ()
-    many = judged(judge, "\n".join([*PASSAGES] * 30), *PASSAGES)
-    assert many.flags == ("of 60 claims the first 50 were judged",)
+
+
+def test_all_claims_of_an_answer_are_judged_in_as_many_batches_as_it_takes(tmp_path: Path):
+    many = judged(a_judge(tmp_path), "\n".join(["Milk is white."] * 1499 + ["Moon holds green cheese."]), *PASSAGES)
+    assert (len(many.supported_claims), many.unsupported_claims) == (1499, ("Moon holds green cheese.",))
+    assert many.flags == ()
+
+
+@pytest.mark.parametrize("at", [0, 20, 40])
+def test_a_claim_longer_than_the_window_is_judged_in_parts_of_which_the_worst_counts(tmp_path: Path, at: int):
+    judge = a_judge(tmp_path, most_tokens=48)
+    words = ["milk"] * 60
+    assert judged(judge, " ".join(words), "Milk is white.").scores["groundedness"] > 4.9
+    words[at : at + 20] = ["moon"] * 20
+    assert judged(judge, " ".join(words), "Milk is white.").scores["groundedness"] < 0.5
+
+
+def test_what_does_not_fit_the_window_is_not_supported(tmp_path: Path):
+    judge = a_judge(tmp_path, {**HHEM_2, "prompt": f"{'milk ' * 60}{{text1}} hypothesis {{text2}}"}, per_token=True)
+    assert judged(judge, "Milk is white.", "Milk is white.").scores["groundedness"] == 0
 
 
 def test_without_passages_nothing_is_supported_and_without_claims_there_is_no_score(tmp_path: Path):
@@ -104,7 +122,7 @@ def test_it_is_known_by_the_content_of_its_files_wherever_they_lie(tmp_path: Pat
     copy, other = judge_from_spec(f"nli:{tmp_path / 'copy'}"), a_judge(tmp_path / "other", MINICHECK)
     assert copy is not None
     assert identity_of(judge) == identity_of(copy) != identity_of(other)
-    assert judge.model.startswith("nli/1:small@")
+    assert judge.model.startswith("nli/2:small@")
 
 
 def test_what_it_needs_is_loaded_at_the_first_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -192,7 +210,7 @@ def test_a_model_that_was_downloaded_before_serves_offline(hub_cache: Path):
     a_model(repository / "snapshots" / "abc123", KNOWN, MINICHECK, place="onnx/model.onnx")
     judge = judge_from_spec("nli:ours/small")
     assert judge is not None
-    assert judge.model.startswith("nli/1:small@")
+    assert judge.model.startswith("nli/2:small@")
     assert judged(judge, "Milk is white.", *PASSAGES).scores["groundedness"] > 4.9
 
 

@@ -10,8 +10,8 @@ from pytest_rageval.judges.lexical.terms import claims_in, terms_by_sentence, te
 @pytest.mark.parametrize(
     ("text", "terms"),
     [
-        ("The rig can't run at 1,200 Hz.", {"the", "rig", "can", "cant", "run", "at", "1200", "hz"}),
-        ("It is 3.50 but -2", {"it", "is", "3.5", "but", "-2"}),
+        ("The rig can't run at 1,200 Hz.", {"the", "rig", "can", "not", "run", "at", "1200", "hz"}),
+        ("It is 3.50 but -2", {"it", "is", "3.50", "but", "-2"}),
         ("Dana's 110mW laser", {"dana", "110", "mw", "laser"}),
         ("three cells", {"3", "cells"}),
         ("１２ ｃｍ", {"12", "cm"}),

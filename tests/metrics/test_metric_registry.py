@@ -199,7 +199,7 @@ def test_the_default_gate_of_token_f1_stands_back_where_a_model_judged_the_refer
         )
         return looks_at(replace(gate, is_default=is_default), GatedTrial(obs, scores))
 
-    assert gates(answered("Yes."))
+    assert gates(answered("Yes.", answers=("No.",)))
     assert gates(scored_as("reference_match", heuristic=True))
     assert not gates(scored_as("reference_match", heuristic=False))
     assert gates(scored_as("correctness", heuristic=False))

@@ -48,6 +48,10 @@ def test_all_wrong_settings_are_said_together(project: Project, how: list[str]):
     [
         ('[tool.rageval.metrics]\nenabled = ["recall_al"]', "unknown metric 'recall_al'; did you mean 'recall_all'?"),
         ('[tool.rageval.metrics]\ntoken_f1 = { hangul = "x" }', "metrics.token_f1.hangul is 'x'"),
+        (
+            '[tool.rageval.metrics]\ntoken_f1 = { normalizer = "squad", hangul = "char" }',
+            "metrics.token_f1.hangul: the official script of normalizer 'squad' knows none; remove one of both",
+        ),
         ('[tool.rageval.metrics]\ntoken_f1 = { hangull = "x" }', "did you mean 'hangul'?"),
         ('[tool.rageval.gates]\ncase = ["mrr >= "]', "gate 'mrr >= ' cannot be read"),
         ('[tool.rageval.gates]\ncase = ["mrr >= 1 when colour=red"]', "'colour' is not a field"),

@@ -101,7 +101,7 @@ def test_doctor_says_in_a_line_each_what_is_fine_doubtful_or_wrong_and_what_to_d
     result.stdout.fnmatch_lines([
         "✔  configuration  * metrics, * gates",
         "✔  cases          1 case in 1 file",
-        "✔  judge          lexical/3, a heuristic*",
+        "✔  judge          lexical/4, a heuristic*",
         "✔  cache          none yet; the first run makes it",
     ])  # fmt: skip
 

@@ -44,6 +44,42 @@ def test_gold_that_no_gate_is_meant_for_may_pass_and_is_counted(project: Project
     assert project.metrics()["gold_without_gate"] == 2
 
 
+LONG = "At sea level, where a column of air weighs most, clean water boils at a hundred degrees"
+
+
+@pytest.mark.parametrize(
+    ("gold", "is_gated"),
+    [
+        ({"answer": "at a hundred degrees, it boils"}, True),
+        ({"answer": LONG}, False),
+        ({"answer": [LONG, "a hundred degrees"]}, False),
+        ({"answer": LONG, "doc_chunk_ids": ["c1"]}, True),
+        ({"answer": LONG, "concepts": []}, True),
+        ({"answer": "清洁的水在海平面一百度沸腾"}, False),
+        ({"answer": "一百度"}, True),
+    ],
+)
+def test_the_default_gate_on_token_f1_looks_at_short_gold_answers_and_at_layered_cases(
+    project: Project, gold: dict[str, Any], is_gated: bool
+):
+    silent(project, "def answer(question):\n    return 'It turns into steam.'\n")
+    project.cases([{"id": "boiling", "question": "When does water boil?", "gold": gold}])
+    result = project.run()
+    assert project.outcomes() == {"boiling": "failed" if is_gated else "passed"}
+    assert bool(lines_with(result, "1 case passed though no gate looked at the gold")) is not is_gated
+
+
+def test_a_gate_may_ask_for_long_gold_answers_and_leaves_the_default_one_to_the_rest(project: Project):
+    silent(project, "def answer(question):\n    return 'It turns into steam.'\n")
+    project.cases([
+        {"id": "long", "question": "When?", "gold": {"answer": LONG}},
+        {"id": "short", "question": "Where?", "gold": {"answer": "at sea level"}},
+    ])  # fmt: skip
+    project.run("--rageval-gate", "token_f1 >= 0.9 when answer=long")
+    assert project.outcomes() == {"long": "failed", "short": "failed"}
+    assert lines_with(project.run("--rageval-gate", "token_f1 >= 0.9 when answer=longish"), "expected short or long")
+
+
 def test_a_run_that_examined_no_case_is_not_green(project: Project):
     silent(project)
     project.cases([PLACES])

@@ -340,7 +340,7 @@ def test_where_a_fixture_judges_some_files_alone_both_judges_are_named(judged: P
     judged.write("evalcases/sub/conftest.py", an_examiner())
     judged.run()
     described = config_of(judged)["judge"]
-    assert (described["model"], described["fixture"]) == ("lexical/3", ["evalcases/sub/conftest.py::rag_judge"])
+    assert (described["model"], described["fixture"]) == ("lexical/4", ["evalcases/sub/conftest.py::rag_judge"])
 
 
 def test_a_fixture_that_takes_over_is_a_change_of_the_configuration(judged: Project):

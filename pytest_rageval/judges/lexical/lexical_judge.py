@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.lexical.coverage import SUPPORTED, Coverage, Evidence, account, first_items, weighted
-from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, SMALL_WORDS, claims_in, terms_in
+from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, NEGATION, SMALL_WORDS, claims_in, terms_in
 from pytest_rageval.judges.phrasing import phrasing_judgement
 from pytest_rageval.judges.requests import judged_text, reference_texts
 from pytest_rageval.judges.rubrics import rubric_of
@@ -30,7 +30,7 @@ class LexicalJudge:
     score: its metric is not applicable, and `reasoning` says why. Without any context, nothing is grounded.
     """
 
-    model = "lexical/3"
+    model = "lexical/4"
     heuristic = True
     answers_at_once = True
     abstention_by_phrasing = True
@@ -74,26 +74,37 @@ class LexicalJudge:
 
 def _groundedness(variables: Mapping[str, Any]) -> Scored:
     """How far the contexts together cover the answer's claims, each weighing as much as it informs."""
-    coverages = _against_contexts(variables.get("answer"), variables)
+    coverages, declining = _against_contexts(variables.get("answer"), variables)
     if not coverages:
         return _without_claim(variables)
+    for coverage in sorted(declining, key=lambda coverage: coverage.value, reverse=True):
+        # "It is not known" is no claim, "It is known" would be one: it must not be worth more.
+        if coverage.value > weighted(coverages):
+            coverages.append(coverage)
     return weighted(coverages), account(coverages, _where(variables)), coverages
 
 
 def _claim_support(variables: Mapping[str, Any]) -> Scored:
     """Share of the claim's sentences that are supported: of a single claim, 1 or 0."""
-    coverages = _against_contexts(judged_text(variables), variables)
+    coverages, _ = _against_contexts(judged_text(variables), variables)
     if not coverages:
         return _without_claim(variables)
     held = sum(coverage.value >= SUPPORTED for coverage in coverages)
     return held / len(coverages), account(coverages, _where(variables)), coverages
 
 
-def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> list[Coverage]:
-    """The coverage of each claim; sentences that decline or assent are no claims."""
+def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> tuple[list[Coverage], list[Coverage]]:
+    """The coverage of each claim, and of each sentence that declines, negations left out; assent is no claim.
+
+    What words cannot see must not count: with a negation that no passage has, the opposite would be better grounded.
+    """
     evidence = Evidence(context["text"] for context in variables.get("contexts") or ())
-    claims = [claim for claim in claims_in(text or "") if not (claim.is_small or only_declines(claim.text))]
-    return [evidence.coverage(claim) for claim in claims]
+    claims: list[Coverage] = []
+    declining: list[Coverage] = []
+    for claim in claims_in((text or "")[:LONGEST_TEXT], without=frozenset({NEGATION})):
+        if not claim.is_small:
+            (declining if only_declines(claim.text) else claims).append(evidence.coverage(claim))
+    return claims, declining
 
 
 def _without_claim(variables: Mapping[str, Any]) -> Scored:
@@ -127,7 +138,7 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
 
 def _borne_out(text: str, by: Evidence) -> list[Coverage]:
     """How far an answer has what a gold text says; by content alone, since gold is worded tersely."""
-    return [by.coverage(claim, small_share=0.0) for claim in claims_in(text)]
+    return [by.coverage(claim, small_share=0.0) for claim in claims_in(text[:LONGEST_TEXT])]
 
 
 def _relevance(variables: Mapping[str, Any]) -> Scored:

@@ -1,7 +1,7 @@
 """Terms of a text: what two texts are compared by, in one spelling each.
 
-One way for all scripts: content tokens (Korean without particles, Han and Katakana as pairs of characters), to which
-the small words are added; a number has one form however it is written.
+One way for all scripts: content tokens (Korean without particles, Han and Katakana as pairs of characters, quantities
+in one form), to which the small words are added. All negations are one term.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from pytest_rageval.quantities import QUANTITY
 from pytest_rageval.words import STOP_WORDS, content_tokens, sentences
 
 LONGEST_TEXT = 20_000
@@ -20,13 +21,16 @@ LONGEST_PASSAGE = 200_000
 """Characters of one passage that are looked at: what comes from outside is bounded."""
 
 _BESIDE_STOP_WORDS = """
-    please tell mine myself yes no yeah yep nope sure okay ok right correct true false
+    please tell mine myself yes yeah yep nope sure okay ok right correct true false
     네 예 아니요 아니오 무엇 무엇인가요 뭐 뭐야 어떤 어떻게 언제 어디 누구 누가 왜 몇 얼마 얼마나
-    ja nein doch oui non sí はい wer wie wo wann warum welche welcher welches qui que quoi où quand comment pourquoi
+    ja doch oui sí はい wer wie wo wann warum welche welcher welches qui que quoi où quand comment pourquoi
     quel quelle qué quién cuándo dónde cómo cuál 什么 什麼 何時
 """
 SMALL_WORDS = STOP_WORDS | frozenset(_BESIDE_STOP_WORDS.split())
 """Words that hold a sentence together, ask or assent: they weigh less."""
+
+NEGATION = "not"
+"""The term of every negation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,12 @@ class Claim:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "content", self.terms - SMALL_WORDS or self.terms)
-        object.__setattr__(self, "figures", frozenset(filter(_is_figure, self.terms)))
+        object.__setattr__(self, "figures", frozenset(filter(_FIGURE.match, self.terms)))
 
     @property
     def is_small(self) -> bool:
-        """It holds small words alone: Yes."""
-        return self.terms <= SMALL_WORDS
+        """It holds small words alone: Yes. It is not."""
+        return self.terms - {NEGATION} <= SMALL_WORDS
 
 
 @lru_cache(maxsize=4096)
@@ -57,9 +61,10 @@ def terms_in(text: str) -> frozenset[str]:
     """The terms of a text, each once; the last 4,096 texts are remembered."""
     if not any(map(str.isalnum, text)):
         return frozenset()
+    text = _CONTRACTED.sub(lambda match: f"{match[1] or ''} {NEGATION} ", text)
     folded = text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     small = SMALL_WORDS.intersection(_LETTERS.findall(folded))
-    return small.union(*map(_plain, content_tokens(text)))
+    return small.union(map(_plain, content_tokens(text)))
 
 
 # Retrieval gives the same chunks for many questions, and several rubrics ask about the same ones.
@@ -69,37 +74,34 @@ def terms_by_sentence(passage: str) -> tuple[frozenset[str], ...]:
     return tuple(map(terms_in, sentences(passage[:LONGEST_PASSAGE])))
 
 
-def claims_in(text: str) -> list[Claim]:
+def claims_in(text: str, *, without: frozenset[str] = frozenset()) -> list[Claim]:
     """The sentences of a text as claims; citation marks are no part of them, those without a term are dropped.
 
-    So are figures alone, such as the numbers of a list, unless there is nothing else.
+    So are figures alone, such as the numbers of a list, unless there is nothing else. `without`: terms left out.
     """
-    cut = (Claim(sentence, terms_in(sentence)) for sentence in sentences(_CITATION.sub(" ", text[:LONGEST_TEXT])))
+    cut = (Claim(sentence, terms_in(sentence) - without) for sentence in sentences(_CITATION.sub(" ", text)))
     claims = [claim for claim in cut if claim.terms]
     return [claim for claim in claims if claim.figures != claim.content] or claims
 
 
-def _plain(token: str) -> tuple[str, ...]:
-    """A token in its one spelling: 3.50 is 3.5, three is 3, 110mW is 110 and mw, 동작합니다 is 동작."""
-    quantity = _QUANTITY.fullmatch(token)
-    if quantity:
-        return tuple(filter(None, (_figure(quantity["figure"]), quantity["unit"])))
+def _plain(token: str) -> str:
+    """A token in its one spelling: three is 3, 동작합니다 is 동작, nicht is not."""
+    if token in _NEGATIONS or _KOREAN_NEGATION.match(token):
+        return NEGATION
     verb = _KOREAN_VERB.fullmatch(token)
-    return (verb["noun"] if verb else _NUMBER_WORDS.get(token, token),)
+    return verb["noun"] if verb else _NUMBER_WORDS.get(token, token)
 
 
-def _figure(figure: str) -> str:
-    return figure.rstrip("0").rstrip(".") if figure.count(".") == 1 else figure
-
-
-def _is_figure(term: str) -> bool:
-    first = term[:1]
-    return first.isdigit() or (first == "-" and term.lstrip("-")[:1].isdigit())
-
-
+_FIGURE = re.compile(QUANTITY)
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CITATION = re.compile(r"\[\^?\d{1,3}(?:[,;\s–-]+\d{1,3})*\]|【[^】\n]{1,80}】")
-_QUANTITY = re.compile(r"(?P<figure>-?\d+(?:\.\d+)*)(?P<unit>\D.*)?")
+_CONTRACTED = re.compile(r"\b(can)(?:not|['’]t)\b|n['’]t\b|[不没沒]", re.IGNORECASE)
+_NEGATION_WORDS = """
+    not no never none nor neither nothing nobody nowhere without nicht kein keine keinen keinem keiner keines nie
+    niemals nichts nein ohne ne pas jamais aucun aucune non nunca ningún ninguna não 안
+"""
+_NEGATIONS = frozenset(_NEGATION_WORDS.split())
+_KOREAN_NEGATION = re.compile("[않없못]|아니[다라고며었한에요]|아닙|아닌")
 _UP_TO_TWELVE = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORDS = {word: str(value) for value, word in enumerate(_UP_TO_TWELVE.split())}
 _KOREAN_VERB = re.compile(

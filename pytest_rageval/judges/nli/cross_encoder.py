@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_rageval.errors import JudgeError, SettingsError
@@ -107,18 +108,19 @@ class CrossEncoder:
     def support(self, claims: Sequence[str], passages: Sequence[str]) -> list[list[float]]:
         """By claim and passage, how likely the passage supports the claim: of its windows, the best counts.
 
-        A JudgeError where the model cannot be loaded, or gives what its configuration does not describe.
+        A claim that is too long for the model is judged in parts, of which the least supported counts. A JudgeError
+        where the model cannot be loaded, or gives what its configuration does not describe.
         """
         with self._lock:
             session, tokenizer = self._loaded = self._loaded or self._load()
-            shares = [[0.0] * len(passages) for _ in claims]
-            pairs = list(self._pairs(tokenizer, claims, passages))
-            for start in range(0, len(pairs), BATCH):
-                batch = pairs[start : start + BATCH]
-                chances = self._chances(session, [encoding for _, _, encoding in batch])
-                for (claim, passage, _), chance in zip(batch, chances, strict=True):
-                    shares[claim][passage] = max(shares[claim][passage], chance)
-            return shares
+            parts = [[*_cut(tokenizer, claim, self.most_tokens // 2)] for claim in claims]
+            shares = [[[0.0] * len(passages) for _ in of_claim] for of_claim in parts]
+            pairs = self._pairs(tokenizer, parts, passages)
+            while batch := [*islice(pairs, BATCH)]:
+                chances = self._chances(session, [encoding for *_, encoding in batch])
+                for (claim, part, passage, _), chance in zip(batch, chances, strict=True):
+                    shares[claim][part][passage] = max(shares[claim][part][passage], chance)
+            return [[min(of_parts, default=0.0) for of_parts in zip(*rows, strict=True)] for rows in shares]
 
     def _load(self) -> tuple[Any, Tokenizer]:
         import onnxruntime
@@ -139,18 +141,19 @@ class CrossEncoder:
         return session, tokenizer
 
     def _pairs(
-        self, tokenizer: Tokenizer, claims: Sequence[str], passages: Sequence[str]
-    ) -> Iterator[tuple[int, int, Encoding]]:
-        """Each claim with each window of each passage: the claim's index, the passage's, and both encoded."""
+        self, tokenizer: Tokenizer, claims: Sequence[Sequence[str]], passages: Sequence[str]
+    ) -> Iterator[tuple[int, int, int, Encoding]]:
+        """Each part of a claim with each window of each passage: the indices of the three, and both texts encoded."""
         frame = len(self._encoded(tokenizer, "", "").ids)
-        for index, claim in enumerate(claims):
-            cut = next(_cut(tokenizer, claim, self.most_tokens // 2), "")
-            room = self.most_tokens - frame - len(tokenizer.encode(cut, add_special_tokens=False).ids) - MARGIN
-            for number, passage in enumerate(passages):
-                for window in _cut(tokenizer, passage, max(1, room)):
-                    encoding = self._encoded(tokenizer, window, cut)
-                    encoding.truncate(self.most_tokens)
-                    yield index, number, encoding
+        for claim, parts in enumerate(claims):
+            for index, part in enumerate(parts):
+                room = self.most_tokens - frame - len(tokenizer.encode(part, add_special_tokens=False).ids) - MARGIN
+                for number, passage in enumerate(passages):
+                    for window in _cut(tokenizer, passage, max(1, room)):
+                        encoding = self._encoded(tokenizer, window, part)
+                        # Cut off would be the claim's end: what was not read is not supported.
+                        if len(encoding.ids) <= self.most_tokens:
+                            yield claim, index, number, encoding
 
     def _encoded(self, tokenizer: Tokenizer, passage: str, claim: str) -> Encoding:
         if self._head.prompt is None:

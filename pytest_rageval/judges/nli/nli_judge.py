@@ -6,13 +6,13 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.claims import MOST_CLAIMS, share_of_claims
+from pytest_rageval.judges.claims import share_of_claims
 from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, claims_in
 from pytest_rageval.judges.nli.cross_encoder import CrossEncoder
 from pytest_rageval.judges.nli.model_files import model_files
@@ -57,8 +57,8 @@ class NliJudge:
 
     def __init__(self, written: str, root: Path | None) -> None:
         files = model_files(written, root)
-        self.model = f"nli/1:{files.name}@{files.digest[:12]}"
-        self.identity = f"nli/1:{files.digest}"
+        self.model = f"nli/2:{files.name}@{files.digest[:12]}"
+        self.identity = f"nli/2:{files.digest}"
         self._encoder = CrossEncoder(files)
 
     async def judge(self, request: JudgeRequest) -> Judgement:
@@ -69,8 +69,7 @@ class NliJudge:
         variables = request.variables
         claims = _claims(judged_text(variables))
         passages = [context["text"][:LONGEST_TEXT] for context in variables.get("contexts") or ()]
-        looked_at = claims[:MOST_CLAIMS]
-        best = await self._best(looked_at, passages)
+        best = await self._best(claims, passages)
         chances = [chance for chance, _ in best]
         share = _share(request.rubric, chances, has_passages=bool(passages))
         low, high = scale = rubric_of(request).scale
@@ -78,12 +77,10 @@ class NliJudge:
             rubric=request.rubric,
             scores={} if share is None else {request.rubric: round(low + share * (high - low), 4)},
             scale=scale,
-            reasoning=_account(looked_at, chances, has_passages=bool(passages)),
-            supported_claims=tuple(
-                claim for claim, chance in zip(looked_at, chances, strict=True) if chance >= SUPPORTED
-            ),
+            reasoning=_account(claims, chances, has_passages=bool(passages)),
+            supported_claims=tuple(claim for claim, chance in zip(claims, chances, strict=True) if chance >= SUPPORTED),
             unsupported_claims=tuple(
-                claim for claim, chance in zip(looked_at, chances, strict=True) if chance < SUPPORTED
+                claim for claim, chance in zip(claims, chances, strict=True) if chance < SUPPORTED
             ),
             model=self.model,
             prompt_version=request.prompt_version,
@@ -91,8 +88,8 @@ class NliJudge:
             tokens_out=0,
             cost_usd=0.0,
             latency_ms=round((time.perf_counter() - started) * 1000, 3),
-            flags=tuple(_flags(claims, variables)),
-            extra={"evidence": evidence} if (evidence := _evidence(looked_at, best)) else {},
+            flags=tuple(_flags(variables)),
+            extra={"evidence": evidence} if (evidence := _evidence(claims, best)) else {},
         )
 
     async def aclose(self) -> None:
@@ -112,7 +109,7 @@ class NliJudge:
 
 def _claims(text: str) -> list[str]:
     """The sentences that claim something, as they would read had nothing been cited."""
-    claims = claims_in(text[:LONGEST_TEXT])
+    claims = claims_in(text)
     return [
         _BEFORE_STOP.sub("", " ".join(claim.text.split()))
         for claim in claims
@@ -149,10 +146,6 @@ def _account(claims: Sequence[str], chances: Sequence[float], *, has_passages: b
     return f"{share_of_claims(supported, len(claims))}; weakest, at {weakest[0]:.2f}: {weakest[1][:120]}"
 
 
-def _flags(claims: Sequence[str], variables: Any) -> list[str]:
-    flags = []
-    if len(claims) > MOST_CLAIMS:
-        flags.append(f"of {len(claims)} claims the first {MOST_CLAIMS} were judged")
+def _flags(variables: Any) -> Iterator[str]:
     if any(len(context["text"]) > LONGEST_TEXT for context in variables.get("contexts") or ()):
-        flags.append(f"of a passage the first {LONGEST_TEXT:,} characters were looked at")
-    return flags
+        yield f"of a passage the first {LONGEST_TEXT:,} characters were looked at"
