@@ -35,17 +35,13 @@ class Output:
         """Take what was written to a stream; what of it is to be shown there now."""
         kept = self._texts.setdefault(stream, [])
         if self._clean is not None:
-            *lines, rest = "".join([*kept, text]).rpartition("\n")
-            if len(rest) > MOST_CHARACTERS:
-                lines, rest = [*lines, rest], ""
-            kept[:] = [rest]
-            return self._clean("".join(lines))
+            lines, end, rest = "".join([*kept, text]).rpartition("\n")
+            kept[:] = [rest[:MOST_CHARACTERS]]
+            return self._clean(lines + end)
         room = self._room[stream]
         if room > 0:
-            kept.append(
-                text if len(text) <= room else f"{text[:room]}…\n(longer than {MOST_CHARACTERS:,} characters)\n"
-            )
-            self._room[stream] = room - len(text)
+            kept.append(text if len(text) <= room else text[:room] + CUT)
+        self._room[stream] = room - len(text)
         return ""
 
     def log(self, record: LogRecord) -> None:
@@ -100,12 +96,13 @@ class Stream:
         output = OUTPUT.get()
         return self._routing.of_threads() if output is None and self._routing is not None else output
 
-    def write(self, text: str) -> int:
+    def write(self, text: Any) -> int:
         output = self._output()
-        if output is None or not isinstance(text, str):
+        if output is None:
             written: int = self._beneath.write(text)
             return written
-        if shown := output.add(self._name, text):
+        shown = output.add(self._name, text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
+        if shown:
             self._beneath.write(shown)
         return len(text)
 
@@ -118,24 +115,11 @@ class Stream:
 
     @property
     def buffer(self) -> Any:
-        return self._beneath.buffer if self._output() is None else _Bytes(self)
+        """What takes bytes; of a case, this."""
+        return self._beneath.buffer if self._output() is None else self
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._beneath, name)
-
-
-class _Bytes:
-    """The binary side of a stream, for a case."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    def write(self, data: bytes) -> int:
-        self._stream.write(bytes(data).decode("utf-8", "replace"))
-        return len(data)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
 
 
 @contextmanager

@@ -13,11 +13,12 @@ from pytest_rageval.io.collector import no_collection
 from pytest_rageval.plugin.session import SESSION
 
 if TYPE_CHECKING:
+    from pytest_rageval.case_output import Routing
     from pytest_rageval.plugin.active import ActiveSession
     from pytest_rageval.plugin.controller import Controller
 
 ACTIVE = pytest.StashKey["ActiveSession"]()
-ROUTING = pytest.StashKey["Routing"]()
+ROUTING: pytest.StashKey[Routing] = pytest.StashKey()
 """Where standard output and error go between tests."""
 CONTROLLER = "rageval-controller"
 """The name under which the controller's hooks are registered."""

@@ -9,6 +9,7 @@ PYTEST_DONT_REWRITE, as `plain_imports` says: a second session of the same proce
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
         from pytest_rageval.case_output import Routing, routed_streams  # here: other suites have no use for it
 
         routing = early_config.stash[ROUTING] = Routing()
-        routed = routed_streams(routing)
-        routed.__enter__()
-        early_config.add_cleanup(lambda: routed.__exit__(None, None, None))
+        routed = ExitStack()
+        routed.enter_context(routed_streams(routing))
+        early_config.add_cleanup(routed.close)
     return (yield)
 
 

@@ -89,35 +89,17 @@ class CapturedOutput:
             threads, self._routing.threads = self._routing.threads, self.output()
             self.replay(threads)
 
-    def _route(self) -> None:
-        """Beneath pytest's capturing, which sets the streams anew for each phase."""
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_setup(self) -> Generator[None, Any, Any]:
+        """Route the streams that pytest has set for this phase."""
+        __tracebackhide__ = True
         for name in ("stdout", "stderr"):
             if not isinstance(getattr(sys, name), Stream):
                 setattr(sys, name, Stream(name, getattr(sys, name)))
-
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_make_collect_report(self) -> Generator[None, Any, Any]:
-        self._route()
-        return (yield)
-
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        __tracebackhide__ = True
-        self._route()
         self._show_threads()
         return (yield)
 
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_call(self) -> Generator[None, object, object]:
-        __tracebackhide__ = True
-        self._route()
-        return (yield)
-
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_teardown(self) -> Generator[None, object, object]:
-        __tracebackhide__ = True
-        self._route()
-        return (yield)
+    pytest_runtest_call = pytest_runtest_teardown = pytest_make_collect_report = pytest_runtest_setup
 
 
 def _is_of_no_case(_record: logging.LogRecord) -> bool:
