@@ -95,7 +95,7 @@ ON_EACH = [
     ("pytest_forked", ["-p", "pytest_forked", "--forked"]),
     ("flakefinder", ["-p", "flakefinder"]),
 ]
-"""Plugins by module, and how they are turned on; what is not installed is skipped (`nox -s neighbours` installs all)."""
+"""Plugins by module, and how they are turned on; those not installed are skipped (see `nox -s neighbours`)."""
 
 
 @pytest.mark.child_process
