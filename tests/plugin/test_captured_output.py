@@ -20,8 +20,9 @@ def say(who, case):
     sys.stderr.write(f"{who}-{case}\\n")
     logging.getLogger("shop").warning("%s-%s \\x1b[2J %s", who, case, os.environ["BOT_TOKEN"])
 def plain(question):
-    both.wait()  # pytest waits for the first case meanwhile
+    both.wait()
     say("target", question.split()[-1])
+    both.wait()  # pytest waits for the first case until all have printed
     return "no"
 async def waiting(question):
     case = question.split()[-1]
@@ -29,6 +30,7 @@ async def waiting(question):
     say("target", case)
     await asyncio.to_thread(print, f"thread-{case}")
     sys.stdout.buffer.write(f"bytes-{case}\\n".encode())
+    await asyncio.to_thread(both.wait)
     return "no"
 @metric(layer="L5", better="higher")
 def loud(obs):

@@ -92,7 +92,6 @@ ON_EACH = [
     ("pytest_randomly", ["-p", "randomly"]),
     ("pytest_cov", ["-p", "pytest_cov.plugin", "--cov=bot"]),
     ("pytest_split", ["-p", "pytest_split.plugin", "--splits=1", "--group=1"]),
-    ("pytest_forked", ["-p", "pytest_forked", "--forked"]),
     ("flakefinder", ["-p", "flakefinder"]),
 ]
 """Plugins by module, and how they are turned on; those not installed are skipped (see `nox -s neighbours`)."""
