@@ -21,6 +21,8 @@ ROOT = Path(__file__).parent
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 REPRESENTATIVE = ["tests/plugin/test_items.py", "tests/plugin/test_summary_line.py", "tests/cases", "tests/targets"]
 """What touches every dependency: pytest's and xdist's reports, httpx, pydantic, click, jmespath, stamina."""
+NEIGHBOURS = ["pytest-json-report", "pytest-reportlog", "allure-pytest", "pytest-instafail", "pytest-retry"]
+NEIGHBOURS += ["pytest-split", "pytest-forked", "pytest-flakefinder"]
 CASE = '{"id": "one", "question": "When does water boil?", "gold": {"answer": "at 100 degrees"}}\n'
 UNKNOWN = '{"id": "unknown", "question": "When does water boil?", "answerable": false}\n'
 """Nothing in the demo's notes answers it."""
@@ -47,6 +49,13 @@ def ray(session: nox.Session) -> None:
     """Runs on a Ray cluster of this machine: the extra is 80 MB, so the other sessions skip them."""
     session.install("--editable", ".[dev,ray]")
     session.run("python", "-m", "pytest", *(session.posargs or ["tests/scale", "-q"]))
+
+
+@nox.session(python=PYTHONS[0])
+def neighbours(session: nox.Session) -> None:
+    """Other plugins of pytest beside ours, those included that the other sessions skip."""
+    session.install("--editable", ".[dev]", *NEIGHBOURS)
+    session.run("python", "-m", "pytest", *(session.posargs or ["tests/plugin/test_neighbours.py", "-q"]))
 
 
 @nox.session(python=PYTHONS[0])

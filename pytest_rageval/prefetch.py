@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from pytest_rageval.case_output import OUTPUT, Output
 from pytest_rageval.engine import (
     Observed,
     Unobserved,
@@ -193,8 +194,23 @@ class Prefetcher:
         self.slots = CallSlots(plan.settings.concurrency, is_adaptive=plan.settings.adaptive_concurrency)
         self.tally = Tally(self.slots)
         self._journal = journal
+        self.new_output: Callable[[], Output] = Output
+        """Makes what takes the prints of a trial."""
+        self._printed: dict[tuple[str, int], Output] = {}
         # A quarter more cases than calls: while one computes between its calls, another's call is in flight.
         self._cases = asyncio.Semaphore(plan.settings.concurrency + plan.settings.concurrency // 4)
+
+    def printed(self, trials: Iterable[Trial]) -> Output:
+        """What the code of the user's printed for these trials, once."""
+        together = self.new_output()
+        for trial in trials:
+            if printed := self._printed.pop((trial.case.key, trial.number), None):
+                together.extend(printed)
+        return together
+
+    def _output(self, trial: Trial) -> Output:
+        output = self._printed[trial.case.key, trial.number] = self.new_output()
+        return output
 
     def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
         """Evaluate trials now, in turn with everything that was queued before; without the loop where nothing waits."""
@@ -210,9 +226,10 @@ class Prefetcher:
         if recorded is not None:
             return recorded
         try:
-            observed = observe_at_once(
-                trial.case, target, judge, self.plan, submitted=time.perf_counter(), trial=trial.number
-            )
+            with self._output(trial).taking():
+                observed = observe_at_once(
+                    trial.case, target, judge, self.plan, submitted=time.perf_counter(), trial=trial.number
+                )
         except Exception as error:  # noqa: BLE001 because it is this case's error and nobody else's, as on the loop
             observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
         self.tally.add(observed)
@@ -243,6 +260,7 @@ class Prefetcher:
             return
         async with self._cases:
             try:
+                OUTPUT.set(self._output(trial))  # this task is the trial's alone
                 observed = await observe_case(
                     trial.case,
                     target,

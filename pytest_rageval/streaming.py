@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from pytest_rageval.case_output import Output
 from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.compare.outcomes import ending
 from pytest_rageval.dead_end import FirstCalls, calls_of
@@ -25,7 +26,8 @@ from pytest_rageval.targets.target import Target
 class CaseStream:
     """Results of cases in their order, each on disk before it is seen; those that a resumed run has are left out.
 
-    `dead_end` says why the stream ended before its last case, where its first calls all failed alike.
+    `dead_end` says why the stream ended before its last case, where its first calls all failed alike. `printed` is what
+    code of the user's printed for the case that came last.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class CaseStream:
         cases = SelectedCases.of(cases)
         self.waiting = cases if unfinished is None else cases.where(lambda key: not unfinished.is_done(key))
         self.dead_end: str | None = None
+        self.printed = Output()
 
     def results(self, target: Target, judge: Judge | None) -> Iterator[CaseResult]:
         """What each case comes to over all of its trials."""
@@ -57,8 +60,11 @@ class CaseStream:
         trials = _Trials(self.waiting, self._prepared.settings.repeat)
         batch = Batch(self._prefetcher, trials, target, judge)
         for position in range(len(self.waiting)):
-            observed = batch.observed(position)
-            yield self._recorded(evaluation(trials.taken(position), observed, self._prepared.plan))
+            observed, asked = batch.observed(position), trials.taken(position)
+            self.printed = self._prefetcher.printed(asked)
+            with self.printed.taking():
+                evaluated = evaluation(asked, observed, self._prepared.plan)
+            yield self._recorded(evaluated)
 
     def _recorded(self, evaluated: Evaluation) -> Evaluation:
         """Write the evaluation down, as pytest would end it; what has no form as JSON is an error of its case."""

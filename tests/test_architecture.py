@@ -13,7 +13,7 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
     ("quantities",),
-    ("errors", "text", "words", "numbers", "model"),
+    ("errors", "text", "words", "numbers", "model", "case_output"),
     ("io",),
     ("config",),
     ("http",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,14 @@ def has_table(root: Path) -> bool:
         return b"tool.rageval" in (root / "pyproject.toml").read_bytes()
     except OSError:
         return False
+
+
+def may_have_cases(root: Path, arguments: Sequence[str]) -> bool:
+    """Does a project, or a command line, look as if there were cases? Said before anything is searched."""
+    words = (argument.partition("::")[0] for argument in arguments)
+    if has_table(root) or any("rageval-" in word or word.endswith((".jsonl", ".csv")) for word in words):
+        return True
+    return (root / "evalcases").is_dir() or any(root.glob(DEFAULT_CASES[-1]))
 
 
 def read_table(root: Path) -> tuple[str, dict[str, Any]]:

@@ -25,11 +25,7 @@ from pytest_rageval.config.tables import (
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.io.masking import (
-    secrets_of_headers,
-    secrets_of_params,
-    secrets_of_target,
-)
+from pytest_rageval.io.masking import public_target, secrets_of_headers, secrets_of_params, secrets_of_target
 
 RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's", "vaults": "it is the case's",
                    "folders": "it is the case's", "k": "set k", "folder_mode": "set folder_mode",
@@ -142,7 +138,15 @@ class Settings(Frozen):
         return _resolved("judge_options.headers", self.judge_options.headers, environment)
 
     def secrets(self, environment: Mapping[str, str] | None = None) -> Iterator[str]:
-        """All credentials that this run sends or may hear of: of headers, URLs, parameters and the environment."""
+        """All credentials that this run sends or may hear of: of headers, URLs, parameters and the environment.
+
+        A part of the specification of target, judge or metrics is never one, whatever else has that value.
+        """
+        written = (self.target or "", self.judge, *(self.enabled or ()))
+        specifications = " ".join(public_target(each).partition("://")[0] for each in written)
+        yield from (secret for secret in self._all_secrets(environment) if secret not in specifications)
+
+    def _all_secrets(self, environment: Mapping[str, str] | None) -> Iterator[str]:
         variables = os.environ if environment is None else environment
         yield from secrets_of_environment(variables)
         for name, value in (*self.headers.items(), *self.judge_options.headers.items()):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_rageval.io.masking import SHORTEST_SECRET, secrets_of_params, secrets_of_url
+from pytest_rageval.io.masking import SHORTEST_SECRET, is_secret_name, secrets_of_params, secrets_of_url
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 
 SENT_FROM_ENVIRONMENT = (
@@ -17,15 +17,11 @@ WEB_TOKEN = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variab
 SHORTEST_UNSENT = 16
 """Of what only the environment holds: a shorter value there may be a word, such as a password `postgres`."""
 
-_NAME = re.compile(
-    r"(PASSWORDS?|PASSWDS?|PASSPHRASES?|_PWD|SECRETS?|TOKENS?|CREDENTIALS?|APIKEYS?"
-    r"|(^|_)(ACCESS_KEY_ID|KEYS?|JWT|DSN|PASS))(_?\d+)?$",
-    re.IGNORECASE,
-)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
 _USER_AT_HOST = re.compile(r"[^\s/@:]+:[^\s/@]+@[^\s/@]+")
 """As proxies are written without a scheme."""
-_PASSWORD_FIELD = re.compile(r"(?:^|[\s;])(?:password|passwd|pwd)\s*=\s*([^\s;]+)", re.IGNORECASE)
+_FIELD = re.compile(r"(?:^|[\s;])([\w-]{2,40})\s*=\s*([^\s;]+)")
+"""Of a connection string: `Server=x;Pwd=…;`, `AccountName=x;AccountKey=…`."""
 _AWS_KEY_ID = re.compile(r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}")
 _PEM = re.compile(r"-----BEGIN (?P<kind>[A-Z0-9 ]*)-----(?P<body>.*?)(?:-----END|\Z)", re.DOTALL)
 _PEM_BREAK = re.compile(r"(?:\\r|\\n|\s)+")
@@ -35,7 +31,7 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
     """What is sent from there unasked, and whatever else stands there that a system of the user's own may have, and say
     in an error: values of variables named as keys, passwords in URLs, private keys."""
     for name, value in environment.items():
-        is_named = _NAME.search(name) is not None
+        is_named = is_secret_name(name)
         if name in SENT_FROM_ENVIRONMENT:
             yield value
         elif is_named and len(value) >= SHORTEST_UNSENT and not _is_path_or_number(value):
@@ -72,7 +68,8 @@ def _secrets_by_form(value: str, *, is_named: bool) -> Iterator[str]:
     if _USER_AT_HOST.fullmatch(value):
         yield from _secrets_of_userinfo(f"//{value}")
     if is_named or ";" in value:
-        yield from (word for word in _PASSWORD_FIELD.findall(value) if not _is_word(word))
+        secrets = (word for name, word in _FIELD.findall(value) if name.lower() == "pwd" or is_secret_name(name))
+        yield from (word for word in secrets if not _is_word(word))
     yield from _secrets_of_pem(value, is_named=is_named)
     if is_named and value.lstrip().startswith("{"):
         try:

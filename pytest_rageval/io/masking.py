@@ -23,18 +23,52 @@ _CUT_BEHIND = re.compile(r"['\"]?(?:…|\.\.\.)")
 _MARKS_BEFORE = tuple(mark + quotation for mark in ("…", "...") for quotation in ("", "'", '"'))
 _URL = re.compile("[A-Za-z][A-Za-z0-9+-]*://")
 _MISSPELT_USERINFO = re.compile(
-    r"(?!answers:|run:)(?P<before>[A-Za-z][A-Za-z0-9+.-]*:?/+|/+|h?t+ps?:)?(?P<user>[^\s/:@]*):(?P<password>\S+)@"
-    r"(?!\S*://)"
+    r"(?:h?t+ps?(?:/+|:/*)|/+)(?P<user>[^\s/:@]*):(?P<password>\S+)@(?!\S*://)", re.IGNORECASE
 )
-"""Of what was meant as a URL and is none, such as `htp:/user:password@host`."""
+"""Of what was meant as a URL and is none, such as `htp:/user:password@host`. `deepeval:faithfulness@judge` is none."""
 _FILLED_IN = re.compile(r"\{[A-Za-z_][\w.-]*\}")
 """What a mapping fills in, such as `{question}`."""
-_SECRET_NAME = re.compile(r"auth|key|token|secret|passw|cookie|credential|session|signature|^sig$", re.IGNORECASE)
 
 
+# ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SECRET_WORD = re.compile(
+    r"(password|passwd|passphrase|passcode|pass|passw|pwd|secret|token|credential|cred|jwt|dsn|auth|authorization|sk|pat"
+    r"|bearer|webhook|cookie|signature|sig|key|apikey|sessionid|session)s?"
+)
+"""The last word of a name: `DB_PASSWORD_2`, `x-api-key`, `accountKey`."""
+_GLUED = re.compile(
+    r"(password|passwd|passphrase|secret|token|credential|cookie|sessid|sessionid|authorization"
+    r"|(?<!public)(?<!foreign)(?<!primary)(?<!sort)(api|access|secret|private|account|auth|license)key)s?$"
+)
+"""The end of a word without borders inside: `PGPASSWORD`, `secretkey`."""
+_BEHIND = re.compile(r"access key id$|(secret|key) base$|webhooks? (url|uri)$|session id$")
+_PUBLIC = re.compile(
+    r"\b(public|primary|foreign|sort|partition|cache|case|idempotency|websocket) key$"
+    r"|\b(max|min|num|n|prompt|completion|input|output|total|reasoning|stop|eos|bos|pad|unk|special) tokens?$"
+    r"|\b(desktop|xdg|gdm) session( id)?$|^(old)?pwd$"
+)
+"""What ends so and is none: names of columns, counts of tokens, folders, sessions of a desktop."""
+_BORDERS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
+
+
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
-    """True if a header, a parameter or a query key of this name holds a credential."""
-    return _SECRET_NAME.search(name) is not None
+    """Check whether an environment variable, header, option, parameter or field of this name usually holds a secret."""
+    words = [word.lower() for word in _BORDERS.split(name) if word]
+    while len(words) > 1 and words[-1].isdecimal():
+        words.pop()
+    if not words:
+        return False
+    last = words[-1] = words[-1].rstrip("0123456789") or words[-1]
+    phrase = " ".join(words)
+    if _PUBLIC.search(phrase) is not None:
+        return False
+    is_word = _SECRET_WORD.fullmatch(last) is not None or _GLUED.search(last) is not None
+    return is_word or _BEHIND.search(phrase) is not None
+
+
+# ── URLs, headers, parameters ─────────────────────────────────────────────────────────────────────────────────
 
 
 def public_url(url: str) -> str:
@@ -45,8 +79,8 @@ def public_url(url: str) -> str:
     except ValueError:
         return re.sub(r"//[^/]*@", "//", url.partition("?")[0].partition("#")[0])
     shown = parts.query
-    if any(_SECRET_NAME.search(name) for name, _ in query):
-        shown = "&".join(f"{name}={MASK if _SECRET_NAME.search(name) else value}" for name, value in query)
+    if any(is_secret_name(name) for name, _ in query):
+        shown = "&".join(f"{name}={MASK if is_secret_name(name) else value}" for name, value in query)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, shown, ""))
 
 
@@ -55,15 +89,20 @@ def public_target(spec: str) -> str:
     url = _URL.search(spec)
     if url is not None:
         return spec[: url.start()] + public_url(spec[url.start() :])
-    misspelt = _misspelt_userinfo(spec)
+    misspelt = _MISSPELT_USERINFO.match(spec)
     return spec if misspelt is None else spec[: misspelt.start("password")] + MASK + spec[misspelt.end("password") :]
+
+
+def public_unknown(spec: str) -> str:
+    """What is no known specification as it may be shown: it may be a URL without its scheme."""
+    return re.sub(r":[^\s/]*@", f":{MASK}@", public_target(spec))
 
 
 def secrets_of_url(url: str) -> list[str]:
     """The password (a user without one is taken for a token), also as it is sent, and the credentials in the query."""
     try:
         parts = urlsplit(url)
-        secrets = [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
+        secrets = [value for name, value in parse_qsl(parts.query) if is_secret_name(name)]
     except ValueError:
         return []
     user, colon, password = parts.netloc.rpartition("@")[0].partition(":")
@@ -76,16 +115,10 @@ def secrets_of_url(url: str) -> list[str]:
 def secrets_of_target(spec: str) -> list[str]:
     """The credentials in the URL that is or stands in the spelling of a target or a judge, misspelt ones included."""
     url = _URL.search(spec)
-    misspelt = _misspelt_userinfo(spec) if url is None else None
+    misspelt = _MISSPELT_USERINFO.match(spec) if url is None else None
     if misspelt is not None:
         spec = f"//{misspelt['user']}:{misspelt['password']}@{spec[misspelt.end() :]}"
     return secrets_of_url(spec[url.start() :] if url else spec)
-
-
-def _misspelt_userinfo(spec: str) -> re.Match[str] | None:
-    """User and password in what was meant as a URL; without slashes, what is short is no password."""
-    match = _MISSPELT_USERINFO.match(spec)
-    return match if match and (match["before"] or len(match["password"]) >= SHORTEST_SECRET) else None
 
 
 def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
@@ -93,7 +126,7 @@ def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
     of `Bearer TOKEN`, the password of `Basic …`, the value of each cookie."""
     secrets = []
     for name, value in headers.items():
-        if _SECRET_NAME.search(name):
+        if is_secret_name(name):
             scheme, _, token = value.partition(" ")
             secrets += [value, token]
             if scheme.lower() == "basic":
@@ -177,8 +210,7 @@ class Mask:
     def shown(self, text: str) -> str:
         """A log, a traceback or captured output, also without the credentials in headers that somebody printed there:
         those of a reply are nobody's secret before it comes."""
-        text = _PRINTED_HEADER.sub(_without_value, self.text(text))
-        return _HEADER_LINE.sub(rf"\g<name>{MASK}", text)
+        return _without_headers(_HEADER_LINE, _without_headers(_PRINTED_HEADER, self.text(text)))
 
     def _pieces(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the beginning of a secret stands before a mark of cutting, or the end of one behind it."""
@@ -255,23 +287,29 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.init) if is_dataclass(kind) else ()
 
 
-_CREDENTIAL_HEADER = (
-    r"(?:proxy-)?authorization|(?:set-)?cookie2?|token|password|(?:[\w-]{0,40}[-_])?(?:api-?key|token|secret|signature)"
-)
 _PRINTED_HEADER = re.compile(
-    rf"""(?P<name>(?P<quote>['"])(?:{_CREDENTIAL_HEADER})(?P=quote)\s{{0,9}}[:,]\s{{0,9}}b?(?P<open>['"]))"""
-    r"""(?P<value>(?:[^\\'"]|\\.|(?!(?P=open))['"]){8,}?)(?=(?P=open))""",
-    re.IGNORECASE,
+    r"""(?P<quote>['"])(?P<name>[\w.-]{2,60})(?P=quote)\s{0,9}[:,]\s{0,9}b?(?P<open>['"])"""
+    r"""(?P<value>(?:[^\\'"]|\\.|(?!(?P=open))['"]){8,}?)(?=(?P=open))"""
 )
 """`(b'Set-Cookie', b'…')`, as httpcore logs it, and `'authorization': '…'`, as Python prints it."""
 _HEADER_LINE = re.compile(
-    r"""(?P<name>(?:\b|(?<=\\n))(?:(?:proxy-)?authorization|(?:set-)?cookie2?):[ ]{0,9})[^\s\\'"][^\r\n\\'"]{7,}""",
+    r"""\b(?P<name>\w{1,40}-[\w-]{1,40}|n?(?:authorization|cookie2?)):[ ]{0,9}(?P<value>[^\s\\'"][^\r\n\\'"]{7,})""",
     re.IGNORECASE,
 )
+"""`Set-Cookie: …`, also behind a line's end as Python prints it."""
+_NO_HEADERS = frozenset({"key", "keys", "session", "pass"})
+"""Words of ordinary text: beside one of them may stand anything."""
 
 
-def _without_value(header: re.Match[str]) -> str:
-    return f"{header['name']}{MASK}"
+def _without_headers(header: re.Pattern[str], text: str) -> str:
+    """The text without the values of headers that by their names hold a secret."""
+    parts, done = [], 0
+    while match := header.search(text, done):
+        is_secret = is_secret_name(match["name"]) and match["name"].lower() not in _NO_HEADERS
+        end = match.end() if is_secret else match.end("name")
+        parts += [text[done : match.start("value")], MASK] if is_secret else [text[done:end]]
+        done = end
+    return "".join([*parts, text[done:]])
 
 
 _WRITTEN_AS_NUMBERS = re.compile(r"""[+&<>='"]""")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import import_object, plugged_in
-from pytest_rageval.io.masking import public_target
+from pytest_rageval.io.masking import public_unknown
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.text import excerpt, printable
 
@@ -157,4 +157,4 @@ def _unknown(spec: str) -> SettingsError:
         "package.module:object",
     ]
     model = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
-    return SettingsError(f"unknown judge {printable(public_target(spec))!r}{model}; known: {', '.join(spellings)}")
+    return SettingsError(f"unknown judge {printable(public_unknown(spec))!r}{model}; known: {', '.join(spellings)}")

@@ -20,7 +20,7 @@ from pytest_rageval.cases import CaseFile, load_file
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.engine import Evaluation, evaluation
+from pytest_rageval.engine import Evaluation, Observed, evaluation
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
@@ -33,6 +33,7 @@ from pytest_rageval.plugin.case_files.case_hook import with_case_hook
 from pytest_rageval.plugin.case_files.marked_tests import marked_cases
 from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.current_test import KeptCurrentTest
+from pytest_rageval.plugin.display.captured_output import CapturedOutput
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.report_masking import mask_report
 from pytest_rageval.plugin.evaluator import Evaluator
@@ -66,6 +67,7 @@ class ActiveSession:
         self.config = session.config
         self.problem: RagevalError | None = None
         self.run: OpenRun | None = None
+        self.captured: CapturedOutput
         self._progress_line: ProgressLine | None = None
         self.interrupts = Interrupts(
             self._leave,
@@ -234,6 +236,8 @@ class ActiveSession:
     def _start(self, run: OpenRun) -> OpenRun:
         self._current_test.keep()
         self._batches = Batches(run.prefetcher, self.trials)
+        self.captured.begin()
+        run.prefetcher.new_output = self.captured.output
         if not self.session.is_worker:
             self._progress_line = ProgressLine(self.config, partial(tally_text, run.prefetcher.tally))
             run.prefetcher.loop.on_wait = self._progress_line.show
@@ -268,6 +272,7 @@ class ActiveSession:
                 self._adapted.close(self.run.prefetcher.loop)
             finally:
                 self.run.stop_asking()
+                self.captured.end()
 
     def close(self) -> None:
         """Give files and lock back, whatever happens."""
@@ -345,13 +350,23 @@ class ActiveSession:
             observed = self._batches.observed(item, trials, target, judge)
             if self._progress_line is not None:
                 self._progress_line.wipe()
-            item.evaluation = evaluation(trials, observed, self.prepared.plan, item.attempts)
+            item.evaluation = self._evaluation(run, trials, observed, item.attempts)
             result = item.evaluation.overall
         if result.error is not None:
             if result.error.kind == "missing" and self.settings.allow_partial:
                 pytest.skip(printable(result.error.message))
             pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
         return result
+
+    def _evaluation(
+        self, run: OpenRun, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1
+    ) -> Evaluation:
+        """The scores, and what asking, judging and scoring printed, shown as this test's."""
+        printed = run.prefetcher.printed(trials)
+        with printed.taking():
+            evaluated = evaluation(trials, observed, self.prepared.plan, attempts)
+        self.captured.replay(printed)
+        return evaluated
 
     def assert_gates(self, result: CaseResult) -> None:
         __tracebackhide__ = True
@@ -365,8 +380,8 @@ class ActiveSession:
         def evaluate(case: EvalCase) -> Evaluation:
             self.check_asking_allowed()
             trials = self.trials(case, own_nodeid(node))
-            observed = self.opened(node).prefetcher.now(trials, target, cached_judge)
-            return evaluation(trials, observed, self.prepared.plan)
+            run = self.opened(node)
+            return self._evaluation(run, trials, run.prefetcher.now(trials, target, cached_judge))
 
         return Evaluator(node, evaluate, self.assert_gates)
 
@@ -374,4 +389,7 @@ class ActiveSession:
         """Put the records of an item on its report. `raised`: what ended this phase of its test."""
         mask_report(report, self.mask)
         if self.is_prepared:
-            attach(item, report, raised, self.prepared, self.opened, self.trials)
+            printed = self.captured.output()
+            with printed.taking():
+                attach(item, report, raised, self.prepared, self.opened, self.trials)
+            self.captured.add_to_report(printed, item, report)

@@ -154,10 +154,12 @@ class Controller:
         payload: str | list[RecordLine] = report.__dict__.pop("rageval")
         if report.longrepr is not None:
             file, line, _name = report.location
-            place = file if line is None else f"{file}:{line + 1}"
+            lineno = 0 if line is None else line + 1
             # pytest shows errors of the setup in full there, too.
             is_line = report.when == "call" and self._config.getoption("tbstyle", None) == "line"
-            report.longrepr = summarised(report.longrepr, place, is_line=is_line, same_as=self._same_error(report))
+            report.longrepr = summarised(
+                report.longrepr, file, lineno, is_line=is_line, same_as=self._same_error(report)
+            )
         if report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 if isinstance(payload, str):

@@ -13,10 +13,13 @@ from pytest_rageval.io.collector import no_collection
 from pytest_rageval.plugin.session import SESSION
 
 if TYPE_CHECKING:
+    from pytest_rageval.case_output import Routing
     from pytest_rageval.plugin.active import ActiveSession
     from pytest_rageval.plugin.controller import Controller
 
 ACTIVE = pytest.StashKey["ActiveSession"]()
+ROUTING: pytest.StashKey[Routing] = pytest.StashKey()
+"""Where standard output and error go between tests."""
 CONTROLLER = "rageval-controller"
 """The name under which the controller's hooks are registered."""
 
@@ -30,6 +33,7 @@ def enter(config: pytest.Config) -> ActiveSession:
             from pytest_rageval.plugin.active import ActiveSession
             from pytest_rageval.plugin.controller import Controller
             from pytest_rageval.plugin.dead_end import DeadEnd
+            from pytest_rageval.plugin.display.captured_output import CapturedOutput
             from pytest_rageval.plugin.display.report_masking import ReportMasking
 
             kind: type[ActiveSession] = ActiveSession
@@ -42,6 +46,8 @@ def enter(config: pytest.Config) -> ActiveSession:
             gc.freeze()  # what was loaded stays: each look of the collector at it takes 40 ms, and pytest looks twice
 
         active = config.stash[ACTIVE] = kind(session)
+        active.captured = CapturedOutput(config, active.mask, config.stash.get(ROUTING, None))
+        config.pluginmanager.register(active.captured, "rageval-capture")
         config.pluginmanager.register(ReportMasking(config, active.mask), "rageval-masking")
         if not session.is_worker:
             config.pluginmanager.register(Controller(active), CONTROLLER)

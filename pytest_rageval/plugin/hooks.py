@@ -9,15 +9,16 @@ PYTEST_DONT_REWRITE, as `plain_imports` says: a second session of the same proce
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_rageval.config.files import has_table
+from pytest_rageval.config.files import has_table, may_have_cases
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.plugin import hookspecs
-from pytest_rageval.plugin.door import Arrivals, controller, enter, entered
+from pytest_rageval.plugin.door import ROUTING, Arrivals, controller, enter, entered
 from pytest_rageval.plugin.fixtures import session_fixtures
 from pytest_rageval.plugin.session import FIXTURES, SESSION, EvalSession
 
@@ -26,6 +27,19 @@ MARKER = (
     "file, select as in -k) as its `eval_case`; on an eval item, what its case says, "
     "as in -m \"rageval(category='multi_hop')\""
 )
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> Generator[None, object, object]:
+    """Before pytest captures: between tests it puts back the streams that it found."""
+    if may_have_cases(early_config.rootpath, args):
+        from pytest_rageval.case_output import Routing, routed_streams  # here: other suites have no use for it
+
+        routing = early_config.stash[ROUTING] = Routing()
+        routed = ExitStack()
+        routed.enter_context(routed_streams(routing))
+        early_config.add_cleanup(routed.close)
+    return (yield)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.case_output import routed_streams
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.prepare import Prepared
@@ -141,6 +142,8 @@ class RayWorker(PortionWorker):
         folder = next((place for place in (assigned.folder, assigned.root) if Path(place).is_dir()), None)
         if folder is not None:
             os.chdir(folder)
+        # Ray writes what a worker prints to files of its own.
+        self._opened.enter_context(routed_streams())
         super()._begin(assigned)
 
 

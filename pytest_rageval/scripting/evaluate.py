@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.case_output import Output, Routing, routed_streams
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
@@ -22,6 +24,7 @@ from pytest_rageval.scripting.evaluated_run import EvaluatedRun
 from pytest_rageval.streaming import CaseStream, finish_run, has_results, judge_at_hand
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import Target
+from pytest_rageval.text import printable
 
 OWN_ARGUMENTS = frozenset({"target", "judge", "metrics", "resume", "shard", "dry_run"})
 """Options of pytest that are arguments here, or mean nothing to a call that returns a run."""
@@ -125,11 +128,21 @@ def _files(cases: Sequence[EvalCase], root: Path) -> list[Path]:
 
 
 def _ask(prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> bool:
-    """Record the results of all cases. Comes back with whether Ctrl-C ended it."""
-    with judge_at_hand(prepared, run, target, judge) as at_hand:
+    """Record the results of all cases. Comes back with whether Ctrl-C ended it.
+
+    What their code prints is shown as it comes, line by line: the script is the user's own.
+    """
+
+    def live() -> Output:
+        return Output(lambda text: printable(prepared.mask.shown(text)))
+
+    run.prefetcher.new_output = live
+    with routed_streams(Routing(live())), judge_at_hand(prepared, run, target, judge) as at_hand:
+        stream = CaseStream(prepared, run, cases)
         try:
-            for _ in CaseStream(prepared, run, cases).results(target, at_hand.judge):
-                pass
+            for _ in stream.results(target, at_hand.judge):
+                for name, rest in stream.printed.texts():
+                    print(printable(prepared.mask.shown(rest)), file=getattr(sys, name))
         except KeyboardInterrupt:
             return True
     return False

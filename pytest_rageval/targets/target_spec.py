@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception, import_object, plugged_in
-from pytest_rageval.io.masking import public_target
+from pytest_rageval.io.masking import public_target, public_unknown
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.target import Target
@@ -74,7 +74,7 @@ def target_from_spec(
         return target_from_object(
             _imported(spec, root), name=spec, timeout=connection.timeout, max_bytes=connection.max_bytes
         )
-    raise SettingsError(f"unknown target {shown_value(public_target(spec))}; targets are spelt {SPELLINGS}")
+    raise SettingsError(f"unknown target {shown_value(public_unknown(spec))}; targets are spelt {SPELLINGS}")
 
 
 def target_from_object(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.io.masking import Mask, public_target
+from pytest_rageval.io.masking import Mask, public_params, public_target, public_url, secrets_of_headers
 from pytest_rageval.text import cut
 
 
@@ -122,11 +122,66 @@ def test_other_headers_and_words_stay(text: str):
 
 
 @pytest.mark.parametrize(
-    "spec", ["htp:/ann:Sup3r-pw@h", "http//ann:Sup3r-pw@h", "http:ann:Sup3r-pw@h/x", "a:Sup3r-pw@h"]
+    "spec", ["htp:/ann:Sup3r-pw@h", "http//ann:Sup3r-pw@h", "http:ann:Sup3r-pw@h/x", "//ann:Sup3r-pw@h"]
 )
 def test_a_misspelt_url_gives_its_password_away_to_nobody(spec: str):
     assert "Sup3r" not in public_target(spec)
     assert "Sup3r" not in masked(spec, the_settings(target=spec), {})
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "deepeval:faithfulness@openai:gpt-4o-2024-08-06", "deepeval:answer_relevancy@judge",
+        "openai:org/model:free@host",
+        "nli:vectara/hallucination@revision", "any-llm:bedrock/model-name:tag@eu", "module_name:function@elsewhere",
+    ],
+)  # fmt: skip
+def test_no_part_of_a_specification_is_a_secret(spec: str):
+    settings = the_settings(judge=spec)
+    assert public_target(spec) == spec
+    assert masked(f"{spec} says faithfulness", settings, {}) == f"{spec} says faithfulness"
+    named_alike = {"JUDGE_KEY": spec, "METRIC_KEY": spec.partition(":")[2]}
+    assert masked(f"{spec} says faithfulness", settings, named_alike) == f"{spec} says faithfulness"
+
+
+SECRET_NAMES = """
+PASSWORD DB_PASSWORD PGPASSWORD DB_PASSWORD_2 MYSQL_PWD FTP_PWD SMTP_PASSWD SSH_PASSPHRASE MAIL_PASS passwords
+CLIENT_SECRET SECRETS SECRET_KEY_BASE clientSecret GH_TOKEN GITHUB_TOKENS API_TOKENS token accessToken access_token
+refresh-token hf_token authtoken aws_session_token RAGEVAL_TARGET_TOKEN BOT_KEY BOT_KEYS OPENAI_API_KEY_2
+OPENAI_API_KEY2 apikey api-key x-api-key Ocp-Apim-Subscription-Key x-functions-key AccountKey SharedAccessKey
+SharedAccessSignature secretkey private_key AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AZURE_CREDENTIAL
+GOOGLE_APPLICATION_CREDENTIALS SERVICE_JWT SENTRY_DSN SLACK_WEBHOOK SLACK_WEBHOOK_URL BASIC_AUTH NPM_CONFIG__AUTH
+_auth _authToken auth X-Auth Authorization Proxy-Authorization STRIPE_SK SK LITELLM_BEARER bearer GITHUB_PAT Cookie
+Set-Cookie Set-Cookie2 X-Amz-Signature X-Hub-Signature-256 sig sessionid X-Session session_id PHPSESSID
+"""
+OTHER_NAMES = """
+AUTHOR AUTHORS AUTHORITY AUTHENTICATED AUTH_URL OAUTH_CLIENT_ID authType MONKEY TURKEY KEYBOARD KEYBOARD_LAYOUT
+KEYWORDS TOKENIZER TOKENIZERS_PARALLELISM TOKENIZE MAX_TOKENS max_tokens max_completion_tokens prompt_tokens
+TOKEN_LIMIT token_count SKU TASK TASK_ID DISK RISK ASK PWD OLDPWD PATH PATTERN PATCH COOKIECUTTER_DIR COOKIE_JAR_PATH
+SECRETARY SECRET_NAME PASSENGER COMPASS BYPASS PASSTHROUGH DESKTOP_SESSION XDG_SESSION_ID SESSION_NAME SSH_AUTH_SOCK
+SIGNAL SIGNATORY DESIGN PUBLIC_KEY sort_key cache_key case_key primary_key Idempotency-Key SharedAccessKeyName
+KEY_FILE HOTKEY DSNAME WEBHOOK_PORT credentials_file BEARERS_COUNT Content-Type HOME USER LANG model question k author
+monkey
+"""
+
+
+@pytest.mark.parametrize("name", [*SECRET_NAMES.split(), *OTHER_NAMES.split()])
+def test_one_list_of_names_says_what_is_a_secret_wherever_it_stands(name: str):
+    value = "Xq7-long-enough-9"
+    is_secret = name in SECRET_NAMES.split()
+    shown = "***" if is_secret else value
+    assert masked(value, the_settings(), {name: value}) == shown
+    assert masked(value, the_settings(params={name: value}), {}) == shown
+    assert public_params({name: value}) == {name: shown}
+    assert public_url(f"https://host/ask?{name}={value}") == f"https://host/ask?{name}={shown}"
+    assert (value in secrets_of_headers({name: value})) == is_secret
+
+
+@pytest.mark.parametrize("field", ["AccountKey", "SharedAccessKey", "Password", "Pwd", "SharedAccessSignature"])
+def test_the_secret_of_a_connection_string_is_its_field_and_not_its_words(field: str):
+    environment = {"STORAGE": f"DefaultEndpointsProtocol=https;AccountName=rageval-storage;{field}=Xq7+long/enough9==;"}
+    assert masked("Xq7+long/enough9== of rageval-storage", the_settings(), environment) == "*** of rageval-storage"
 
 
 def test_what_holds_no_secret_is_not_even_copied():

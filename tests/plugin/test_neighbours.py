@@ -76,3 +76,53 @@ def test_sugar_shows_cases(project: Project):
     pytest.importorskip("pytest_sugar")
     project.cases(SOME)
     assert run_with(project, "-p", "sugar", "--force-sugar").ret == 0
+
+
+ON_EACH = [
+    ("pytest_jsonreport", ["-p", "pytest_jsonreport", "--json-report"]),
+    ("pytest_reportlog", ["-p", "pytest_reportlog.plugin", "--report-log=log.jsonl"]),
+    ("allure_pytest", ["-p", "allure_pytest.plugin", "--alluredir=allure"]),
+    ("pytest_html", ["-p", "metadata", "-p", "html", "--html=page.html"]),
+    ("pytest_sugar", ["-p", "pytest_sugar", "--force-sugar"]),
+    ("pytest_instafail", ["-p", "pytest_instafail", "--instafail"]),
+    ("pytest_rerunfailures", ["-p", "rerunfailures", "--reruns=1"]),
+    ("pytest_repeat", ["-p", "repeat", "--count=1"]),
+    ("pytest_retry", ["-p", "pytest_retry.retry_plugin", "--retries=1"]),
+    ("pytest_timeout", ["-p", "timeout", "--timeout=100"]),
+    ("pytest_randomly", ["-p", "randomly"]),
+    ("pytest_cov", ["-p", "pytest_cov.plugin", "--cov=bot"]),
+    ("pytest_split", ["-p", "pytest_split.plugin", "--splits=1", "--group=1"]),
+    ("flakefinder", ["-p", "flakefinder"]),
+]
+"""Plugins by module, and how they are turned on; those not installed are skipped (see `nox -s neighbours`)."""
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize("how", [(), ("-n", "2")], ids=["alone", "workers"])
+@pytest.mark.parametrize(("module", "arguments"), ON_EACH, ids=[module for module, _ in ON_EACH])
+def test_each_neighbour_sees_one_pass_one_failure_and_one_error(
+    project: Project, module: str, arguments: list[str], how: tuple[str, ...]
+):
+    pytest.importorskip(module)
+    project.write("mine.py", "def answer(question):\n    return {'a': 'right', 'b': 'wrong'}[question]\n")
+    project.configure('target = "mine:answer"')
+    project.cases([{"id": f"case {word}", "question": word, "gold": {"answer": "right"}} for word in "abc"])
+    result = project.process(
+        sys.executable, "-m", "pytest", "-p", "rageval", "-p", "xdist", *arguments, *how,
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="",
+    )  # fmt: skip
+    assert result.ret == 1
+    assert not lines_with(result, "INTERNALERROR")
+    assert project.outcomes() == {"case a": "passed", "case b": "failed", "case c": "error"}
+
+
+def test_a_failure_has_the_place_that_pytest_gives_it(project: Project):
+    project.cases([a_case("boil")])
+    project.write("mine.py", "def answer(question):\n    return 'no'\n")
+    project.configure('target = "mine:answer"')
+    project.write(
+        "conftest.py",
+        "def pytest_runtest_logreport(report):\n    if report.failed:\n        crash = report.longrepr.reprcrash\n"
+        "        print('CRASH', crash.path, crash.lineno, crash.message.splitlines()[0])\n",
+    )
+    assert lines_with(project.run("-s"), "CRASH evalcases/a.jsonl 1 ")

@@ -21,10 +21,11 @@ def test_the_short_summary_says_why_a_case_and_a_gate_of_the_run_failed(project:
 
 
 def test_where_pytest_looks_for_the_place_of_a_crash_it_gets_the_text():
-    text = summarised("mrr is 0, gate >= 1\n  question   Why?", "a.jsonl:3")
+    text = summarised("mrr is 0, gate >= 1\n  question   Why?", "a.jsonl", 3)
     assert isinstance(text, SummarisedText)
     assert text == text.reprcrash.message == "mrr is 0, gate >= 1\n  question   Why?"
+    assert (text.reprcrash.path, text.reprcrash.lineno) == ("a.jsonl", 3)
     assert str(text.reprcrash) == "a.jsonl:3: mrr is 0, gate >= 1"
     skipped = ("a.jsonl", 1, "Skipped: no gold")
-    assert summarised(skipped, "a.jsonl:3") is skipped
-    assert summarised(None, "a.jsonl:3") is None
+    assert summarised(skipped, "a.jsonl", 3) is skipped
+    assert summarised(None, "a.jsonl", 3) is None

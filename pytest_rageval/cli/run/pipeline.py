@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, NoReturn
 
+from pytest_rageval.case_output import Output, Routing, routed_streams
 from pytest_rageval.cases.long_case_file import ChangedCaseFile
 from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.cli.exit_codes import INTERRUPTED
@@ -140,10 +141,13 @@ class Pipeline:
         progress = CaseProgress(self._screen, run.prefetcher.tally, len(stream.waiting))
         run.prefetcher.loop.on_wait = progress.tick
         try:
-            with judge_at_hand(self._prepared, run, self._target, self._prepared.judge) as at_hand:
+            with (
+                routed_streams(Routing(Output(self._screen.clean))),
+                judge_at_hand(self._prepared, run, self._target, self._prepared.judge) as at_hand,
+            ):
                 for result in stream.results(self._target, at_hand.judge):
                     self._is_failing |= result.outcome in ("failed", "error")
-                    progress.ended(result)
+                    progress.ended(result, stream.printed)
             self._notes += at_hand.notes
             self._notes += filter(None, [run.prefetcher.slots.back_off.note])
         finally:

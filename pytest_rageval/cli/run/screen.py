@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from textwrap import indent
 
 import click
 
+from pytest_rageval.case_output import Output
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.run.run_options import as_written_here
 from pytest_rageval.io.masking import Mask
@@ -25,12 +27,15 @@ class Screen:
         self.failed_steps: dict[str, str] = {}
         """What went wrong, by step: each is said at once, and the others go on."""
 
+    def clean(self, text: str) -> str:
+        return printable(self.mask.shown(text))
+
     def line(self, text: str, *, colour: str | None = None) -> None:
-        click.secho(printable(self.mask.shown(text)), fg=colour)
+        click.secho(self.clean(text), fg=colour)
 
     def problems(self, *problems: str) -> list[str]:
         """Say what is wrong, a line each; what was said."""
-        lines = [printable(self.mask.shown(as_written_here(problem))) for problem in problems]
+        lines = [self.clean(as_written_here(problem)) for problem in problems]
         for line in lines:
             click.echo(f"ERROR: {line}", err=True)
         return lines
@@ -53,10 +58,12 @@ class CaseProgress:
         """Show how far it is; called now and then while nothing ends."""
         self._count(self._done)
 
-    def ended(self, result: CaseResult) -> None:
-        """A case has ended here."""
+    def ended(self, result: CaseResult, printed: Output) -> None:
+        """A case has ended here; what its code printed is shown where it did not pass, as pytest does."""
         if result.outcome in ("failed", "error"):
             self.failed(result.key, result.outcome, (result.reason or "").partition("\n")[0])
+            for stream, text in printed.texts():
+                self._screen.line(f"  captured {stream}:\n{indent(text.rstrip(), '    ')}")
         self.advance(1)
 
     def failed(self, key: str, outcome: str, reason: str) -> None:

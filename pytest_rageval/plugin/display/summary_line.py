@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 
 
 class Crash(NamedTuple):
-    """Where a test failed, and its message: what pytest looks for at the end of a traceback."""
+    """Where a test failed, and its message, as at the end of a traceback of pytest's."""
 
+    path: str
+    lineno: int
     message: str
-    place: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message.splitlines()[0] if self.message else ''}"
+        place = f"{self.path}:{self.lineno}" if self.lineno else self.path
+        return f"{place}: {self.message.partition(chr(10))[0]}"
 
 
 class SummarisedText(str):
@@ -31,8 +33,10 @@ class SummarisedText(str):
             out.line(self)
 
 
-def summarised(longrepr: Any, place: str, *, is_line: bool = False, same_as: str | None = None) -> Any:
-    """A report's `longrepr` in the form whose message pytest's summaries show; `place` as `evalcases/a.jsonl:12`.
+def summarised(
+    longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = False, same_as: str | None = None
+) -> Any:  # fmt: skip
+    """A report's `longrepr` in the form whose message pytest's summaries show; `lineno` 0 where there is no line.
 
     Only for reports that no process sends on: the channel between processes takes plain text alone.
     """
@@ -41,5 +45,5 @@ def summarised(longrepr: Any, place: str, *, is_line: bool = False, same_as: str
     if not isinstance(longrepr, str):
         return longrepr
     text = SummarisedText(longrepr)
-    text.reprcrash, text.is_line, text.same_as = Crash(longrepr, place), is_line, same_as
+    text.reprcrash, text.is_line, text.same_as = Crash(path, lineno, longrepr), is_line, same_as
     return text

@@ -1,0 +1,131 @@
+"""What code of the user's prints while it works on a case: kept for that case, or shown line by line.
+
+Standard library only: pytest sessions that may have cases route their streams before anything else is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextvars import ContextVar
+from logging import LogRecord
+from typing import Any
+
+MOST_CHARACTERS, MOST_RECORDS = 64_000, 1_000
+"""Kept of one case: of each stream, and of its log."""
+CUT = f"…\n(longer than {MOST_CHARACTERS:,} characters)\n"
+
+
+class Output:
+    """What one case printed and logged. Tasks and threads that take its context over write here, too."""
+
+    def __init__(self, clean: Callable[[str], str] | None = None) -> None:
+        """`clean`: makes each finished line fit to be shown at once, where nothing is kept."""
+        self._clean = clean
+        self._texts: dict[str, list[str]] = {}
+        self._room = {"stdout": MOST_CHARACTERS, "stderr": MOST_CHARACTERS}
+        self.records: list[LogRecord] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._texts or self.records)
+
+    def add(self, stream: str, text: str) -> str:
+        """Take what was written to a stream; what of it is to be shown there now."""
+        kept = self._texts.setdefault(stream, [])
+        if self._clean is not None:
+            lines, end, rest = "".join([*kept, text]).rpartition("\n")
+            kept[:] = [rest[:MOST_CHARACTERS]]
+            return self._clean(lines + end)
+        room = self._room[stream]
+        if room > 0:
+            kept.append(text if len(text) <= room else text[:room] + CUT)
+        self._room[stream] = room - len(text)
+        return ""
+
+    def log(self, record: LogRecord) -> None:
+        if len(self.records) < MOST_RECORDS:
+            self.records.append(record)
+
+    def extend(self, other: Output) -> None:
+        """Take over what another one holds."""
+        self.records += other.records
+        for stream, text in other.texts():
+            self._texts.setdefault(stream, []).append(text)
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Each stream with what it holds of it."""
+        for stream, parts in sorted(self._texts.items(), reverse=True):
+            if text := "".join(parts):
+                yield stream, text
+
+    @contextmanager
+    def taking(self) -> Iterator[None]:
+        """Take what this thread, or task, prints and logs."""
+        before = OUTPUT.set(self)
+        try:
+            yield
+        finally:
+            OUTPUT.reset(before)
+
+
+OUTPUT: ContextVar[Output | None] = ContextVar("rageval_output", default=None)
+"""Whose code runs here."""
+
+
+class Routing:
+    """Where threads of unknown cases write: to the stream beneath, unless `threads` takes it."""
+
+    def __init__(self, threads: Output | None = None) -> None:
+        self.threads = threads
+        self._owner = threading.get_ident()
+
+    def of_threads(self) -> Output | None:
+        """What takes the writing of this thread; None for the thread that routes."""
+        return self.threads if threading.get_ident() != self._owner else None
+
+
+class Stream:
+    """A standard stream that gives each case what its code writes, and the stream beneath all else."""
+
+    def __init__(self, name: str, beneath: Any, routing: Routing | None = None) -> None:
+        self._name, self._beneath, self._routing = name, beneath, routing
+
+    def _output(self) -> Output | None:
+        output = OUTPUT.get()
+        return self._routing.of_threads() if output is None and self._routing is not None else output
+
+    def write(self, text: Any) -> int:
+        output = self._output()
+        if output is None:
+            written: int = self._beneath.write(text)
+            return written
+        shown = output.add(self._name, text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
+        if shown:
+            self._beneath.write(shown)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def isatty(self) -> bool:
+        return self._output() is None and bool(self._beneath.isatty())
+
+    @property
+    def buffer(self) -> Any:
+        """What takes bytes; of a case, this."""
+        return self._beneath.buffer if self._output() is None else self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._beneath, name)
+
+
+@contextmanager
+def routed_streams(routing: Routing | None = None) -> Iterator[None]:
+    """Route what is printed meanwhile; without `routing`, what no case prints goes to the streams beneath."""
+    out: Any = Stream("stdout", sys.stdout, routing)
+    err: Any = Stream("stderr", sys.stderr, routing)
+    with redirect_stdout(out), redirect_stderr(err):
+        yield
