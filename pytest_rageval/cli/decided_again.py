@@ -17,7 +17,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Redo, aggregate_again
-from pytest_rageval.rescore.rescore_plan import plan_again
+from pytest_rageval.rescore.rescore_plan import config_again, plan_again
 from pytest_rageval.runs.disk.metrics_file import write_metrics
 from pytest_rageval.text import counted
 
@@ -36,10 +36,13 @@ class Deciding(NamedTuple):
         return _labels(at, self.paths) if self.paths else None
 
     def end_with_aggregates(self, at: Opened) -> NoReturn:
-        """Aggregate the scores and verdicts as they are, and leave."""
+        """Aggregate the scores and verdicts as they are, by the new labels if any were named, and leave."""
         plan = plan_again(at.run, at.settings, at.root)
+        labels = self.labels(at)
+        config = config_again(at.run, plan, **labels.changed) if labels else at.run.config
         with Progress("scored") as watch:
-            finished = aggregate_again(Redo(at.run, plan, at.run.config, at.baseline, watch=watch))
+            how = Redo(at.run, plan, config, at.baseline, labels=labels.cases if labels else None, watch=watch)
+            finished = aggregate_again(how, labels.applied if labels else None)
         self.end(finished, plan, at)
 
     def end(self, finished: Finished, plan: Plan, at: Opened) -> NoReturn:
@@ -65,10 +68,11 @@ def deciding_options(command: F) -> F:
 def deciding(options: dict[str, Any], *, changes_scores: Sequence[str] = ()) -> Deciding:
     """The shared options, taken from those of a command; `changes_scores`: its other options that were given."""
     shared = Deciding(**{name: options.pop(name) for name in Deciding._fields})
-    others = [*(["--cases"] if shared.paths else []), *changes_scores]
-    if shared.aggregate_only and others:
-        change = "change" if len(others) > 1 else "changes"
-        raise click.UsageError(f"--aggregate-only leaves scores as they are; {' and '.join(others)} {change} them")
+    if shared.aggregate_only and changes_scores:
+        change = "change" if len(changes_scores) > 1 else "changes"
+        raise click.UsageError(
+            f"--aggregate-only leaves scores as they are; {' and '.join(changes_scores)} {change} them"
+        )
     return shared
 
 

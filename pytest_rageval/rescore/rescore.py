@@ -64,24 +64,34 @@ def redo(how: Redo, change: Callable[[Lines], Lines] | None = None) -> Finished:
     observations before records: whoever interrupts this finds the run as it was, or can do it again.
     """
 
-    def write(keeper: Keeper) -> None:
-        path = how.run.path / OBSERVATIONS
-        if change is not None:
-            places = how.run.observation_places().values()
-            write_lines(path, map(to_line, change(map(record_at, places))))
-        write_lines(how.run.path / RESULTS, _noted(_records(how), keeper))
-
-    return _finished(how, write)
+    return _rewritten(how, _records(how), change)
 
 
-def aggregate_again(how: Redo) -> Finished:
-    """Aggregate the recorded scores and verdicts anew: only metrics.json and config.json are written."""
+def aggregate_again(how: Redo, change: Callable[[Lines], Lines] | None = None) -> Finished:
+    """Aggregate the recorded scores and verdicts anew, by the new labels if there are any.
+
+    Without labels only metrics.json and config.json are written.
+    """
+    if how.labels is not None:
+        has_observations = (how.run.path / OBSERVATIONS).exists()
+        records = (_with_labels(record, how) for record in how.run.records())
+        return _rewritten(how, records, change if has_observations else None)
 
     def read(keeper: Keeper) -> None:
         for record in how.run.records():
             keeper.note(record)
 
     return _finished(how, read)
+
+
+def _rewritten(how: Redo, records: Lines, change: Callable[[Lines], Lines] | None) -> Finished:
+    def write(keeper: Keeper) -> None:
+        if change is not None:
+            places = how.run.observation_places().values()
+            write_lines(how.run.path / OBSERVATIONS, map(to_line, change(map(record_at, places))))
+        write_lines(how.run.path / RESULTS, _noted(records, keeper))
+
+    return _finished(how, write)
 
 
 def _finished(how: Redo, keep: Callable[[Keeper], None]) -> Finished:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,9 @@ def plan_again(
     if metrics:
         enabled = (*(settings.enabled or ()), *metrics)
         settings = settings.model_copy(update={"enabled": enabled, "retrieval_only": False})
-    return make_plan(settings, registry_of(run), root)
+    plan = make_plan(settings, registry_of(run), root)
+    # What the run measured was not named by anybody: only what is named now is missed where it has no value.
+    return replace(plan, settings=settings.model_copy(update={"enabled": tuple(metrics) or None}))
 
 
 def has_full_texts(run: StoredRun) -> bool:

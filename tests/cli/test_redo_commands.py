@@ -42,12 +42,9 @@ def test_a_named_baseline_must_exist(verb: str):
     "arguments",
     [
         ["score", "x", "--aggregate-only", "--metrics", "mrr"],
-        ["score", "x", "--aggregate-only", "--cases", "."],
         ["score", "x", "--cases", "gone"],
         ["judge", "x", "--aggregate-only", "--judge", "lexical"],
-        ["judge", "x", "--aggregate-only", "--cases", "."],
         ["judge", "x", "--spot-check", "--cases", "."],
-        ["abstention", "x", "--aggregate-only", "--cases", "."],
         ["abstention", "x", "--cases", "gone"],
         ["judge", "x", "--spot-check-n", "5"],
         ["judge", "x", "--second-judge", "lexical"],

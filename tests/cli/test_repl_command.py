@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 from founding_documents import FOUNDING
 from processes import wait_until
-from project import Project
+from project import Project, a_case
 from scored_bot import ScoredBot
 from terminal import Terminal
 
@@ -190,6 +190,18 @@ def test_the_quick_sweep_runs_from_within(project: Project):
     assert "all points at chunk_max_tokens 400, chunk_overlap 50" in lines
     assert "  P=0.200 R=1.000 MRR=1.000" in lines[-1:]
     assert {call["style"] for call in bot.calls} == {"plain"}
+
+
+def test_the_sweep_within_asks_the_cases_of_the_session(project: Project):
+    bot = ScoredBot(project)
+    text = (project.path / "evalcases" / "a.jsonl").read_text(encoding="utf-8")
+    questions = {json.loads(line)["question"] for line in text.splitlines()}
+    others = [a_case(f"other{number}", f"Another question {number}?") for number in range(2)]
+    project.cases(others, "other/b.jsonl")
+    piped(project, "sweep", options=("other/b.jsonl",))
+    asked = {call["question"] for call in bot.calls}
+    assert asked == {case["question"] for case in others}
+    assert not asked & questions
 
 
 @pytest.mark.parametrize(

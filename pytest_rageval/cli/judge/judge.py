@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.decided_again import Deciding, deciding, deciding_options
+from pytest_rageval.cli.earlier_names import CommandOnRun
 from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
 from pytest_rageval.cli.judge.interruptible import Interruptible
 from pytest_rageval.cli.judge.spot_check import spot_check
@@ -35,7 +36,7 @@ CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge
 NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
 
 
-@click.command()
+@click.command(cls=CommandOnRun)
 @run_argument
 @click.option("--judge", "spec", metavar="SPEC", help="Who judges (default: the judge of the run).")
 @click.option("--judge-base-url", "base_url", metavar="URL", help="Its server, where the spec names none.")

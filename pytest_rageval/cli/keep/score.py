@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.decided_again import deciding, deciding_options
+from pytest_rageval.cli.earlier_names import CommandOnRun
 from pytest_rageval.cli.exit_codes import exit_codes
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import opened, run_argument
@@ -15,7 +16,7 @@ from pytest_rageval.rescore.rescore_plan import config_again, plan_again
 from pytest_rageval.text import names_of
 
 
-@click.command()
+@click.command(cls=CommandOnRun)
 @run_argument
 @click.option("--metrics", metavar="NAMES", help="Metrics or layers to score beside those of the run, comma-separated.")
 @deciding_options

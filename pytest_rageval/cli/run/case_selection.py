@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.cases import CaseFile, read_long_file
+from pytest_rageval.cases import CaseFile, find_case_files, looks_like_cases, read_long_file
 from pytest_rageval.cases.discovery import case_files_of
 from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.compare.case_filter import filtered_keys
@@ -64,18 +64,20 @@ def select_cases(project: Project, wanted: Wanted) -> CaseSelection:
 
 
 def _named_files(project: Project, places: Sequence[Path], found_files: Sequence[Path]) -> list[Path]:
-    """The case files that places mean: a file itself, a folder those found below it."""
+    """Return the case files that places mean: a file itself, a folder those found below it, else all of cases in it."""
     named: list[Path] = []
     for place in places:
         path = Path.cwd() / place
         below = [file for file in found_files if file.is_relative_to(path)]
+        if path.is_dir() and not below:  # outside of the globs, but named: searched whole
+            everything = find_case_files(path, ("*.jsonl", "*.csv"))
+            below = [file for file in everything if looks_like_cases(file) and not file.is_relative_to(project.reports)]
         if path.is_file():
             named.append(path)
         elif not path.is_dir():
             raise SettingsError(f"{place}: there is no such file or folder")
         elif not below:
-            globs = ", ".join(project.settings.cases)
-            raise SettingsError(f"{place}: no case file is below it; case files are those that match {globs}")
+            raise SettingsError(f"{place}: no case file is below it: no .jsonl or .csv file begins with a case")
         named += below if path.is_dir() else []
     return named
 

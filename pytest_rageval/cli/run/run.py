@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from pytest_rageval.cli.earlier_names import with_present_names
 from pytest_rageval.cli.exit_codes import BROKEN_CASES, CODES_OF_PYTEST, INTERRUPTED, NO_CASES, USAGE, exit_codes
 from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.run.case_selection import BrokenCaseFiles, CaseSelection, Wanted, select_cases
@@ -29,6 +30,8 @@ from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 
 SKIPPED_LAYERS = ("retrieval", "abstention")
+NAMES = {"--eval-set": "PATHS", "--api-url": "--target", "--judge-model": "--judge", "--output-dir": "--reports",
+         "--use-judge": None}  # fmt: skip
 
 
 class WrongUsage(click.UsageError):
@@ -51,7 +54,7 @@ class WithCodesOfPytest(click.Command):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         try:
-            return super().make_context(info_name, args, parent, **extra)
+            return super().make_context(info_name, with_present_names(args, NAMES), parent, **extra)
         except click.UsageError as error:
             raise WrongUsage(error.format_message(), error.ctx) from None
 
@@ -59,7 +62,11 @@ class WithCodesOfPytest(click.Command):
 @click.command(cls=WithCodesOfPytest)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @run_options
-@click.option("--skip-judges", is_flag=True, help="Judge nothing; `rageval judge RUN --judge SPEC` does it later.")
+@click.option(
+    "--skip-judges",
+    is_flag=True,
+    help="Judge nothing, whatever --judge says; `rageval judge RUN --judge SPEC` does it later.",
+)
 @click.option("--skip-retrieval-metrics", is_flag=True, help="Leave the metrics of retrieval out.")
 @click.option("--skip-abstention-metrics", is_flag=True, help="Leave the metrics of abstention out.")
 @click.option("--skip-description-prompt", is_flag=True, help="Ask for no description (asked on a terminal only).")
@@ -190,8 +197,6 @@ def _settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
     if skipped:
         given["skipped"] = ",".join([*skipped, *filter(None, [given.get("skipped")])])
     if parameters.pop("skip_judges"):
-        if given.get("judge", "none") != "none":
-            raise WrongUsage("--skip-judges and --judge contradict each other; leave one of them out")
         given["judge"] = "none"
     return given
 

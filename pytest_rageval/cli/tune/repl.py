@@ -5,7 +5,7 @@ from __future__ import annotations
 import cmd
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -70,7 +70,7 @@ def repl(cases: tuple[Path, ...], **options: Any) -> None:
     loaded, files = chosen_cases(project, cases, least=0)
     session = Session(project, given, loaded, files)
     try:
-        line_loop = Lines(session, project, given)
+        line_loop = Lines(session, project, given, cases)
         line_loop.run()
     finally:
         session.close()
@@ -84,9 +84,9 @@ class Lines(cmd.Cmd):
     _OF_ONE_LINE: ClassVar = frozenset({"sweep", "report", "diff", "save", "quit", "help"})
     """Commands without arguments: with some, the line is a question that begins with such a word."""
 
-    def __init__(self, session: Session, project: Project, options: dict[str, Any]) -> None:
+    def __init__(self, session: Session, project: Project, options: dict[str, Any], named: Sequence[Path] = ()) -> None:
         super().__init__()
-        self.session, self._project, self._options = session, project, options
+        self.session, self._project, self._options, self._named = session, project, options, named
         self.is_terminal = sys.stdin.isatty()
         self.has_failed = False
 
@@ -202,8 +202,9 @@ class Lines(cmd.Cmd):
 
     def do_sweep(self, _: str) -> None:
         set_here = [f"{name}={value}" for name, value in self.session.parameters.items() if name not in SWEPT]
-        words = [word for name in ("target", "timeout", "reports") if name in self._options
-                 for word in (f"--{name}", str(self._options[name]))]  # fmt: skip
+        words = [str(path.resolve()) for path in self._named]
+        words += [word for name in ("target", "k", "timeout", "reports") if name in self._options
+                  for word in (f"--{name}", str(self._options[name]))]  # fmt: skip
         words += [word for pair in (*self._options.get("params", ()), *set_here) for word in ("--param", pair)]
         self._call("sweep", "--quick", *words)
 
