@@ -14,25 +14,22 @@ its name and its values, and no line had a checksum.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import write_pieces
+from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import lines_of, whole_records
-from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, sealed_pieces, unsealed
+from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, unsealed
 from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.stored_records import check_result
-from pytest_rageval.runs.row import Row, SharedParts
-from pytest_rageval.runs.row_columns import RowColumns
+from pytest_rageval.runs.row import Row, SharedParts, cases_of, in_order
 
 SCORES = "scores.jsonl"
 SCHEMA = 2
-VALUES_AT_ONCE = 1_000
-"""So many values of a column are written together."""
 COLUMNS = ("case_key", "content_hash", "outcome", "category", "error")
 """The columns before the metrics; `error` is the kind of error, or null."""
 REMEDY = "remove it, and results.jsonl is read instead"
@@ -60,35 +57,17 @@ class Scores:
 
 def write_scores(folder: Path, cases: Iterable[Row]) -> None:
     """Write the table of a run, from a row a case; equal cases are equal bytes."""
-    write_pieces(folder / SCORES, _pieces(RowColumns.of(cases).in_order()))
+    write_lines(folder / SCORES, _lines(in_order(cases)))
 
 
-def _pieces(cases: RowColumns) -> Iterator[str]:
-    yield sealed(_json({"schema": SCHEMA, "cases": len(cases)}))
-    yield "\n"
-    categories = (groups["category"][0] for groups in cases.groups)
-    columns: tuple[Iterable[Any], ...] = (
-        cases.keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds,
-    )  # fmt: skip
-    for name, values in zip(COLUMNS, columns, strict=True):
-        yield from _column(name, values)
-    yield from _column(DECISIONS, cases.decision_hashes)
-    for name, scores in sorted(cases.scores.items()):
-        yield from _column(name, scores)
-
-
-def _column(name: str, values: Iterable[Any]) -> Iterator[str]:
-    """A sealed line in pieces: that of a million cases would take as much memory as the cases."""
-    remaining = iter(values)
-    parts = iter(lambda: _json([*islice(remaining, VALUES_AT_ONCE)])[1:-1], "")
-    beginning = _json({"schema": SCHEMA, "column": name, "values": []}).removesuffix("]}")
-    yield from sealed_pieces(chain([beginning], _joined(parts), ["]"]))
-    yield "\n"
-
-
-def _joined(parts: Iterable[str]) -> Iterator[str]:
-    for number, part in enumerate(parts):
-        yield f",{part}" if number else part
+def _lines(rows: Sequence[Row]) -> Iterator[str]:
+    yield sealed(_json({"schema": SCHEMA, "cases": len(rows)}))
+    cases = CaseColumns.of_rows(rows)
+    categories = [row.groups["category"][0] for row in rows]
+    columns = (cases.case_keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds)
+    named = zip(COLUMNS, columns, strict=True)
+    for name, values in (*named, (DECISIONS, cases.decision_hashes), *sorted(cases.scores.items())):
+        yield sealed(_json({"schema": SCHEMA, "column": name, "values": values}))
 
 
 def _json(value: Any) -> str:
@@ -140,10 +119,10 @@ def scores_of_records(path: Path) -> Scores:
     """The table from results.jsonl, for a run that has none; a last line that was cut off is left out."""
     shared = SharedParts()
     rows = (Row.of(record, shared) for _, record in whole_records([path], check=check_result))
-    return scores_of(RowColumns.of(rows).cases())
+    return scores_of(cases_of(rows))
 
 
 def scores_of(cases: Iterable[Row]) -> Scores:
     """The table from a row a case."""
-    rows = RowColumns.of(cases).in_order()
-    return Scores(rows.by_key(), {row.key: row.groups["category"][0] for row in rows})
+    rows = in_order(cases)
+    return Scores(CaseColumns.of_rows(rows), {row.key: row.groups["category"][0] for row in rows})
