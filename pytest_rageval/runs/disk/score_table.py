@@ -7,8 +7,7 @@
     …
     {"schema": 2, "column": "recall_any@5", "values": [1.0, null], "checksum": …}
 
-A score is null where the case has none. Like a baseline, the file holds no texts. In schema 1 a column was an array of
-its name and its values, and no line had a checksum.
+A score is null where the case has none. Like a baseline, the file holds no texts.
 """
 
 from __future__ import annotations
@@ -30,11 +29,9 @@ from pytest_rageval.runs.row import Row, SharedParts, cases_of, in_order
 
 SCORES = "scores.jsonl"
 SCHEMA = 2
-COLUMNS = ("case_key", "content_hash", "outcome", "category", "error")
+COLUMNS = ("case_key", "content_hash", "outcome", "category", "error", "decision_hash")
 """The columns before the metrics; `error` is the kind of error, or null."""
 REMEDY = "remove it, and results.jsonl is read instead"
-DECISIONS = "decision_hash"
-"""A column that tables of before there was such a hash lack."""
 _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
 
@@ -64,9 +61,10 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     yield sealed(_json({"schema": SCHEMA, "cases": len(rows)}))
     cases = CaseColumns.of_rows(rows)
     categories = [row.groups["category"][0] for row in rows]
-    columns = (cases.case_keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds)
-    named = zip(COLUMNS, columns, strict=True)
-    for name, values in (*named, (DECISIONS, cases.decision_hashes), *sorted(cases.scores.items())):
+    columns = (
+        cases.case_keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds, cases.decision_hashes,
+    )  # fmt: skip
+    for name, values in (*zip(COLUMNS, columns, strict=True), *sorted(cases.scores.items())):
         yield sealed(_json({"schema": SCHEMA, "column": name, "values": values}))
 
 
@@ -99,8 +97,7 @@ def read_scores(folder: Path) -> Scores | None:
 
 
 def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
-    keys, hashes, outcomes, categories, errors = (columns.pop(name) for name in COLUMNS)
-    decisions = columns.pop(DECISIONS, [None] * cases)
+    keys, hashes, outcomes, categories, errors, decisions = (columns.pop(name) for name in COLUMNS)
     if {*map(len, (keys, hashes, outcomes, categories, errors, decisions, *columns.values()))} != {cases}:
         raise ValueError("columns of different lengths")
     if not {*map(type, keys), *map(type, hashes), *map(type, categories)} <= {str} or not {*outcomes} <= _OUTCOMES:
