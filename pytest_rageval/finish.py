@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from pytest_rageval.compare.verdict_sentence import NOT_COMPARABLE, VerdictFacts
 from pytest_rageval.compare.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.gates.gate import Gate, doubtful_limits, is_meant_for
 from pytest_rageval.io.atomic import read_json, write_json
-from pytest_rageval.io.compact.texts import TextTable
 from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
@@ -33,7 +31,7 @@ from pytest_rageval.runs.disk.reader import CONFIG, METRICS
 from pytest_rageval.runs.disk.score_table import write_scores
 from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
-from pytest_rageval.runs.row_columns import RowColumns
+from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
 from pytest_rageval.text import counted
 
 RUN_THROUGH = (0, 1)
@@ -49,7 +47,8 @@ class Finished:
 
     metrics: Mapping[str, Any]
     config: Mapping[str, Any]
-    rows: RowColumns
+    rows: Sequence[Row]
+    """In order, one a case."""
     folder: Path
     problems: Mapping[str, str]
     notes: tuple[str, ...]
@@ -59,7 +58,7 @@ class Finished:
     @property
     def cases(self) -> CaseColumns:
         """Outcomes and scores by case key."""
-        return self.rows.by_key()
+        return CaseColumns.of_rows(self.rows)
 
     @property
     def is_partial(self) -> bool:
@@ -116,9 +115,9 @@ def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None
 
 def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None) -> Finished:
     """The run's verdict; nothing is written."""
-    trials = keeper.rows.in_order()
-    rows = trials.cases()
-    recorded = _recorded(trials, rows, plan)
+    trials = in_order(keeper.rows.values())
+    rows = cases_of(trials)
+    recorded = _recorded(trials, plan)
     info = _info(keeper, plan, extent, rows, recorded)
     metrics = aggregate(trials, plan, info)
     if info.is_partial:
@@ -130,7 +129,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | No
             stated,
             reported(keeper.versions, keeper.coverage),
             keeper.coverage,
-            ", ".join(served_names(trials.judges.values)) or None,
+            ", ".join(served_names(row.judge for row in trials)) or None,
         ),
         "reported_fields": sorted(keeper.reported),
     }
@@ -169,13 +168,13 @@ def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
     return replace(finished, metrics={**metrics, "verdict": run_verdict(facts).content() | decided})
 
 
-def _recorded(trials: RowColumns, cases: RowColumns, plan: Plan) -> Collection[str]:
+def _recorded(trials: Sequence[Row], plan: Plan) -> Collection[str]:
     """Keys of the cases with a record of every trial; an error of one trial is that of the case."""
     if plan.settings.repeat == 1:
-        return cases.case_keys()
-    recorded = TextTable()
-    for key, of_case in groupby(zip(trials.keys, trials.outcomes, strict=True), itemgetter(0)):
-        outcomes = [outcome for _, outcome in of_case]
+        return {row.key for row in trials}
+    recorded = set()
+    for key, of_case in groupby(trials, attrgetter("key")):
+        outcomes = [row.outcome for row in of_case]
         if len(outcomes) >= plan.settings.repeat or "error" in outcomes:
             recorded.add(key)
     return recorded
@@ -232,10 +231,10 @@ def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path) -
     return replace(finished, notes=(*finished.notes, _accepted(file, finished.metrics)))
 
 
-def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: RowColumns, recorded: Collection[str]) -> RunInfo:
+def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> RunInfo:
     earlier = extent.earlier
-    keys = rows.case_keys()
-    has_skipped_answers = any(rows.error_kinds[place] == "missing" for place in rows.outcomes.where("skipped".__eq__))
+    keys = {row.key for row in rows}
+    has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
     return RunInfo(
         config_hash=keeper.config["config_hash"],
         dataset_version=keeper.config["dataset_version"],
@@ -264,7 +263,7 @@ def _volatile(keeper: Keeper, plan: Plan) -> dict[str, Any]:
 def _problems(
     plan: Plan,
     extent: Extent,
-    rows: RowColumns,
+    rows: Sequence[Row],
     comparison: Comparison | None,
     lost: Sequence[str],
     *,
@@ -280,8 +279,12 @@ def _problems(
             f"{listed(extent.uncounted)}; a hook (conftest.py, a plugin) changes reports",
         )
     if rows and not _is_any_examined(rows):
-        reasons = listed(sorted({message for message in rows.messages.values if message}))
-        ending = "skipped" if {*rows.outcomes} == {"skipped"} else "skipped, or xfailed before a gate had looked"
+        reasons = listed(sorted({row.message for row in rows if row.message}))
+        ending = (
+            "skipped"
+            if all(row.outcome == "skipped" for row in rows)
+            else "skipped, or xfailed before a gate had looked"
+        )
         yield "examined", f"no case was examined, all {len(rows)} were {ending}: {reasons or 'no reason is known'}"
     if not is_partial:
         yield from _unmeasured(plan, rows)
@@ -294,22 +297,19 @@ def _problems(
         yield NOT_COMPARABLE, not_comparable(comparison.problems)
 
 
-def _is_any_examined(rows: RowColumns) -> bool:
+def _is_any_examined(rows: Sequence[Row]) -> bool:
     """Did any case get further than a skip, or an xfail of its setup (a fixture's, or a mark with `run=False`)?"""
-    if not {*rows.outcomes} <= {"skipped", "xfailed"}:
-        return True
-    return any(
-        outcome == "xfailed" and gates for outcome, gates in zip(rows.outcomes, rows.gates_examined, strict=True)
-    )
+    return any(row.outcome != "skipped" and (row.outcome != "xfailed" or row.gates_examined) for row in rows)
 
 
-def _unmeasured(plan: Plan, rows: RowColumns) -> Iterator[tuple[str, str]]:
+def _unmeasured(plan: Plan, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """Written gates of cases that have looked at none: what was not measured was not shown to hold."""
     measured = {measure.name for measure in plan.measures}
     for gate in plan.case_gates:
         if gate.is_default or gate.name not in measured:
             continue
-        if not any(rows.has_score(gate.name, place) for place in rows.groups.where(partial(_meets, gate))):
+        groups = {id(row.groups): row.groups for row in rows if gate.name in row.scores}  # rows share theirs
+        if not any(_meets(gate, each) for each in groups.values()):
             name = f"{gate} when {gate.condition}" if gate.when else str(gate)
             yield name, f"unmeasured: no case that the gate is for has a value of {gate.name}; each case says why"
 
@@ -320,7 +320,7 @@ def _meets(gate: Gate, groups: Mapping[str, tuple[str, ...]]) -> bool:
 
 
 def _notes(
-    keeper: Keeper, trials: RowColumns, config: Mapping[str, Any], plan: Plan, comparison: Comparison | None
+    keeper: Keeper, trials: Sequence[Row], config: Mapping[str, Any], plan: Plan, comparison: Comparison | None
 ) -> Iterator[str]:
     if keeper.has_changing_coverage:
         yield "the system changed what it says of its index during the run: was it re-indexed?"
@@ -331,7 +331,7 @@ def _notes(
     if comparison and comparison.problems and plan.settings.ignore_invariants:
         yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
     if comparison:
-        yield from comparison_notes(comparison.content, len(trials.cases()))
+        yield from comparison_notes(comparison.content, len(cases_of(trials)))
     systems = {config["llm_model"], *keeper.model_names}
     if keeper.unread:
         yield (
@@ -339,8 +339,8 @@ def _notes(
             "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
         )
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
-    yield from judge_notes(config, systems, trials.judges.values, trials.flagged())
-    yield from filter(None, [failure_note(trials.flagged("failed"))])
+    yield from judge_notes(config, systems, [row.judge for row in trials], flagged(trials))
+    yield from filter(None, [failure_note(flagged(trials, "failed"))])
     yield from keeper.warnings
 
 

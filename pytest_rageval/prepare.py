@@ -15,7 +15,6 @@ from typing import Any
 from pytest_rageval.cases import CaseFile
 from pytest_rageval.cases.notes.gold_places import unwinnable
 from pytest_rageval.cases.notes.note_folder import NoteFolder
-from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.compare.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -145,9 +144,7 @@ def target_in(project: Project, spec: str, environment: Mapping[str, str] | None
 def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:
     """CaseError where the configured target cannot be reached or lacks answers."""
     settings = prepared.settings
-    if problems := check_target(
-        target, settings.target or "", SelectedCases.of(cases), is_partial_allowed=settings.allow_partial
-    ):
+    if problems := check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial):
         raise CaseError(*problems)
 
 
@@ -156,7 +153,7 @@ def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None
 
     Silent where a file could not be read: its cases are not known.
     """
-    cases = SelectedCases(file.cases for file in files)
+    cases = [case for file in files for case in file.cases]
     if not cases or any(file.problems for file in files):
         return
     if problems := list(unknown_values(prepared.plan.case_gates, cases)):

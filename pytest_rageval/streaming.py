@@ -7,12 +7,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from pytest_rageval.case_output import Output
-from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.compare.outcomes import ending
 from pytest_rageval.dead_end import FirstCalls, calls_of
 from pytest_rageval.engine import Evaluation, evaluation
 from pytest_rageval.finish import Extent, Finished, finish
-from pytest_rageval.io.compact.columns import MadeSequence
 from pytest_rageval.judges.asked_judge import asked_judge
 from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge
@@ -36,9 +34,7 @@ class CaseStream:
         """`prefetcher`: asks in the place of the run's own, where target and judge belong to another loop."""
         self._prepared, self._run = prepared, run
         self._prefetcher = prefetcher or run.prefetcher
-        unfinished = run.unfinished
-        cases = SelectedCases.of(cases)
-        self.waiting = cases if unfinished is None else cases.where(lambda key: not unfinished.is_done(key))
+        self.waiting = [case for case in cases if not run.is_done(case)]
         self.dead_end: str | None = None
         self.printed = Output()
 
@@ -57,13 +53,14 @@ class CaseStream:
 
     def all_evaluations(self, target: Target, judge: Judge | None) -> Iterator[Evaluation]:
         """Ask this target and this judge, however the first calls end."""
-        trials = _Trials(self.waiting, self._prepared.settings.repeat)
-        batch = Batch(self._prefetcher, trials, target, judge)
-        for position in range(len(self.waiting)):
-            observed, asked = batch.observed(position), trials.taken(position)
-            self.printed = self._prefetcher.printed(asked)
+        numbers = range(self._prepared.settings.repeat)
+        cases = [[Trial(case, number) for number in numbers] for case in self.waiting]
+        batch = Batch(self._prefetcher, cases, target, judge)
+        for position, trials in enumerate(cases):
+            observed = batch.observed(position)
+            self.printed = self._prefetcher.printed(trials)
             with self.printed.taking():
-                evaluated = evaluation(asked, observed, self._prepared.plan)
+                evaluated = evaluation(trials, observed, self._prepared.plan)
             yield self._recorded(evaluated)
 
     def _recorded(self, evaluated: Evaluation) -> Evaluation:
@@ -81,29 +78,6 @@ class CaseStream:
         else:
             run.journal.results("\n".join([line.text for line in lines]))
         return evaluated
-
-
-class _Trials(MadeSequence[list[Trial]]):
-    """The trials of each case, made when they are asked for and held until they are taken."""
-
-    def __init__(self, cases: Sequence[EvalCase], repeat: int) -> None:
-        self._cases, self._repeat = cases, repeat
-        self._held: dict[int, list[Trial]] = {}
-
-    def __len__(self) -> int:
-        return len(self._cases)
-
-    def _at(self, place: int) -> list[Trial]:
-        if place not in self._held:
-            case = self._cases[place]
-            self._held[place] = [Trial(case, number) for number in range(self._repeat)]
-        return self._held[place]
-
-    def taken(self, position: int) -> list[Trial]:
-        """The trials of a case that nobody asks for any more."""
-        trials = self[position]
-        del self._held[position]
-        return trials
 
 
 # ── around the stream ─────────────────────────────────────────────────────────────────────────────────────────

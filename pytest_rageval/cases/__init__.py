@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     )
     from pytest_rageval.cases.discovery import find_case_files, is_case_file
     from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases
-    from pytest_rageval.cases.long_case_file import read_long_file
     from pytest_rageval.cases.schema import case_schema
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "is_case_file",
     "load_file",
     "looks_like_cases",
-    "read_long_file",
 ]
 
 _HOME = {
@@ -45,7 +43,6 @@ _HOME = {
     "is_case_file": "discovery",
     "load_file": "loading",
     "looks_like_cases": "loading",
-    "read_long_file": "long_case_file",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,6 @@ from pytest_rageval.cases.conversion import Converted, case_from_record
 from pytest_rageval.cases.discovery import NO_CASES, is_of_questions
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.io.compact.texts import TextNumbers
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES = 4 * 2**20
 """The longest line, or CSV row, that is read unless the caller allows more."""
-
-
-LineNumbers = MutableMapping[str, int] | TextNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ def cases_of_rows(
 ) -> CaseFile:
     """The cases of a file's rows, joined with their references where they have a partner, and all that is wrong."""
     with no_collection():
-        converted = [case_and_spelling for _, case_and_spelling in converted_rows(rows, report, partner, {})]
+        converted = list(_converted_rows(rows, report, partner))
     of_references = partner.problems() if partner else ()
     problems = file_problems(report, len(converted), of_references)
     return CaseFile(
@@ -107,10 +103,9 @@ def rows_of(path: Path, report: Report, max_bytes: int) -> Iterator[JsonRow] | I
     return json_rows(lines, report)
 
 
-def converted_rows(
-    rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None, lines_by_id: LineNumbers
-) -> Iterator[tuple[JsonRow | CsvRow, Converted]]:
-    """The rows that are cases, and these; everything else goes into the report."""
+def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None) -> Iterator[Converted]:
+    """The cases of the rows that are cases; everything else goes into the report."""
+    lines_by_id: dict[str, int] = {}
     for row in rows:
         converted, wrong = None, []
         if partner is not None:
@@ -138,7 +133,7 @@ def converted_rows(
         else:
             lines_by_id[case_id] = row.line
             if converted is not None and not wrong:
-                yield row, converted
+                yield converted
 
 
 _OF_A_REFERENCE_ROW = frozenset(

@@ -15,7 +15,7 @@ from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.runs.case_columns import CaseColumns
-from pytest_rageval.runs.disk.reader import StoredRun, checked_metrics, in_present_form, open_stored_run
+from pytest_rageval.runs.disk.reader import StoredRun, checked_metrics, open_stored_run
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 SCHEMA = 1
@@ -111,7 +111,7 @@ def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
         raise SettingsError(f"baseline: {path} is not a baseline; {REMEDY}") from None
     if not cases:
         raise SettingsError(f"baseline: {path} holds no case; {REMEDY}")
-    metrics = checked_metrics(in_present_form(content, config), path)
+    metrics = checked_metrics(content, path)
     return Baseline(path, metrics, cases, config)
 
 

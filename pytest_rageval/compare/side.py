@@ -10,7 +10,7 @@ from typing import Any
 from pytest_rageval.compare.baseline import read_baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
-from pytest_rageval.runs.disk.reader import StoredRun, checked_config, checked_metrics, in_present_form, open_stored_run
+from pytest_rageval.runs.disk.reader import StoredRun, checked_config, checked_metrics, open_stored_run
 from pytest_rageval.runs.disk.score_table import Scores
 
 
@@ -51,7 +51,7 @@ def open_side(reports: Path, baseline: Path, reference: str) -> Side:
     content = read_json(path, "compare")
     if "cases" in content:
         return _of_baseline(reference, path, reports)
-    metrics = checked_metrics(in_present_form(content), path)
+    metrics = checked_metrics(content, path)
     run = _run_of(metrics, reports)
     return _of_run(reference, run) if run else Side(reference, metrics, None, note=_only_means(reference))
 

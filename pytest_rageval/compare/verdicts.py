@@ -24,8 +24,7 @@ from pytest_rageval.runs.comparable import (
     mismatches,
     relabelled,
 )
-from pytest_rageval.runs.row import Row
-from pytest_rageval.runs.row_columns import RowColumns
+from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.stats.paired_test import LEVEL, Side
 from pytest_rageval.text import counted
 
@@ -77,7 +76,7 @@ def compare_with_baseline(
 
     `config` is None if nobody knows it any more.
     """
-    return compare_cases(metrics, config, RowColumns.of(rows).cases().by_key(), baseline, plan)
+    return compare_cases(metrics, config, CaseColumns.of_rows(cases_of(rows)), baseline, plan)
 
 
 def compare_cases(

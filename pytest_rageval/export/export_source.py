@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.compact.texts import TextTable
 from pytest_rageval.io.json_text import json_text, spaced
 from pytest_rageval.io.line_index import Key, Place, index, record_in
 from pytest_rageval.io.sealed_lines import unsealed_text
@@ -103,7 +102,7 @@ def look_through(run: StoredRun, *, full_text: bool = False, only: Set[str] | No
     notes: list[str] = []
     scored: set[str] = set()
     judged: set[str] = set()
-    seen = TextTable()  # of a million cases a third of what a set of their keys takes
+    seen: set[str] = set()
 
     def see(record: dict[str, Any]) -> None:
         check_result(record)

@@ -32,11 +32,6 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     _replace(path, lambda file: file.writelines(f"{line}\n".encode() for line in lines))
 
 
-def write_pieces(path: Path, pieces: Iterable[str]) -> None:
-    """Replace a file in one step by these pieces of text, in which the ends of the lines stand."""
-    _replace(path, lambda file: file.writelines(piece.encode() for piece in pieces))
-
-
 def write_bytes(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Replace a file in one step by these bytes, with these permissions."""
     _replace(path, lambda file: file.write(content), mode)

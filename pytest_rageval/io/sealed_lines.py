@@ -10,7 +10,7 @@ editors do to a line; it is no protection against somebody who means harm.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 from zlib import crc32
@@ -33,15 +33,6 @@ def sealed(text: str) -> str:
     """The line of a JSON object with members, as compact text without an end of line."""
     body = text[:-1]
     return f'{body},"checksum":"{crc32(body.encode()):08x}"}}'
-
-
-def sealed_pieces(pieces: Iterable[str]) -> Iterator[str]:
-    """The line of a JSON object that comes in pieces of compact text, without its last brace; in pieces as well."""
-    checksum = 0
-    for piece in pieces:
-        checksum = crc32(piece.encode(), checksum)
-        yield piece
-    yield f',"checksum":"{checksum:08x}"}}'
 
 
 def sealed_line(record: Mapping[str, Any]) -> bytes:

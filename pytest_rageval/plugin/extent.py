@@ -10,6 +10,7 @@ from pytest_rageval.finish import RUN_THROUGH, Extent
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.items import EvalItem, without_group
+from pytest_rageval.runs.row import cases_of
 
 OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})
 """Fixtures through which a test of the project's own may evaluate cases."""
@@ -43,8 +44,7 @@ def _uncounted(
 
     Hooks of the project or of a plugin can swallow, replace or rewrite reports; records are made before them.
     """
-    rows = active.writer.rows.cases()
-    bad = {rows.keys[place] for place in rows.outcomes.where({"failed", "error"}.__contains__)}
+    bad = {row.key for row in cases_of(active.writer.rows.values()) if row.outcome in ("failed", "error")}
     counted = _counted(session.config, active.session.failed) if bad and exitstatus else frozenset()
     is_stopped = bool(session.shouldstop or session.shouldfail)
     ended = _plain(active.session.ended) if is_stopped else frozenset()
@@ -84,7 +84,7 @@ def _unreached(session: pytest.Session, active: ActiveSession, expected: Mapping
         own = (item for item in session.items if not isinstance(item, EvalItem) and OURS & {*_fixtures(item)})
         return sum(item.nodeid not in ended for item in own)
     keys = {case.key for case in active.all_cases()}
-    if keys.issuperset(active.writer.rows.keys):
+    if keys.issuperset(key for key, _ in active.writer.rows):
         return 0
     return sum(nodeid not in ended and nodeid not in expected for nodeid in active.session.ids_of_workers)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from rich.cells import cell_len
@@ -16,7 +16,6 @@ from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.report.columns import aligned, blocks, shortened
 from pytest_rageval.runs.disk.reader import run_level_names
 from pytest_rageval.runs.row import Row
-from pytest_rageval.runs.row_columns import RowColumns
 from pytest_rageval.text import counted
 
 Style = Literal["plain", "bold", "green", "red", "yellow"]
@@ -35,9 +34,8 @@ class SummaryLine(NamedTuple):
     style: Style = "plain"
 
 
-def summary(metrics: Mapping[str, Any], cases: Iterable[Row], *, width: int, verbose: bool) -> Iterator[SummaryLine]:
-    """The lines of the summary for a terminal of this width, the verdict first. `cases`: a row a case."""
-    rows = RowColumns.of(cases)
+def summary(metrics: Mapping[str, Any], rows: Sequence[Row], *, width: int, verbose: bool) -> Iterator[SummaryLine]:
+    """The lines of the summary for a terminal of this width, the verdict first. `rows`: one a case."""
     verdict = with_verdict(metrics)["verdict"]
     yield SummaryLine(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", TONES[verdict["tone"]])
     yield SummaryLine(_head(metrics))
@@ -138,9 +136,9 @@ def _gates(metrics: Mapping[str, Any]) -> Iterator[SummaryLine]:
             yield SummaryLine(gate_line(gate) + shown_only, "red" if is_failing else "yellow")
 
 
-def _failures(metrics: Mapping[str, Any], rows: RowColumns, width: int) -> Iterator[SummaryLine]:
+def _failures(metrics: Mapping[str, Any], rows: Sequence[Row], width: int) -> Iterator[SummaryLine]:
     """Failed gates by tag with the cases behind them; known failures are counted, not listed."""
-    failed = {rows.keys[place] for place in rows.outcomes.where("failed".__eq__)}
+    failed = {row.key for row in rows if row.outcome == "failed"}
     shown = {tag: [key for key in keys if key in failed] for tag, keys in metrics["failure_tags"].items()}
     shown = {tag: keys for tag, keys in shown.items() if keys}
     if shown:
@@ -183,9 +181,8 @@ def _flips(metrics: Mapping[str, Any], width: int) -> Iterator[SummaryLine]:
             yield SummaryLine(f"  {_listed(keys, 3 * width)}", style)
 
 
-def _slowest(rows: RowColumns) -> Iterator[SummaryLine]:
-    times = rows.latency.get("total_ms", ())
-    timed = ((ms, key) for ms, key in zip(times, rows.keys, strict=False) if ms is not None)
+def _slowest(rows: Sequence[Row]) -> Iterator[SummaryLine]:
+    timed = ((row.latency["total_ms"], row.key) for row in rows if "total_ms" in row.latency)
     if slowest := heapq.nsmallest(SLOWEST, timed, key=lambda call: (-call[0], call[1])):
         yield SummaryLine("")
         named = (f"{key.partition('::')[2]} {duration(ms)}" for ms, key in slowest)
@@ -209,7 +206,7 @@ def _judging(cost: Mapping[str, Any]) -> Iterator[SummaryLine]:
     yield SummaryLine("judging: " + ", ".join(parts))
 
 
-def _notes(metrics: Mapping[str, Any], rows: RowColumns) -> Iterator[SummaryLine]:
+def _notes(metrics: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[SummaryLine]:
     if metrics["without_gate"]:
         unexamined = counted(metrics["without_gate"], "case was", "cases were")
         yield SummaryLine(f"{unexamined} examined by no gate", "yellow")
@@ -223,6 +220,6 @@ def _notes(metrics: Mapping[str, Any], rows: RowColumns) -> Iterator[SummaryLine
             f"judge: {judge['model']}, a heuristic without a model; its scores gate only where you wrote the gate"
         )
     yield from _judging(metrics["volatile"]["cost"])
-    errors = {rows.messages[place] for place in rows.outcomes.where("error".__eq__)} - {None, ""}
+    errors = {row.message for row in rows if row.outcome == "error"} - {None, ""}
     if len(errors) > 1:
         yield SummaryLine(f"{len(errors)} different errors: see run.log", "yellow")

@@ -68,7 +68,7 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Baseli
             keeper.take(line)
         for line in lines_in_order(run.path / OBSERVATIONS for run in runs):
             keeper.folder.append(OBSERVATIONS, line)
-        keys = {*keeper.rows.keys}
+        keys = {key for key, _ in keeper.rows}
         return finish(keeper, plan, Extent(every=keys, expected=keys), baseline, file)
     finally:
         keeper.folder.close()

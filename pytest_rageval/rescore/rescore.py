@@ -110,7 +110,7 @@ def _finished(how: Redo, keep: Callable[[Keeper], None]) -> Finished:
 
 def again(keeper: Keeper, earlier: Mapping[str, Any]) -> Extent:
     """The extent of a run that has its records already: no more, and no less partial than it was."""
-    keys = {*keeper.rows.keys}
+    keys = {key for key, _ in keeper.rows}
     return Extent(keys, keys, earlier=earlier)
 
 

@@ -6,20 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, groupby
+from itertools import groupby
 from operator import attrgetter
 from statistics import stdev
 from typing import Any
 
-from pytest_rageval.io.compact.columns import CodedColumn, NumberColumn
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.records import PHASES, legacy_names
-from pytest_rageval.runs.row import ASK_FAILED, Row
-from pytest_rageval.runs.row_columns import RowColumns
+from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
@@ -40,17 +38,17 @@ class RunInfo:
 
 def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any]:
     """The content of metrics.json, without its comparison. Means are over cases, of each over its trials."""
-    trials = RowColumns.of(trials).in_order()
-    rows = trials.cases()
+    trials = in_order(trials)
+    rows = cases_of(trials)
     metrics = {measure.name: _metric(measure, rows, info.expected) for measure in plan.measures}
     layers = _layers(metrics)
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected) for measure in plan.run_measures}
-    outcomes, cost = Counter(rows.outcomes), _cost(trials.costs)
+    outcomes, cost = Counter(row.outcome for row in rows), _cost([row.cost for row in trials])
     by_value = {f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS}
     volatile = {
         **info.volatile,
-        "latency": _latency(trials.latency),
+        "latency": _latency(trials),
         "cost": cost,
         "cache_hit_rate": _cache_hit_rate(cost),
     }
@@ -63,16 +61,10 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "total_tests": len(rows),
         **_answerable(rows),
         "outcomes": {name: outcomes[name] for name in OUTCOMES},
-        "without_gate": sum(
-            examined == 0 and outcome != "error"
-            for examined, outcome in zip(rows.gates_examined, rows.outcomes, strict=True)
-        ),
-        "gold_without_gate": sum(
-            is_ungated and outcome == "passed"
-            for is_ungated, outcome in zip(rows.has_ungated_gold, rows.outcomes, strict=True)
-        ),
-        "judge": _judge(rows.judges),
-        "judge_errors": rows.flagged("failed"),
+        "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
+        "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
+        "judge": _judge(rows),
+        "judge_errors": flagged(rows, "failed"),
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,
@@ -91,27 +83,30 @@ def mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _answerable(rows: RowColumns) -> dict[str, int]:
-    places = rows.places_by("answerable")
-    return {f"{name}_tests": len(places.get(name, ())) for name in ("answerable", "unanswerable")}
+def _answerable(rows: Sequence[Row]) -> dict[str, int]:
+    return {
+        f"{name}_tests": sum(name in row.groups["answerable"] for row in rows)
+        for name in ("answerable", "unanswerable")
+    }
 
 
-def _metric(measure: Measure, rows: RowColumns, expected: int) -> dict[str, Any]:
-    values = rows.scored(measure.name)
-    not_applicable = sum(number for names, number in rows.not_applicable.counts() if measure.name in names)
-    n_error = sum(number for names, number in rows.metric_errors.counts() if measure.name in names)
-    n_error += sum(
-        not rows.has_score(measure.name, place) and measure.name not in rows.not_applicable[place]
-        for place in rows.outcomes.where("error".__eq__)
-    )
+def _metric(measure: Measure, rows: Sequence[Row], expected: int) -> dict[str, Any]:
+    name = measure.name
+    values = _scored(rows, name)
+    n_error = sum(name in row.metric_errors for row in rows)
+    n_error += sum(row.outcome == "error" and name not in row.scores and name not in row.not_applicable for row in rows)
     return _described(measure) | {
         "mean": mean(values),
         "ci": _interval(measure, values),
         "n_scored": len(values),
-        "n_not_applicable": not_applicable,
+        "n_not_applicable": sum(name in row.not_applicable for row in rows),
         "n_error": n_error,
         "n_expected": expected,
     }
+
+
+def _scored(rows: Iterable[Row], name: str) -> list[float]:
+    return [row.scores[name] for row in rows if name in row.scores]
 
 
 def _interval(measure: Measure, values: Sequence[float]) -> Interval | None:
@@ -121,7 +116,7 @@ def _interval(measure: Measure, values: Sequence[float]) -> Interval | None:
     return mean_interval(values, measure.metric.scale)
 
 
-def _repeats(trials: RowColumns, plan: Plan) -> dict[str, Any]:
+def _repeats(trials: Iterable[Row], plan: Plan) -> dict[str, Any]:
     """With more than one trial a case: how often any of them and all of them held their gates, and how far they differ.
 
     `spread`: by metric, the mean over cases of the standard deviation over a case's trials (n - 1 in the divisor).
@@ -175,20 +170,18 @@ def _run_metric(measure: Measure, facts: RunFacts, expected: int) -> dict[str, A
     }
 
 
-def _facts(rows: RowColumns, info: RunInfo, overall: float | None) -> RunFacts:
-    is_asked = [
-        outcome != "skipped" or bool(names) for outcome, names in zip(rows.outcomes, rows.not_applicable, strict=True)
-    ]
-    kinds = Counter(compress(rows.error_kinds, is_asked))
+def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None) -> RunFacts:
+    asked = [row for row in rows if row.outcome != "skipped" or row.not_applicable]
+    kinds = Counter(row.error_kind for row in asked)
     return RunFacts(
-        asked=sum(is_asked),
+        asked=len(asked),
         failed=sum(number for kind, number in kinds.items() if kind in ASK_FAILED),
         timed_out=kinds["timeout"],
-        blank=sum(compress(rows.is_blank, is_asked)),
+        blank=sum(row.is_blank for row in asked),
         coverage=info.coverage,
         overall=overall,
-        judged=sum(map(bool, rows.judges)),
-        judge_failed=len(rows.flagged("failed")),
+        judged=sum(bool(row.judge) for row in rows),
+        judge_failed=len(flagged(rows, "failed")),
     )
 
 
@@ -222,10 +215,9 @@ def _overall(layers: Mapping[str, Any], plan: Plan) -> float | None:
     return math.fsum(weights[layer] * layers[layer]["score"] for layer in layers) / total if total else None
 
 
-def _judge(column: CodedColumn[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+def _judge(rows: Iterable[Row]) -> dict[str, Any] | None:
     """Who judged: the model (all of them, where cases differ), the versions of its prompts, and whether it is one."""
-    latest = {code: place for place, code in enumerate(column.codes)}
-    judges = [judge for code in sorted(latest, key=latest.__getitem__) if (judge := column.values[code])]
+    judges = [row.judge for row in rows if row.judge]
     if not judges:
         return None
     prompts = {name: version for judge in judges for name, version in judge["prompt_versions"].items()}
@@ -236,32 +228,35 @@ def _judge(column: CodedColumn[Mapping[str, Any] | None]) -> dict[str, Any] | No
     }
 
 
-def _breakdown(rows: RowColumns, name: str, plan: Plan) -> dict[str, Any]:
-    return {value: _group(rows, places, plan) for value, places in rows.places_by(name).items()}
+def _breakdown(rows: Iterable[Row], name: str, plan: Plan) -> dict[str, Any]:
+    by_value: dict[str, list[Row]] = {}
+    for row in rows:
+        for value in row.groups[name]:
+            by_value.setdefault(value, []).append(row)
+    return {value: _group(group, plan) for value, group in sorted(by_value.items())}
 
 
-def _group(rows: RowColumns, places: Sequence[int], plan: Plan) -> dict[str, Any]:
+def _group(rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
     metrics = {}
     for measure in plan.measures:
-        values = rows.scored(measure.name, places)
-        if values:
+        if values := _scored(rows, measure.name):
             metrics[measure.name] = {"mean": mean(values), "n_scored": len(values)}
-    outcomes = Counter(rows.outcomes[place] for place in places)
+    outcomes = Counter(row.outcome for row in rows)
     averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, plan.settings.k)
     return {
-        "tests": len(places),
+        "tests": len(rows),
         "outcomes": {name: outcomes[name] for name in OUTCOMES},
         "metrics": metrics,
         **{name: value for name, value in averages.items() if value is not None},
     }
 
 
-def _failure_tags(rows: RowColumns) -> dict[str, list[str]]:
+def _failure_tags(rows: Sequence[Row]) -> dict[str, list[str]]:
     """By tag: the cases that failed with it."""
     keys_by_tag: dict[str, list[str]] = {}
-    for place in rows.failed.where(bool):
-        for tag in dict.fromkeys(tag for _, tag in rows.failed[place]):
-            keys_by_tag.setdefault(tag, []).append(rows.keys[place])
+    for row in rows:
+        for tag in dict.fromkeys(tag for _, tag in row.failed):
+            keys_by_tag.setdefault(tag, []).append(row.key)
     return dict(sorted(keys_by_tag.items()))
 
 
@@ -323,12 +318,15 @@ def _means_by_tag(by_tag: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _latency(columns: Mapping[str, NumberColumn]) -> dict[str, Any]:
+def _latency(trials: Iterable[Row]) -> dict[str, Any]:
     """Milliseconds over the cases that were asked; phases where the system reports them.
 
     What went by before a request was repeated is summed up apart: it is no time of the system's.
     """
-    measured = {name: column.present() for name, column in columns.items()}
+    measured: dict[str, list[float]] = {}
+    for row in trials:
+        for name, number in row.latency.items():
+            measured.setdefault(name, []).append(number)
     totals = measured.get("total_ms", ())
     phases = {}
     for phase in (*PHASES, "judge_ms", "queue_ms"):

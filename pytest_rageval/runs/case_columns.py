@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import eq
@@ -42,6 +42,11 @@ class CaseColumns(Mapping[str, CaseScores]):
             [case.decision_hash for case in in_order],
             {name: [case.scores.get(name) for case in in_order] for name in names},
         )
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Row]) -> CaseColumns:
+        """Return the columns of some rows, a row a case."""
+        return cls.of({row.key: row for row in rows})
 
     def __len__(self) -> int:
         return len(self.case_keys)

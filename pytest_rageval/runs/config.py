@@ -9,15 +9,12 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases import content_hash
-from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import conditions_text
-from pytest_rageval.io.compact.texts import TextColumn
 from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.metrics.index_coverage import reported_versions
@@ -25,8 +22,6 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.stored_plan import described_metrics, meanings
 
-PAIRS_AT_ONCE = 1_000
-"""Keys and hashes of a dataset that are laid out as JSON together."""
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "httpcore", "pydantic")
 CANNOT_CHANGE_RESULTS = frozenset(
     {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
@@ -191,31 +186,12 @@ def observed(
 
 def dataset_hash(cases: Iterable[EvalCase]) -> str:
     """SHA-256 over the keys and contents of all cases, in whatever order and files they stand."""
-    if isinstance(cases, SelectedCases):
-        return dataset_hash_of(cases.contents())
     return dataset_hash_of((case.key, content_hash(case)) for case in cases)
 
 
 def dataset_hash_of(contents: Iterable[tuple[str, str]]) -> str:
     """SHA-256 of the canonical JSON of all keys and hashes of contents, in pairs by key."""
-    pairs, mark = _by_key(contents), ""
-    digest = hashlib.sha256(b"[")
-    while block := list(islice(pairs, PAIRS_AT_ONCE)):
-        digest.update(f"{mark}{json.dumps(block, separators=(',', ':'))[1:-1]}".encode("ascii"))
-        mark = ","
-    digest.update(b"]")
-    return digest.hexdigest()
-
-
-def _by_key(contents: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Pairs in their order; they are held as columns, since there may be a million."""
-    keys, hashes = TextColumn(), TextColumn()
-    for key, content in contents:
-        keys.append(key)
-        hashes.append(content)
-    if all(key < following for key, following in pairwise(keys)):
-        return zip(keys, hashes, strict=True)
-    return iter(sorted(zip(keys, hashes, strict=True)))
+    return _hash(sorted(contents))
 
 
 def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:

@@ -8,7 +8,7 @@ from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.matching import gold_kind
 from pytest_rageval.model import EvalCase, Gold, GoldKind
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.row_columns import RowColumns
+from pytest_rageval.runs.row import Row
 
 
 def decision_hash(case: EvalCase, asked: str, plan: Plan) -> str:
@@ -39,15 +39,13 @@ def gated_part(decision: str | None) -> str:
     return (decision or "").partition("-")[2]
 
 
-def gates_in_effect(cases: RowColumns, plan: Plan) -> dict[str, list[str]]:
+def gates_in_effect(cases: Sequence[Row], plan: Plan) -> dict[str, list[str]]:
     """Return the gates in effect for the cases of a run, in words, by the hash of each combination of them."""
-    first: dict[int, int] = {}
-    for place, code in enumerate(cases.groups.codes):
-        first.setdefault(code, place)
+    first_of_groups = {id(row.groups): row for row in reversed(cases)}  # rows share theirs
     gates: dict[str, list[str]] = {}
-    for code, place in first.items():
-        case, kind = labelled_case(cases.groups.values[code])
-        gated = gated_part(cases.decision_hashes[place])
+    for row in first_of_groups.values():
+        case, kind = labelled_case(row.groups)
+        gated = gated_part(row.decision_hash)
         # A record that was written before its case was matched to gold does not tell the kind of gold.
         if gated == plan.gates_in_effect.hash(case, kind)[:16]:
             gates[gated] = sorted(plan.gates_in_effect.words(case, kind))

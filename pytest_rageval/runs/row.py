@@ -167,6 +167,11 @@ def cases_of(rows: Iterable[Row]) -> list[Row]:
     return [_over(list(trials)) for _, trials in groupby(in_order(rows), attrgetter("key"))]
 
 
+def flagged(rows: Iterable[Row], why: str = "flags") -> list[str]:
+    """Return the keys of the cases with judgements that are doubtful, or `failed`."""
+    return sorted({row.key for row in rows if row.judge and row.judge.get(why)})
+
+
 _PLACE = attrgetter("key", "trial")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.dead_end import FirstCalls
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import Tally
@@ -17,17 +16,19 @@ from pytest_rageval.scale.dispatch import Crew, Dispatch, LostCrewError
 from pytest_rageval.scale.portions import Portions, portion_size
 
 
-def waiting_cases(run: OpenRun, cases: SelectedCases, repeat: int) -> tuple[SelectedCases, SelectedCases]:
+def waiting_cases(
+    run: OpenRun, cases: Sequence[EvalCase], repeat: int
+) -> tuple[Sequence[EvalCase], Sequence[EvalCase]]:
     """The cases without a result: those with an answer that an interrupted run was given, and those to be asked."""
     unfinished = run.unfinished
     if unfinished is None:
-        return SelectedCases(), cases
-    waiting = cases.where(lambda key: not unfinished.is_done(key))
-    answered = waiting.where(
-        lambda key: any(unfinished.observation(key, number) is not None for number in range(repeat))
-    )
-    keys = answered.keys()
-    return answered, waiting.where(lambda key: key not in keys)
+        return (), cases
+    answered, unasked = list[EvalCase](), list[EvalCase]()
+    for case in cases:
+        if not run.is_done(case):
+            has_answer = any(unfinished.observation(case.key, number) is not None for number in range(repeat))
+            (answered if has_answer else unasked).append(case)
+    return answered, unasked
 
 
 def crew_size(prepared: Prepared, cases: int, most: int) -> int:

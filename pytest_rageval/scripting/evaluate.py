@@ -152,7 +152,7 @@ def _finished(prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], *, is
     """The run with its verdict and its reports."""
     assert run.writer is not None
     keys = {case.key for case in cases}
-    is_failing = not {"failed", "error"}.isdisjoint(run.writer.rows.outcomes)
+    is_failing = any(row.outcome in ("failed", "error") for row in run.writer.rows.values())
     exit_status = INTERRUPTED if is_interrupted else int(is_failing)
     extent = Extent(every=keys, expected=keys, is_ended_early=is_interrupted, exit_status=exit_status)
     project = prepared.project

@@ -8,16 +8,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
-
-from pytest_rageval.errors import CaseError, TargetError
+from pytest_rageval.errors import CaseError
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.io.compact.file_lines import HELD, FileLines
-from pytest_rageval.io.compact.texts import TextNumbers
 from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import Line, read_lines
@@ -51,68 +46,13 @@ def asking(question: str) -> str:
     return ASKING + fold(question)
 
 
-class AnswerRecords(Mapping[str, AnswerRecord]):
-    """The answers of one system in a file, by name: of a long file only a part is in memory.
-
-    An answer whose line is no longer what it was when the file was read is a TargetError.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._texts = FileLines(path)
-        self._held: dict[str, AnswerRecord] = {}
-        self._lines = TextNumbers()
-        """Where the others stand."""
-        self.last_line = 0
-        self.has_questions = False
-        """Is there an answer without an id?"""
-
-    def add(self, record: AnswerRecord) -> None:
-        """Take an answer of the next line; cells of a CSV file may go over several lines, and are held."""
-        if len(self._held) < HELD or self._path.suffix != ".jsonl":
-            self._held[record.name] = record
-        else:
-            self._lines[record.name] = record.line
-        self.last_line = record.line
-        self.has_questions |= record.name.startswith(ASKING)
-
-    def line(self, name: str) -> int:
-        """The line of an answer that is there."""
-        record = self._held.get(name)
-        return self._lines[name] if record is None else record.line
-
-    def __len__(self) -> int:
-        return len(self._held) + len(self._lines)
-
-    def __iter__(self) -> Iterator[str]:
-        return chain(self._held, self._lines)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._held or name in self._lines
-
-    def __getitem__(self, name: str) -> AnswerRecord:
-        record = self._held.get(name)
-        return self._read_again(name, self._lines[name]) if record is None else record
-
-    def _read_again(self, name: str, line: int) -> AnswerRecord:
-        try:
-            text = self._texts.text(line)
-            # The line has been read strictly before.
-            record = _record(JsonRow(line, from_json(text, allow_inf_nan=False), text))[1]
-        except (OSError, ValueError, Unsound):
-            record = None
-        if record is None or record.name != name:
-            raise TargetError("invalid_response", f"{self._path.name}:{line}: has changed since the file was read")
-        return record
-
-
 @dataclass(frozen=True, slots=True)
 class AnswersFile:
     """The answers of one system by name, and what a person should know of the file."""
 
     shown: str
     system: str | None
-    records: AnswerRecords
+    records: Mapping[str, AnswerRecord]
     notes: tuple[str, ...] = ()
 
 
@@ -129,7 +69,7 @@ def load_answers(
     if path.suffix not in (".csv", ".jsonl"):
         raise CaseError(f"{name}: an answers file is .jsonl or .csv")
     report = Report(name)
-    reading = _Reading(report, path)
+    reading = _Reading(report)
     lines = read_lines(path, report, max_bytes)
     if most_rows is not None:
         lines = _while_few_broken(lines, report, most_rows)
@@ -178,9 +118,9 @@ _KEPT = ("model_name", "timestamp", "meta")
 class _Reading:
     """One pass over a file: records by system and id, and everything that is wrong."""
 
-    def __init__(self, report: Report, path: Path) -> None:
-        self._report, self._path = report, path
-        self._systems: dict[str | None, AnswerRecords] = {}
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._systems: dict[str | None, dict[str, AnswerRecord]] = {}
         self._unknown: dict[str, int] = {}
         """Keys that are not read, by the line where each stands first."""
 
@@ -193,15 +133,13 @@ class _Reading:
             named = case_id if isinstance(case_id, str) else None
             self._report.add_findings(row.line, unsound.findings, named, row.column_finder().column)
             return
-        records = self._systems.get(system)
-        if records is None:
-            records = self._systems[system] = AnswerRecords(self._path)
+        records = self._systems.setdefault(system, {})
         if record.name in records:
             key = "question" if record.name.startswith(ASKING) else "id"
-            message = f"{key} {shown_value(row.record[key])} already has an answer at line {records.line(record.name)}"
+            message = f"{key} {shown_value(row.record[key])} already has an answer at line {records[record.name].line}"
             self._report.add(row.line, row.column_finder().column((key,), False), message)
             return
-        records.add(record)
+        records[record.name] = record
         for name in row.record.keys() - KNOWN - self._unknown.keys():
             self._unknown[name] = row.line
 
@@ -210,7 +148,7 @@ class _Reading:
         report = self._report
         named = sorted(name for name in self._systems if name is not None)
         if named and None in self._systems:
-            first = min(map(self._systems[None].line, self._systems[None]))
+            first = min(record.line for record in self._systems[None].values())
             report.add(first, 1, "has no system, though other lines do; give it one")
         if not self._systems and not len(report):
             report.add_whole("holds no answers")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.messages import shown_value
@@ -11,15 +10,6 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Answer, AskRequest, EvalCase
 from pytest_rageval.targets.answer_files import ASKING, AnswersFile, asking
 from pytest_rageval.words import fold
-
-
-class Cases(Protocol):
-    """Cases that know their keys and ids without being read."""
-
-    def names(self) -> Collection[tuple[str, str]]:
-        """Return key and id of each."""
-
-    def __iter__(self) -> Iterator[EvalCase]: ...
 
 
 class AnswersTarget:
@@ -52,23 +42,20 @@ class AnswersTarget:
     async def aclose(self) -> None:
         """Nothing is held open."""
 
-    def check_coverage(self, cases: Cases, *, is_partial_allowed: bool = False) -> list[str]:
+    def check_coverage(self, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False) -> list[str]:
         """Return everything that does not fit between the file and all cases, one line each.
 
         Cases without an answer (unless `is_partial_allowed`), ids and questions that no case has, those that several
         cases have, and cases that are answered twice.
         """
-        if self._fits_exactly(cases.names()):
-            return []
         by_name: dict[str, list[str]] = {}
         for case in cases:
             for name in (case.key, case.id, asking(case.question)):
                 by_name.setdefault(name, []).append(case.key)
         answered: dict[str, int] = {}
         problems = []
-        records = self._answers.records
-        for name in records:
-            line, keys = records.line(name), by_name.get(name, [])
+        for name, record in self._answers.records.items():
+            line, keys = record.line, by_name.get(name, [])
             problem = _mismatch(name, keys, by_name)
             if not problem and keys[0] in answered:
                 problem = f"{keys[0]} already has an answer at line {answered[keys[0]]}"
@@ -86,27 +73,14 @@ class AnswersTarget:
         name = self._name(case.key, case.question)
         return None if name is None else self._answers.records[name].answer
 
-    def _fits_exactly(self, cases: Iterable[tuple[str, str]]) -> bool:
-        """Has each case one answer, and each answer one case? Of many cases little more is noted than that."""
-        records = self._answers.records
-        if records.has_questions:
-            return False
-        answered = bytearray(records.last_line + 1)  # by line: of a million names a set would take 100 MB
-        for key, case_id in cases:
-            name = key if key in records else case_id
-            if name not in records or (case_id != name and case_id in records):
-                return False
-            line = records.line(name)
-            if answered[line]:
-                return False
-            answered[line] = True
-        return sum(answered) == len(records)
-
     def _name(self, case_key: str, question: str) -> str | None:
         """Return what the answer to a case stands under."""
         records = self._answers.records
-        names = (case_key, case_key.partition("::")[2], asking(question) if records.has_questions else "")
-        return next((name for name in names if name in records), None)
+        for name in (case_key, case_key.partition("::")[2]):
+            if name in records:
+                return name
+        by_question = asking(question)
+        return by_question if by_question in records else None
 
 
 def _mismatch(name: str, keys: Sequence[str], names: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ Adapters are imported only where they are chosen: scoring a file of answers neve
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,13 +14,13 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception, import_object, plugged_in
 from pytest_rageval.io.masking import public_target, public_unknown
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.model import EvalCase
 from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.target import Target
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
     from pytest_rageval.targets.answer_files import AnswersFile
-    from pytest_rageval.targets.answers_target import Cases
     from pytest_rageval.targets.chat_target import Api
 
 GROUP = "rageval.targets"
@@ -97,7 +97,9 @@ def target_from_object(
     raise SettingsError(f"{name or 'rag_client'}: is {type(obj).__name__} {shown_value(obj)}, expected {expected}")
 
 
-def check_target(target: Target, spec: str, cases: Cases, *, is_partial_allowed: bool = False) -> list[str]:
+def check_target(
+    target: Target, spec: str, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False
+) -> list[str]:
     """Whether the target that `spec` spells can answer at all, before it is asked: why not, one line each, or nothing.
 
     One connection to the host of an HTTP target is tried; a file of answers must cover all cases.

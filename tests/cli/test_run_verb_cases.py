@@ -93,3 +93,19 @@ def test_a_filter_that_leaves_no_case_is_exit_code_5(project: Project):
     project.rageval("run", "--run-id", "first")
     assert project.rageval("run", "--only", "outcome:failed").ret == 5
     assert project.rageval("run", "--from", "first").ret == 4
+
+
+def test_files_that_change_while_the_run_goes_on_change_nothing_of_it(project: Project):
+    spoiler = (
+        "import bot, pathlib\n"
+        "def answer(question):\n"
+        "    path = pathlib.Path('evalcases/a.jsonl')\n"
+        "    path.write_text(path.read_text().replace('q3', 'Q3'))\n"
+        "    return bot.answer(question)\n"
+    )
+    project.write("spoiler.py", spoiler)
+    project.configure('target = "spoiler:answer"\nconcurrency = 1\nlook_ahead = 1')
+    path = project.cases([a_case(f"q{n}", f"q{n}: at what temperature is boiling?") for n in range(4)])
+    assert project.rageval("run").ret == 0
+    assert '"Q3"' in path.read_text()
+    assert project.outcomes().keys() == {"q0", "q1", "q2", "q3"}

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from stored_pair import compared as compared_by_command
 from stored_pair import store
 from two_runs import REGISTRY, a_baseline, a_row, metrics_of
 
-from pytest_rageval.compare.baseline import read_baseline, write_baseline
 from pytest_rageval.compare.verdicts import compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.metrics.registry import Registry, metric
 from pytest_rageval.model import RunFacts
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.report.summary_terminal import summary
-from pytest_rageval.runs.disk.reader import in_present_form
 
 ROWS = [a_row(f"a.jsonl::q{number}", mrr=1.0) for number in range(3)]
 
@@ -66,38 +62,3 @@ def test_metrics_json_says_of_each_metric_whether_it_is_of_the_run():
 
 
 # ── files that do not say it ──────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("name", "layer", "own", "is_run_level"),
-    [
-        ("mrr", "L2", {}, False),
-        ("recall_any@5", "L2", {}, False),
-        ("error_rate", "operations", {}, True),
-        ("index_freshness", "L2", {"index_freshness": {"run_level": True}}, True),
-        ("answer_length", "operations", {"answer_length": {"run_level": False}}, False),
-        ("gone_rate", "operations", {}, True),
-        ("gone_score", "L5", {}, False),
-    ],
-)
-def test_where_it_is_not_said_the_declaration_counts(name: str, layer: str, own: dict[str, Any], is_run_level: bool):
-    content = in_present_form({"metrics": {name: {"layer": layer}}}, {"own_metrics": own})
-    assert content["metrics"][name]["run_level"] is is_run_level
-
-
-def test_a_baseline_of_before_is_read_as_one_of_today(tmp_path: Path):
-    path = tmp_path / "baseline.json"
-    write_baseline(
-        path, metrics_of(ROWS, plan_with(1.0)), ROWS, {"own_metrics": {"index_freshness": {"run_level": True}}}
-    )
-    written = json.loads(path.read_text(encoding="utf-8"))
-    for described in written["metrics"].values():
-        del described["run_level"]
-    path.write_text(json.dumps(written), encoding="utf-8")
-    baseline = read_baseline(path, is_required=True)
-    assert baseline is not None
-    plan = plan_with(0.0)
-    change = compare_with_baseline(metrics_of(ROWS, plan), ROWS, baseline, plan, None).content["metrics"][
-        "index_freshness"
-    ]
-    assert change["delta"] == -1.0

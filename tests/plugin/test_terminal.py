@@ -20,7 +20,6 @@ from pytest_rageval.plan import make_plan
 from pytest_rageval.plugin.display.progress_line import WorkersProgress, rows_text
 from pytest_rageval.runs.records import result_record
 from pytest_rageval.runs.row import Row
-from pytest_rageval.runs.row_columns import RowColumns
 
 CATEGORIES = ("사실관계 확인 질문", "multi_hop", "specificity", "conflict")
 
@@ -86,18 +85,18 @@ def judged(result: CaseResult, dollars: float) -> CaseResult:
 def test_what_workers_have_sent_is_told_with_what_judging_cost():
     results = [judged(a_result("q1"), 0.01), judged(a_result("q2"), 0.01), a_result("q3")]
     plan = make_plan(Settings(), REGISTRY)
-    rows = RowColumns.of(Row.of(result_record(result, plan, "hash")) for result in results)
+    rows = [Row.of(result_record(result, plan, "hash")) for result in results]
     assert rows_text(rows, 5) == "asked 3 of 5, judged 2, $0.02"
-    assert rows_text(RowColumns(), 5) == ""
+    assert rows_text([], 5) == ""
 
 
 def test_a_count_that_had_to_wait_for_the_processor_puts_off_no_other():
     counts = list[str]()
 
-    def rows() -> RowColumns:
+    def rows() -> list[Row]:
         counts.append("once more")
         time.sleep(0.1)
-        return RowColumns()
+        return []
 
     config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: None))
     progress = WorkersProgress(config, rows, lambda: 4)

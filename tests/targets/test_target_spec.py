@@ -12,7 +12,6 @@ import pytest
 from fault_server import FaultServer, closed_port, gives
 from processes import python
 
-from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.config.tables import TargetMapping
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.sealed_lines import sealed
@@ -208,7 +207,7 @@ def test_a_client_without_a_base_url_is_a_settings_error():
 def check(spec: str, root: Path, *cases: EvalCase, **options: Any) -> list[str]:
     is_partial_allowed = options.pop("is_partial_allowed", False)
     target = target_from_spec(spec, root=root, reports=root / "reports", **options)
-    return check_target(target, spec, SelectedCases.of(cases), is_partial_allowed=is_partial_allowed)
+    return check_target(target, spec, cases, is_partial_allowed=is_partial_allowed)
 
 
 def test_a_server_that_cannot_be_reached_is_said_before_it_is_asked(tmp_path: Path):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import csv
 import io
+import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
-from pytest_rageval.cases.exchange.parquet_rows import parquet_rows
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OTHER_NAMES, QUESTION
 from pytest_rageval.io.json_lines import json_rows
@@ -61,7 +62,7 @@ def tool_file_rows(path: Path, report: RowReport) -> Iterator[tuple[int, dict[st
         report.add_whole(f"is YAML; save it as JSON with `{command}`, and convert that")
         return
     if suffix == ".parquet":
-        yield from parquet_rows(path, report)
+        yield from _parquet_rows(path, report)
         return
     lines = read_lines(path, report, LONGEST)
     if suffix in SEPARATORS:
@@ -165,3 +166,29 @@ def _transposed(columns: Mapping[str, Json]) -> list[Json]:
     if len(lengths) != 1 or -1 in lengths:
         return [dict(columns)]
     return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
+
+
+_BATCH = 1_000
+"""Rows in memory at a time."""
+
+
+def _parquet_rows(path: Path, report: Report) -> Iterator[tuple[int, dict[str, Json]]]:
+    """Each row with its number, as JSON would hold it: dates and the like as text, without what is null."""
+    try:
+        parquet = import_module("pyarrow.parquet")
+    except ImportError:
+        report.add_whole("is Parquet, and pyarrow is not installed; pip install 'pytest-rageval[parquet]'")
+        return
+    number = 0
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches(_BATCH):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, {name: value for name, value in _as_json(row).items() if value is not None}
+    except (OSError, ValueError) as error:  # what pyarrow raises of a broken file is a ValueError
+        report.add_whole(f"not valid Parquet: {error}")
+
+
+def _as_json(row: Json) -> dict[str, Json]:
+    written: dict[str, Json] = json.loads(json.dumps(row, default=str), parse_constant=lambda _: None)
+    return written

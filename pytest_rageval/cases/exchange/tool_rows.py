@@ -14,7 +14,6 @@ from typing import Any
 
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.exchange.exchange import KEPT, OtherTestSet, with_kept_parts
-from pytest_rageval.cases.exchange.message_lists import conversation
 from pytest_rageval.cases.exchange.row_files import PASSAGES, SEPARATORS, RowReport, tool_file_rows
 from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
 from pytest_rageval.errors import CaseError
@@ -105,7 +104,7 @@ class _Reading:
         elif name == "contexts" and has_answer and self._has_reference:  # Ragas once called so what was retrieved
             part, name = OF_SYSTEM, "retrieved_contexts"
         if part == QUESTION and isinstance(value, list):
-            keys, answer = conversation(value)
+            keys, answer = _conversation(value)
             self._name(name, keys)
             self.answer |= answer
         elif part == QUESTION:
@@ -257,3 +256,29 @@ def _values(checks: Iterable[Mapping[str, Any]], types: Sequence[str]) -> Iterat
         if isinstance(value, str) and str(check["type"]).endswith("-all"):
             value = value.split(",")
         yield from (str(item).strip() for item in (value if isinstance(value, list) else [value]))
+
+
+_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
+
+
+def _conversation(messages: Sequence[Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Keys of the case and of the answer: a person's last message is the question, what came before it the history.
+
+    The last text after the question is the answer. Calls of tools and what these gave are left out. Where nobody asks,
+    the list itself stands as the question, which is then said to be no text.
+    """
+    turns = [
+        {"role": role, "text": message["content"]}
+        for message in messages
+        if isinstance(message, dict)
+        and (role := _ROLES.get(str(message.get("type") or message.get("role")).lower()))
+        and isinstance(message.get("content"), str)
+        and message["content"].strip()
+    ]
+    asked = next((at for at in reversed(range(len(turns))) if turns[at]["role"] == "user"), None)
+    if asked is None:
+        return {"question": list(messages)}, {}
+    keys: dict[str, Json] = {"question": turns[asked]["text"]}
+    if asked:
+        keys["history"] = turns[:asked]
+    return keys, ({"answer": turns[-1]["text"]} if asked + 1 < len(turns) else {})

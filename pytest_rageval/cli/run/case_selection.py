@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.cases import CaseFile, find_case_files, looks_like_cases, read_long_file
+from pytest_rageval.cases import CaseFile, find_case_files, load_file, looks_like_cases
 from pytest_rageval.cases.discovery import case_files_of
-from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.compare.case_filter import filtered_keys
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.disk.reader import open_stored_run
 from pytest_rageval.runs.shards import Shard
 
@@ -32,8 +32,8 @@ class CaseSelection(NamedTuple):
     """The case files that there are, all their cases, those that are asked, and how these were selected, by option."""
 
     files: tuple[CaseFile, ...]
-    cases: SelectedCases
-    asked: SelectedCases
+    cases: Sequence[EvalCase]
+    asked: Sequence[EvalCase]
     selected_by: Mapping[str, str]
 
     @property
@@ -47,19 +47,18 @@ def select_cases(project: Project, wanted: Wanted) -> CaseSelection:
     named_files = _named_files(project, wanted.places, found_files)
     paths = list(dict.fromkeys([*found_files, *named_files]))
     limit = project.settings.max_line_bytes
-    files = tuple(read_long_file(path, project.root, max_line_bytes=limit) for path in paths)
+    files = tuple(load_file(path, project.root, max_line_bytes=limit) for path in paths)
     asked_files = [file for file in files if not wanted.places or file.path in named_files]
     if problems := [problem for file in asked_files for problem in file.problems]:
         raise BrokenCaseFiles(*problems)
-    cases = SelectedCases(file.cases for file in files)
-    asked = cases if len(asked_files) == len(files) else SelectedCases(file.cases for file in asked_files)
+    cases, asked = ([case for file in some for case in file.cases] for some in (files, asked_files))
     if project.settings.shard is not None:
         shard = Shard.parse(project.settings.shard)
-        asked = asked.where(shard.takes)
+        asked = [case for case in asked if shard.takes(case.key)]
     if wanted.only is not None:
         run = open_stored_run(project.reports, wanted.from_run, project.baseline_file)
         keys = filtered_keys(run, wanted.only, "--only")
-        asked = asked.where(keys.__contains__)
+        asked = [case for case in asked if case.key in keys]
     return CaseSelection(files, cases, asked, _selected_by(project, wanted))
 
 

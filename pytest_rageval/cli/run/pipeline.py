@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, NoReturn
 
 from pytest_rageval.case_output import Output, Routing, routed_streams
-from pytest_rageval.cases.long_case_file import ChangedCaseFile
-from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.cli.exit_codes import INTERRUPTED
 from pytest_rageval.cli.run.case_selection import CaseSelection
 from pytest_rageval.cli.run.screen import CaseProgress, Screen
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import JudgeUnavailable, SettingsError
 from pytest_rageval.finish import Extent, Finished
+from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
 from pytest_rageval.report.run_reports import write_all_reports
 from pytest_rageval.runs.disk.record_order import put_in_order
@@ -90,8 +90,6 @@ class Pipeline:
             self._stream(run)
         except KeyboardInterrupt:
             self._is_interrupted = True
-        except ChangedCaseFile as error:
-            self._dead_end = "; ".join(error.problems)
         except OSError as error:
             return self._broken(run, error)
         except SettingsError:
@@ -125,7 +123,8 @@ class Pipeline:
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _stream(self, run: OpenRun) -> None:
-        here, elsewhere = self._cases.asked, SelectedCases()
+        here: Sequence[EvalCase] = self._cases.asked
+        elsewhere: Sequence[EvalCase] = ()
         if self._elsewhere is not None:
             here, elsewhere = waiting_cases(run, self._cases.asked, self._prepared.settings.repeat)
         stream = CaseStream(self._prepared, run, here)
@@ -155,7 +154,7 @@ class Pipeline:
             progress.wipe()
             self._dead_end = stream.dead_end
 
-    def _stream_elsewhere(self, run: OpenRun, cases: SelectedCases, elsewhere: Elsewhere) -> None:
+    def _stream_elsewhere(self, run: OpenRun, cases: Sequence[EvalCase], elsewhere: Elsewhere) -> None:
         """The cases evaluated by workers; their records are put in order once nothing comes any more."""
         workers = crew_size(self._prepared, len(cases), elsewhere.workers)
         crew = elsewhere.cluster.crew(self._prepared, run.config_hash)
@@ -208,8 +207,8 @@ class Pipeline:
     def _extent(self) -> Extent:
         has_failed = self._is_failing or self._dead_end is not None
         return Extent(
-            every=self._cases.cases.keys(),
-            expected=self._cases.asked.keys(),
+            every={case.key for case in self._cases.cases},
+            expected={case.key for case in self._cases.asked},
             selection={option: self._prepared.mask.text(text) for option, text in self._cases.selected_by.items()},
             is_ended_early=self._is_interrupted or self._dead_end is not None,
             exit_status=INTERRUPTED if self._is_interrupted else int(has_failed),

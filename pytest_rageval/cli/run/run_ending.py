@@ -90,8 +90,8 @@ def _next(ended: Ended) -> Iterator[str]:
         yield resume_command(ended.run_id)
     if finished is None:
         return
-    if bad := finished.rows.outcomes.where({"failed", "error"}.__contains__):
-        yield f"rageval explain {ended.run_id} {shlex.quote(finished.rows.keys[bad[0]])}"
+    if bad := [row.key for row in finished.rows if row.outcome in ("failed", "error")]:
+        yield f"rageval explain {ended.run_id} {shlex.quote(bad[0])}"
     if finished.metrics["comparison"] is not None:
         yield f"rageval compare baseline {ended.run_id}"
     elif finished.metrics["can_be_baseline"] and not ended.is_interrupted:

@@ -16,9 +16,11 @@ from pytest_rageval.cli.look.metrics import describe
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT
 from pytest_rageval.config.settings_schema import settings_schema
-from pytest_rageval.gates.grammar import gate_grammar
+from pytest_rageval.gates.gate import CLOSED, FIELDS, GATE_FORM, GATE_PATTERN, HOLDS
+from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, REGRESSION_FORM, REGRESSION_PATTERN
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.model import Json
 from pytest_rageval.runs.disk.stored_kinds import result_schema
 
 PARTS = ("commands", "pytest_options", "settings", "environment", "case", "result", "gates", "metrics")
@@ -60,7 +62,7 @@ def _document(root: click.Command, parts: tuple[str, ...]) -> dict[str, Any]:
         "environment": lambda: dict(ENVIRONMENT),
         "case": case_schema,
         "result": result_schema,
-        "gates": gate_grammar,
+        "gates": _gate_grammar,
         "metrics": lambda: {metric.name: describe(metric) for metric in load_registry()},
     }
     return {"version": version("pytest-rageval"), **{part: makers[part]() for part in parts}}
@@ -108,3 +110,19 @@ def _option(info: Mapping[str, Any]) -> dict[str, Any]:
 def _type(info: Mapping[str, Any]) -> dict[str, Any]:
     kind = info["type"]
     return {"type": kind["name"], **{key: kind[key] for key in ("choices", "min", "max") if kind.get(key) is not None}}
+
+
+def _gate_grammar() -> dict[str, Json]:
+    """How a gate is written: its form, the regular expression that reads it, and what may stand in its parts."""
+    return {
+        "form": f"[run] {GATE_FORM}, or METRIC off",
+        "pattern": GATE_PATTERN.pattern,
+        "operators": list(HOLDS),
+        "fields": {name: list(CLOSED[name]) if name in CLOSED else "any text" for name in FIELDS},
+        "examples": ["recall_any@5 >= 0.8 when category=multi_hop", "run recall_any@5 >= 0.85", "mrr off"],
+        "regression": {
+            "form": REGRESSION_FORM,
+            "pattern": REGRESSION_PATTERN.pattern,
+            "defaults": list(DEFAULT_REGRESSIONS),
+        },
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from pytest_rageval.prefetch import Tally
 from pytest_rageval.report.columns import shortened
-from pytest_rageval.runs.row_columns import RowColumns
+from pytest_rageval.runs.row import Row
 
 LEAST_WIDTH = 20
 SHARE_OF_TIME = 50
@@ -75,7 +75,7 @@ class WorkersProgress:
     It is wiped before anything else is written, and shown again behind it.
     """
 
-    def __init__(self, config: pytest.Config, rows: Callable[[], RowColumns], expected: Callable[[], int]) -> None:
+    def __init__(self, config: pytest.Config, rows: Callable[[], Collection[Row]], expected: Callable[[], int]) -> None:
         """`rows`: the results that workers have sent; `expected`: how many there are to be, 0 while nobody knows."""
         self._rows, self._expected = rows, expected
         self._line = ProgressLine(config, lambda: self._counted)
@@ -129,11 +129,11 @@ class WorkersProgress:
         self._line.wipe()
 
 
-def rows_text(rows: RowColumns, expected: int) -> str:
+def rows_text(rows: Collection[Row], expected: int) -> str:
     """`asked 12 of 135, judged 11, $0.02`; empty before the first result."""
     if not rows:
         return ""
-    judged = sum(number for judge, number in rows.judges.counts() if judge is not None)
-    dollars = math.fsum(cost["judge_cost_usd"] or 0 for cost in rows.costs)
+    judged = sum(row.judge is not None for row in rows)
+    dollars = math.fsum(row.cost["judge_cost_usd"] or 0 for row in rows)
     of, cost = f" of {expected}" if expected else "", f", ${dollars:.2f}" if dollars else ""
     return f"asked {len(rows)}{of}, judged {judged}{cost}"

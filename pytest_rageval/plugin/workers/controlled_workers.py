@@ -58,7 +58,7 @@ class ControlledWorkers:
         """`cases`: how many are to be asked, as far as it is known before the workers have selected."""
         trials = self._active.settings.repeat
         progress = WorkersProgress(
-            self._config, lambda: self._active.writer.rows, lambda: (len(self._expected) or cases) * trials
+            self._config, lambda: self._active.writer.rows.values(), lambda: (len(self._expected) or cases) * trials
         )
         if progress.is_wanted:
             self._config.pluginmanager.register(progress, "rageval-progress")

@@ -20,7 +20,6 @@ from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.messages import shown_value, spelled
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching import observe
-from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Source, Timings
 from pytest_rageval.runs.disk.row_records import row_records
 from pytest_rageval.runs.disk.run_ref import find_run, in_time
@@ -66,11 +65,11 @@ class StoredRun:
 
     @cached_property
     def metrics(self) -> Mapping[str, Any] | None:
-        """The content of metrics.json, in today's form; None where the run has not ended."""
+        """The content of metrics.json; None where the run has not ended."""
         path = self.path / METRICS
         if not path.exists():
             return None
-        return checked_metrics(in_present_form(read_json(path, "run"), self._written_config), path)
+        return checked_metrics(read_json(path, "run"), path)
 
     @property
     def finished_metrics(self) -> Mapping[str, Any]:
@@ -226,33 +225,6 @@ def last_whole_run(reports: Path, **origin: str) -> str | None:
 def open_stored_run(reports: Path, reference: str, baseline: Path | None = None) -> StoredRun:
     """The run that a name means; see `run_ref.find_run`."""
     return StoredRun(find_run(reports, reference, baseline))
-
-
-# ── metrics.json of any age ───────────────────────────────────────────────────────────────────────────────────
-
-
-def in_present_form(content: Mapping[str, Any], config: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The content with `run_level` at each metric: files written before that key was do not hold it.
-
-    It is then what the metric's declaration says, of a metric of the project's own that in the run's `config`; where
-    nobody knows the metric any more, operations are taken for metrics of the run.
-    """
-    metrics = content.get("metrics")
-    if not isinstance(metrics, Mapping):
-        return dict(content)
-    own = (config or {}).get("own_metrics", {})
-    return dict(content) | {"metrics": {name: _completed(name, metric, own) for name, metric in metrics.items()}}
-
-
-def _completed(name: str, metric: Any, own: Mapping[str, Any]) -> Any:
-    if not isinstance(metric, Mapping) or "run_level" in metric:
-        return metric
-    bare, registry = name.partition("@")[0], load_registry()
-    if bare in registry:
-        is_run_level = registry[bare].run_level
-    else:
-        is_run_level = bool(own.get(bare, {}).get("run_level", metric.get("layer") == "operations"))
-    return {**metric, "run_level": is_run_level}
 
 
 def run_level_names(metrics: Mapping[str, Any]) -> list[str]:

@@ -7,37 +7,31 @@
     …
     {"schema": 2, "column": "recall_any@5", "values": [1.0, null], "checksum": …}
 
-A score is null where the case has none. Like a baseline, the file holds no texts. In schema 1 a column was an array of
-its name and its values, and no line had a checksum.
+A score is null where the case has none. Like a baseline, the file holds no texts.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import write_pieces
+from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import lines_of, whole_records
-from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, sealed_pieces, unsealed
+from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, unsealed
 from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.disk.stored_records import check_result
-from pytest_rageval.runs.row import Row, SharedParts
-from pytest_rageval.runs.row_columns import RowColumns
+from pytest_rageval.runs.row import Row, SharedParts, cases_of, in_order
 
 SCORES = "scores.jsonl"
 SCHEMA = 2
-VALUES_AT_ONCE = 1_000
-"""So many values of a column are written together."""
-COLUMNS = ("case_key", "content_hash", "outcome", "category", "error")
+COLUMNS = ("case_key", "content_hash", "outcome", "category", "error", "decision_hash")
 """The columns before the metrics; `error` is the kind of error, or null."""
 REMEDY = "remove it, and results.jsonl is read instead"
-DECISIONS = "decision_hash"
-"""A column that tables of before there was such a hash lack."""
 _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
 
@@ -60,35 +54,18 @@ class Scores:
 
 def write_scores(folder: Path, cases: Iterable[Row]) -> None:
     """Write the table of a run, from a row a case; equal cases are equal bytes."""
-    write_pieces(folder / SCORES, _pieces(RowColumns.of(cases).in_order()))
+    write_lines(folder / SCORES, _lines(in_order(cases)))
 
 
-def _pieces(cases: RowColumns) -> Iterator[str]:
-    yield sealed(_json({"schema": SCHEMA, "cases": len(cases)}))
-    yield "\n"
-    categories = (groups["category"][0] for groups in cases.groups)
-    columns: tuple[Iterable[Any], ...] = (
-        cases.keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds,
+def _lines(rows: Sequence[Row]) -> Iterator[str]:
+    yield sealed(_json({"schema": SCHEMA, "cases": len(rows)}))
+    cases = CaseColumns.of_rows(rows)
+    categories = [row.groups["category"][0] for row in rows]
+    columns = (
+        cases.case_keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds, cases.decision_hashes,
     )  # fmt: skip
-    for name, values in zip(COLUMNS, columns, strict=True):
-        yield from _column(name, values)
-    yield from _column(DECISIONS, cases.decision_hashes)
-    for name, scores in sorted(cases.scores.items()):
-        yield from _column(name, scores)
-
-
-def _column(name: str, values: Iterable[Any]) -> Iterator[str]:
-    """A sealed line in pieces: that of a million cases would take as much memory as the cases."""
-    remaining = iter(values)
-    parts = iter(lambda: _json([*islice(remaining, VALUES_AT_ONCE)])[1:-1], "")
-    beginning = _json({"schema": SCHEMA, "column": name, "values": []}).removesuffix("]}")
-    yield from sealed_pieces(chain([beginning], _joined(parts), ["]"]))
-    yield "\n"
-
-
-def _joined(parts: Iterable[str]) -> Iterator[str]:
-    for number, part in enumerate(parts):
-        yield f",{part}" if number else part
+    for name, values in (*zip(COLUMNS, columns, strict=True), *sorted(cases.scores.items())):
+        yield sealed(_json({"schema": SCHEMA, "column": name, "values": values}))
 
 
 def _json(value: Any) -> str:
@@ -120,8 +97,7 @@ def read_scores(folder: Path) -> Scores | None:
 
 
 def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
-    keys, hashes, outcomes, categories, errors = (columns.pop(name) for name in COLUMNS)
-    decisions = columns.pop(DECISIONS, [None] * cases)
+    keys, hashes, outcomes, categories, errors, decisions = (columns.pop(name) for name in COLUMNS)
     if {*map(len, (keys, hashes, outcomes, categories, errors, decisions, *columns.values()))} != {cases}:
         raise ValueError("columns of different lengths")
     if not {*map(type, keys), *map(type, hashes), *map(type, categories)} <= {str} or not {*outcomes} <= _OUTCOMES:
@@ -140,10 +116,10 @@ def scores_of_records(path: Path) -> Scores:
     """The table from results.jsonl, for a run that has none; a last line that was cut off is left out."""
     shared = SharedParts()
     rows = (Row.of(record, shared) for _, record in whole_records([path], check=check_result))
-    return scores_of(RowColumns.of(rows).cases())
+    return scores_of(cases_of(rows))
 
 
 def scores_of(cases: Iterable[Row]) -> Scores:
     """The table from a row a case."""
-    rows = RowColumns.of(cases).in_order()
-    return Scores(rows.by_key(), {row.key: row.groups["category"][0] for row in rows})
+    rows = in_order(cases)
+    return Scores(CaseColumns.of_rows(rows), {row.key: row.groups["category"][0] for row in rows})

@@ -21,7 +21,6 @@ from pytest_rageval.runs.disk.stored_records import check_result
 from pytest_rageval.runs.record_lines import RecordLine
 from pytest_rageval.runs.records import result_record
 from pytest_rageval.runs.row import Row, SharedParts
-from pytest_rageval.runs.row_columns import RowColumns
 
 
 class Keeper:
@@ -31,7 +30,10 @@ class Keeper:
         self.plan = plan
         self.config = config
         self.folder = folder
-        self.rows = RowColumns()
+        self.rows: dict[tuple[str, int], Row] = {}
+        """By case key and trial; of one that came twice (a retried case) the last."""
+        self._has_replaced = False
+        """Did any row come again?"""
         self.versions: Mapping[str, Any] | None = None
         self.reported: set[str] = set()
         self.model_names: set[str] = set()
@@ -99,7 +101,7 @@ class Keeper:
 
     def _has_all(self, case_key: str) -> bool:
         """Are all trials of a case recorded?"""
-        return all(self.rows.has(case_key, number) for number in range(self.plan.settings.repeat))
+        return all((case_key, number) in self.rows for number in range(self.plan.settings.repeat))
 
     def take_over(self, case_key: str | None = None) -> None:
         """Keep results that workers have written and could not send, of one case or of all."""
@@ -108,7 +110,7 @@ class Keeper:
             notes: list[str] = []
             for place, record in whole_records([path], notes, check_result, is_growing=True):
                 key = record["case_key"]
-                if not self.rows.has(key, record["trial"]) and case_key in (None, key):
+                if (key, record["trial"]) not in self.rows and case_key in (None, key):
                     self.take(line_at(place))
             self.warnings += [note for note in notes if note not in self.warnings]
 
@@ -120,7 +122,8 @@ class Keeper:
             return
         if not ends_well(path):
             self.folder.append(RESULTS, "")  # ends the torn line, which is then left out
-        self.rows = RowColumns()
+        self.rows.clear()
+        self._has_replaced = False
         self._coverages.clear()
         for _, record in whole_records([path], self.warnings, check_result):
             self.note(record)
@@ -128,7 +131,7 @@ class Keeper:
 
     def settle(self) -> None:
         """Once the workers are gone, and their results taken over: remove their files; leave one line a trial."""
-        if self.rows.has_replaced:
+        if self._has_replaced:
             for name in (RESULTS, OBSERVATIONS):
                 fold_journals(self.folder.path, name, self.warnings)
         for path in journals(self.folder.path, RESULTS):
@@ -144,7 +147,8 @@ class Keeper:
     def note(self, record: Mapping[str, Any]) -> Row:
         """Take what aggregation needs of a record; nothing is written."""
         row = Row.of(record, self._shared)
-        self.rows.add(row)
+        self._has_replaced |= (row.key, row.trial) in self.rows
+        self.rows[row.key, row.trial] = row
         coverage, versions = record["indexing_coverage"], record["versions"]
         if coverage is not None:
             self._coverages.setdefault(json.dumps(coverage, sort_keys=True), (row.key, coverage))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.passages import contexts
@@ -43,7 +42,7 @@ def read_answers_upload(path: Path, shown_as: str, cases: Sequence[EvalCase], mo
     file = load_answers(path, shown_as=shown_as, most_rows=most_rows)
     target = AnswersTarget(file)
     cases = [replace(case, source=Source("", 0)) for case in cases]  # a person knows them by their ids
-    if problems := target.check_coverage(SelectedCases.of(cases)):
+    if problems := target.check_coverage(cases):
         raise CaseError(*problems)
     answers = [answer for case in cases if (answer := target.of(case)) is not None]
     names = sorted({name for answer in answers if isinstance(name := answer.extra.get("model_name"), str) and name})

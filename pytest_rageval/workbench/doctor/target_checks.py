@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import case_files_of
-from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import RagevalError, TargetError
 from pytest_rageval.io.masking import public_target
@@ -38,9 +37,7 @@ def look_at_target(project: Project) -> Iterator[Diagnosis]:
         yield from (Diagnosis("problem", problem) for problem in error.problems)
         return
     cases = _cases(project)
-    if problems := check_target(
-        target, spec, SelectedCases.of(cases), is_partial_allowed=project.settings.allow_partial
-    ):
+    if problems := check_target(target, spec, cases, is_partial_allowed=project.settings.allow_partial):
         yield from (Diagnosis("problem", problem) for problem in problems)
         return
     is_http = spec.startswith(("http:", "https:", "openai:", "ollama:"))

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.drafts import ENDING
-from pytest_rageval.cases.selected_cases import SelectedCases
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError, Problems, SettingsError
 from pytest_rageval.io.masking import Mask
@@ -109,7 +108,7 @@ def asked_system(
     """
     settings = project.settings
     target = target_in(project, spec, environment)
-    if problems := check_target(target, spec, SelectedCases.of(cases), is_partial_allowed=True):
+    if problems := check_target(target, spec, cases, is_partial_allowed=True):
         raise SettingsError(*problems)
     mask = Mask(settings.secrets(environment))
     return AskedSystem(name or target.name, target, PoolAsking(settings.longest_call, settings.ask_params, mask))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -9,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pytest_rageval.cases.drafts import ENDING, draft_id
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
@@ -25,7 +28,6 @@ from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
 from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.prepare import Prepared, make_target, prepare
 from pytest_rageval.workbench.measured_run import Asking, ask_without_trace
-from pytest_rageval.workbench.repl.draft_file import drafts_beside, save_draft
 from pytest_rageval.workbench.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
 
 T = TypeVar("T")
@@ -139,8 +141,8 @@ class Session:
         if self.project.settings.redact:
             raise SettingsError("save: redact keeps questions out of all files")
         case_file = self._files[0] if self._files else self.project.root / "evalcases" / "cases.jsonl"
-        path = drafts_beside(case_file)
-        return path, save_draft(path, self._last[0])
+        path = _drafts_beside(case_file)
+        return path, _save_draft(path, self._last[0])
 
     def case(self, reference: str) -> EvalCase:
         """The case with this id, key or position from 0 on."""
@@ -256,3 +258,28 @@ def _keys(cases: Sequence[EvalCase]) -> list[str]:
 
 SETTABLE = (*FIELDS, "min_score", "chunk_max_tokens", "chunk_overlap")
 """Parameters that completion offers."""
+
+
+def _drafts_beside(case_file: Path) -> Path:
+    """The file of the drafts that belong to a case file."""
+    return case_file.with_name(case_file.name.removesuffix(case_file.suffix) + ENDING)
+
+
+def _save_draft(path: Path, question: str) -> str:
+    """Append a question as a draft; returns its id. SettingsError where it is there already, or cannot be written."""
+    new_id = draft_id(question)
+    record = {"id": new_id, "question": question, "tags": ["draft"]}
+    try:
+        before = path.read_bytes() if path.exists() else b""
+        if json.dumps(new_id).encode() in before:
+            raise SettingsError(f"{path}: this question is there already, as {new_id}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(descriptor, line if not before or before.endswith(b"\n") else b"\n" + line)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written: {error.strerror}") from None
+    return new_id

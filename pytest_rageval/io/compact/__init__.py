@@ -1,1 +1,0 @@
-"""Values of a million cases in a few pieces of memory, where as many objects would take ten times as much."""
