@@ -55,7 +55,8 @@ def ray(session: nox.Session) -> None:
 def neighbours(session: nox.Session) -> None:
     """Other plugins of pytest beside ours, those included that the other sessions skip."""
     session.install("--editable", ".[dev]", *NEIGHBOURS)
-    session.run("python", "-m", "pytest", *(session.posargs or ["tests/plugin/test_neighbours.py", "-k", "each_neighbour", "-q"]))
+    matrix = ["tests/plugin/test_neighbours.py", "-k", "each_neighbour", "-q"]
+    session.run("python", "-m", "pytest", *(session.posargs or matrix))
 
 
 @nox.session(python=PYTHONS[0])

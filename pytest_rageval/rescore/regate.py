@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,12 @@ from pytest_rageval.finish import Finished, conclude
 from pytest_rageval.gates.gate import Gate, parse_gate, unknown_values
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
-from pytest_rageval.metrics.answer import MOST_WORDS
 from pytest_rageval.metrics.registry import Measure
-from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Gold, Judgement, Matching, Observation, Source
+from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgement, Matching, Observation, Source
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.rescore.recorded_measures import recorded_run_measures
 from pytest_rageval.rescore.rescore import again
-from pytest_rageval.runs.decision_hash import regated_hash
+from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.disk.writer import Keeper
@@ -146,17 +145,8 @@ def _case(record: Record) -> EvalCase:
         domain=record["domain"],
         tags=tuple(record["tags"]),
         requires_kg=record["requires_kg"],
-        gold=_gold(record.get("gold_answer", ["none"]), has_groups=record.get("has_groups", False)),
+        gold=labelled_gold(record.get("gold_answer", ["none"]), has_groups=record.get("has_groups", False)),
         source=Source(**record["source"]) if record["source"] else NOWHERE,
-    )
-
-
-def _gold(answer: Collection[str], *, has_groups: bool) -> Gold:
-    """Gold of which a gate's conditions say the same as of the recorded one."""
-    return Gold(
-        answers=None if "none" in answer else ("" if "short" in answer else "word " * (MOST_WORDS + 1),),
-        support_groups=((),) if has_groups else None,
-        concepts=() if "layered" in answer else None,
     )
 
 

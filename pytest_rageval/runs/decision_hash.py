@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.matching import gold_kind
+from pytest_rageval.metrics.answer import MOST_WORDS
 from pytest_rageval.model import EvalCase, Gold, GoldKind
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.row import Row
@@ -64,8 +65,17 @@ def labelled_case(groups: Mapping[str, Sequence[str]]) -> tuple[EvalCase, GoldKi
         domain=_first(groups["domain"]),
         tags=tuple(groups["tag"]),
         requires_kg="true" in groups["requires_kg"],
-        gold=Gold(support_groups=((),) if "true" in groups["groups"] else None),
+        gold=labelled_gold(groups["answer"], has_groups="true" in groups["groups"]),
     ), kind
+
+
+def labelled_gold(answer: Collection[str], *, has_groups: bool) -> Gold:
+    """Return gold of which conditions of gates say the same as of the recorded one; `answer` is its `answer_kinds`."""
+    return Gold(
+        answers=None if "none" in answer else ("" if "short" in answer else "word " * (MOST_WORDS + 1),),
+        support_groups=((),) if has_groups else None,
+        concepts=() if "layered" in answer else None,
+    )
 
 
 def _first(values: Sequence[str]) -> str | None:

@@ -35,7 +35,7 @@ class Row:
     content_hash: str
     groups: Mapping[str, tuple[str, ...]]
     """Breakdowns: 'category', 'tag', 'difficulty', 'domain', 'answerable' → the values of this case; and what else the
-    condition of a gate can ask for: 'requires_kg', 'gold', 'groups'."""
+    condition of a gate can ask for: 'requires_kg', 'gold', 'groups', 'answer'."""
     scores: Mapping[str, float]
     not_applicable: frozenset[str]
     failed: tuple[tuple[str, str], ...]
@@ -83,6 +83,7 @@ class Row:
                 ("requires_kg", (str(bool(record.get("requires_kg"))).lower(),)),
                 ("gold", (record.get("gold") or "none",)),
                 ("groups", (str(bool(record.get("has_groups"))).lower(),)),
+                ("answer", tuple(record.get("gold_answer", ("none",)))),
             ),
             scores={intern(name): score for name, score in record["scores"].items()},
             not_applicable=shared.value(frozenset(record["skipped_metrics"])),

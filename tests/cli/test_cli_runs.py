@@ -42,9 +42,12 @@ def three() -> None:
         a_run(REPORTS, name, ended=at(number))
 
 
+A_CASE = {"content_hash": "0", "decision_hash": "a-b", "outcome": "passed", "scores": {}}
+
+
 def a_baseline_of(run_id: str) -> None:
     metrics = json.loads((REPORTS / "runs" / run_id / "metrics.json").read_text())
-    (REPORTS / "baseline.json").write_text(json.dumps(metrics | {"cases": {}}))
+    (REPORTS / "baseline.json").write_text(json.dumps(metrics | {"cases": {"a.jsonl::q1": A_CASE}}))
 
 
 # ── list and show ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ NEEDED = ("schema", "case_key", "test_case_id", "trial", "content_hash", "answer
           "domain", "tags", "requires_kg", "gold", "source",
           "outcome", "reason", "question", "answer", "latency", "judge", "abstention",
           "scores", "cost", "verdict", "error", "skipped_metrics")  # fmt: skip
-WHERE_WRITTEN = ("decision_hash", "requests", "has_groups")
+WHERE_WRITTEN = ("decision_hash", "requests", "has_groups", "gold_answer")
 # Whatever else a line holds (chunks, details, traces) is never made into objects: 13 µs a line of 3 kB instead of 21.
 _READER = SchemaValidator(
     core_schema.typed_dict_schema(
