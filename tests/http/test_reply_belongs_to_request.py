@@ -102,13 +102,29 @@ MANNERS = {
 }
 
 
+LONGEST_S = 60.0
+"""No moment of an exchange is waited for longer."""
+
+
+class Exchange:
+    """The moments of one request and its reply."""
+
+    def __init__(self) -> None:
+        self.asked, self.given_up, self.is_read, self.is_done = (asyncio.Event() for _ in range(4))
+
+
+async def reached(meeting: asyncio.Event) -> None:
+    async with asyncio.timeout(LONGEST_S):
+        await meeting.wait()
+
+
 class Desk:
     """A server on loopback, in the event loop of the client. The path of a request is /MANNER/ANSWER."""
 
     def __init__(self) -> None:
         self.connections = self.requests = 0
         self.served: set[asyncio.Task[None] | None] = set()
-        self.asked, self.given_up, self.is_read, self.is_done = (asyncio.Event() for _ in range(4))
+        self.exchanges: dict[str, Exchange] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -123,39 +139,43 @@ class Desk:
     async def _reply(self, request: bytes, writer: asyncio.StreamWriter) -> bool:
         self.requests += 1
         name, _, answer = request.split(b" ")[1].decode()[1:].partition("/")
-        manner = list(MANNERS.values())[int(name)]
-        self.asked.set()
+        manner, exchange = list(MANNERS.values())[int(name)], self.exchanges[answer]
+        exchange.asked.set()
+        try:
+            return await self._written(manner, answer, exchange, writer)
+        finally:
+            exchange.is_done.set()
+
+    async def _written(self, manner: Manner, answer: str, exchange: Exchange, writer: asyncio.StreamWriter) -> bool:
         if manner.expects in ("cancelled", "time-out"):
-            await self.given_up.wait()
+            await reached(exchange.given_up)
             writer.write(sized(POISON) * 2)
             return not writer.is_closing()
         writer.write(manner.reply(answer.encode()))
         await writer.drain()
         if manner.late:
-            await self.is_read.wait()
+            await reached(exchange.is_read)
             writer.write(manner.late)
             await writer.drain()
         if manner.closes:
             writer.close()
-        self.is_done.set()
         return not manner.closes
 
     async def ask(self, client: SlottedClient, url: str, name: str, number: int) -> None:
         """Ask once, and check that what comes is what belongs to this request."""
-        for event in (self.asked, self.given_up, self.is_read, self.is_done):
-            event.clear()
         manner, answer = MANNERS[name], f"answer-{number}"
+        exchange = self.exchanges[answer] = Exchange()
         client.timeout = 0.05 if manner.expects == "time-out" else 20.0
         asking = asyncio.create_task(
             client.request(manner.method, f"{url}/{list(MANNERS).index(name)}/{answer}", headers={"x": "y"})
         )
         if manner.expects in ("cancelled", "time-out"):
             if manner.expects == "cancelled":
-                await self.asked.wait()
+                await reached(exchange.asked)
                 asking.cancel()
             with pytest.raises(asyncio.CancelledError if manner.expects == "cancelled" else HttpFailure):
                 await asking
-            self.given_up.set()
+            exchange.given_up.set()
         elif manner.expects == "failure":
             with pytest.raises(HttpFailure) as caught:
                 await asking
@@ -163,8 +183,8 @@ class Desk:
         else:
             assert (await asking).body == (answer.encode() if manner.expects == "answer" else b""), name
         if manner.late:
-            self.is_read.set()
-            await self.is_done.wait()
+            exchange.is_read.set()
+            await reached(exchange.is_done)
             await asyncio.sleep(0.005)  # a moment, in which the late bytes reach the client
 
 
@@ -179,8 +199,9 @@ async def ask_all(names: list[str], tls: ssl.SSLContext | None = None) -> Desk:
                 await desk.ask(client, url, name, number)
         finally:
             await client.aclose()
-            desk.given_up.set()  # also for requests that came late
-            desk.is_read.set()
+            for exchange in desk.exchanges.values():  # also those whose requests came late
+                exchange.given_up.set()
+                exchange.is_read.set()
             await asyncio.gather(*filter(None, desk.served))
     return desk
 

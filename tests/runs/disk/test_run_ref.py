@@ -18,7 +18,7 @@ from pytest_rageval.cli.look.explain import explain
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.run_ref import find_run
 
-CASES = {"a.jsonl::q1": {"content_hash": "hash", "outcome": "passed", "scores": {}}}
+CASES = {"a.jsonl::q1": {"content_hash": "hash", "decision_hash": "a-b", "outcome": "passed", "scores": {}}}
 FIRST, SECOND = "20260301_120000", "20260302_120000"
 VERBS: dict[str, tuple[Any, ...]] = {
     "compare": (compare, "{}", FIRST),
