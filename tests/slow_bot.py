@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from processes import PATIENCE_S
+from web_app import allow_code
 
 from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs, Order
@@ -34,6 +35,7 @@ def project_with_bot(root: Path, keys: str = "BOT_API_KEY=sk-test-1234567890abcd
     root.mkdir(parents=True, exist_ok=True)
     (root / "slow_bot_app.py").write_text(BOT)
     (root / ".env").write_text(keys)
+    allow_code(root, "slow_bot_app", "no_such_module")
     return jobs_of(root)
 
 

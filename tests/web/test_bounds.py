@@ -25,7 +25,7 @@ from pytest_rageval.web.index.case_tables import open_cases
 from pytest_rageval.web.index.run_index import RunIndex, drop_cases
 from pytest_rageval.web.jobs.job_log import log_tail
 from pytest_rageval.web.labelling.working_copy import WorkingCopies
-from pytest_rageval.web.pages.login import FAILURES, LoginFailures, network_of
+from pytest_rageval.web.security.token_check import FAILURES, LoginFailures, network_of
 from pytest_rageval.web.settings import WebLimits, WebSettings
 from pytest_rageval.web.site import Site
 from pytest_rageval.web.uploads import dataset_upload
@@ -174,7 +174,7 @@ def test_tables_that_are_replaced_between_two_looks_are_looked_at_again(tmp_path
     with served(tmp_path) as app:
         indexed(app)
         site: Site = Site(app.settings, None)  # type: ignore[arg-type]  # no page is asked
-        index = RunIndex(app.settings.data / "rageval.sqlite", site.runs)
+        index = RunIndex(app.settings.data / "rageval.sqlite", site.runs, app.settings.data / "jobs")
         stored = site.stored_run(run.name)
         cases = CaseList(index, stored, site.project())
         number = open_cases(index, stored, site.project().baseline_file).number

@@ -20,7 +20,8 @@ from pytest_rageval.web.case_list import CaseList, CasePage, CaseQuery
 from pytest_rageval.web.index.run_index import RunIndex
 from pytest_rageval.web.index_of_site import TheIndex
 from pytest_rageval.web.opened_runs import OpenedRun, TheRuns, run_of
-from pytest_rageval.web.rendering import page, path_to
+from pytest_rageval.web.pages.jobs import TheJobs
+from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.run_head import head_of_run
 from pytest_rageval.web.run_log import has_job, log_of_run
 from pytest_rageval.web.site import Site, TheSite, UnknownPageError
@@ -43,11 +44,16 @@ PageNumber = Annotated[int, Query(ge=1, le=1_000_000, alias="page")]
 
 @router.get("/runs/{run_id}")
 def show_run(
-    request: Request, run_id: str, site: TheSite, runs: TheRuns, index: TheIndex, q: Filter = "", sort: Order = "",
-    number: PageNumber = 1,
+    request: Request, run_id: str, site: TheSite, runs: TheRuns, index: TheIndex, jobs: TheJobs, q: Filter = "",
+    sort: Order = "", number: PageNumber = 1,
 ) -> Response:  # fmt: skip
     """A finished run as its report shows it; of any other what there is of it."""
-    stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
+    try:
+        stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
+    except UnknownPageError:
+        if run_id not in jobs:
+            raise
+        return see(path_to("jobs", run_id))  # it died before it had a folder
     try:
         if stored.metrics is None:
             return _unfinished(request, site, stored, index, query, ())
