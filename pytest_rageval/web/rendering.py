@@ -150,14 +150,9 @@ def _shared(request: Request) -> dict[str, Any]:
     here = request.url.path
     links = [Link(title, to, here == to or here.startswith(f"{to}/")) for title, to in NAVIGATION if to in addresses]
     token = escape(session.form_token)
+    new_run = NEW_RUN if NEW_RUN in addresses else None
     return {
-        "frame": Frame(
-            links,
-            NEW_RUN if NEW_RUN in addresses else None,
-            settings.reports.name,
-            session.has_given_token,
-            settings.data,
-        ),
+        "frame": Frame(links, new_run, settings.reports.name, session.has_given_token, settings.data),
         "form_token": Markup(f'<input type="hidden" name="{FORM_TOKEN}" value="{token}">'),  # noqa: S704 hexadecimal
         "base": "bare.html" if is_fragment_wanted(request) else "layout.html",
     }

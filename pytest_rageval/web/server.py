@@ -143,23 +143,21 @@ def serve_web(
     """
     with open_socket(settings) as listening, ExitStack() as undone:
         undone.callback(app.state.label_desk.close)
-        root = browser_address(listening, settings)
-
-        def address(path: str, *, has_token: bool) -> str:
-            given = (
-                f"{'&' if '?' in path else '?'}token={quote(settings.token)}" if has_token and settings.token else ""
-            )
-            return f"{root.removesuffix('/')}{path}{given}"
-
-        first = address("/", has_token=is_token_shown)
+        root, shown = browser_address(listening, settings), settings.token if is_token_shown else None
+        first = _with_token(root, shown)
         say(f"rageval web: {first} over {settings.reports} and {settings.data}; Ctrl-C ends it")
+        opened = root.removesuffix("/") + page
         if page != "/":
-            say(address(page, has_token=is_token_shown))
+            say(_with_token(opened, shown))
         if is_opened:
             file = settings.data / f"open-{listening.getsockname()[1]}.html"
-            undone.enter_context(opened_through(file, address(page, has_token=True)))
+            undone.enter_context(opened_through(file, _with_token(opened, settings.token)))
         with suppress(KeyboardInterrupt):  # which uvicorn raises again once all requests have ended
             make_server(app, settings).run(sockets=[listening])
+
+
+def _with_token(address: str, token: str | None) -> str:
+    return f"{address}{'&' if '?' in address else '?'}token={quote(token)}" if token else address
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from chromium import Chromium
 from fastapi import FastAPI
+from label_project import FILE, label_project
 from processes import PATIENCE_S
 from web_app import TOKEN, WebApp, allow_code, served
 from web_datasets import confirm, upload
@@ -35,7 +36,7 @@ def test_an_address_with_the_token_is_left_for_one_without_it_and_lets_the_brows
     with web_app.stranger() as browser:
         asked = f"{web_app.address}{path}{'&' if '?' in path else '?'}token={TOKEN}"
         opened = browser.get(asked)
-        assert (opened.status_code, opened.headers["location"]) == (303, web_app.address + path)
+        assert (opened.status_code, opened.headers["refresh"]) == (200, f"0; url={web_app.address}{path}")
         assert TOKEN not in str(opened.headers) + opened.text
         assert browser.get(web_app.address + path).headers.get("location") != "/login"
 
@@ -63,6 +64,26 @@ def test_no_page_of_another_site_loads_a_part_of_ours_or_guesses_for_its_reader(
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode}
     assert web_app.get("/runs", headers=headers).status_code == 403
     assert web_app.get("/runs", headers=headers | {"Sec-Fetch-Mode": "navigate"}).status_code == 200
+
+
+def test_a_link_on_another_site_opens_no_page_that_queries_systems(tmp_path: Path):
+    label_project(tmp_path)
+    (tmp_path / "noting_bot.py").write_text("open('asked', 'w').close()\n\ndef answer(question):\n    return {}\n")
+    configuration = tmp_path / "rageval.toml"
+    own = configuration.read_text() if configuration.exists() else ""
+    configuration.write_text(f'target = "noting_bot:answer"\n{own}')
+    page = f"/label/cases?file={FILE}"
+    with served(tmp_path) as app:
+        for site in ("cross-site", "same-site"):
+            headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
+            for asked in (page, f"{page}&case=price", page.replace("cases?", "cases/?")):
+                assert app.get(asked, headers=headers, follow_redirects=True).status_code == 403
+            assert app.get(f"{page}&token=wrong", headers=headers, follow_redirects=True).status_code == 403
+            opened = app.get(f"{page}&token={TOKEN}", headers=headers, follow_redirects=True)
+            assert opened.headers["refresh"] == f"0; url={app.address}{page}"
+            assert "set-cookie" not in opened.headers, "forms of other windows would be refused"
+        assert not Path("asked").exists()
+        assert app.get(page, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
 
 
 def test_guesses_at_a_token_of_its_own_making_keep_nobody_out():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -85,7 +86,7 @@ def test_a_choice_that_the_page_did_not_show_is_shown_before_it_is_started(app: 
     looked = app.post("/new-run", other | {"action": "look"})
     assert looked.headers["location"] == "/new-run?agent=own-judge%2F1&dataset=sums%2F1&description=mine"
     assert 'value="mine"' in app.page(looked.headers["location"])
-    assert not list(jobs_of(app.settings.root).all())
+    assert not list((app.settings.data / "jobs").glob("*"))
 
 
 def test_an_agent_that_nobody_can_ask_is_first_offered_an_upload(app: WebApp):
@@ -133,6 +134,14 @@ def test_a_run_that_died_at_its_start_is_in_the_list_of_runs_with_its_reason(app
         assert "no numbers today" in listed
     assert app.get(f"/runs/{job_id}").headers["location"] == f"/jobs/{job_id}"
     assert job_id not in app.page("/runs?state=passed")
+
+
+@pytest.mark.child_process
+def test_a_run_that_ended_and_whose_folder_was_deleted_is_no_failed_run(app: WebApp):
+    run = finished(app, app.post("/new-run", CHOSEN).headers["location"])
+    assert run.run_id in app.page("/runs")
+    shutil.rmtree(run.path)
+    assert run.run_id not in app.page("/runs")
 
 
 @pytest.mark.child_process

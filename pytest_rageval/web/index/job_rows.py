@@ -9,8 +9,8 @@ from pathlib import Path
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.run_rows import IndexedRun, RunRow
-from pytest_rageval.web.jobs.job_files import read_job
-from pytest_rageval.web.jobs.job_status import JobStatus, status
+from pytest_rageval.web.jobs.job_files import read_end, read_job
+from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, status
 from pytest_rageval.web.jobs.progress import ProgressReader
 
 
@@ -25,10 +25,10 @@ def ended_job(folder: Path, run_folder: Path) -> JobStatus | None:
 
 
 def row_of_job(folder: Path, run_folder: Path, stamp: str) -> IndexedRun | None:
-    """Return the row of a run that died before it had a folder."""
-    ended = ended_job(folder, run_folder)
-    if ended is None:
-        return None
+    """Return the row of a run that died before it had a folder; None of any other."""
+    ended, end = ended_job(folder, run_folder), read_end(folder)
+    if ended is None or (end is not None and end.exit_code in ENDED_WITH_A_VERDICT):
+        return None  # it goes on; or it came to its end, and somebody deleted its folder
     job, run_id = ended.job, printable(folder.name)
     row = RunRow(
         run_id, stamp, "failed", datetime.fromisoformat(job.created).astimezone(UTC).isoformat(timespec="microseconds"),

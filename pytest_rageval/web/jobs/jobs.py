@@ -86,40 +86,24 @@ class Jobs:
 
     # ── what there is ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def all(self) -> list[JobStatus]:
-        """Every job, the newest first; folders that hold none are passed over."""
-        return list(self._statuses())
-
-    def going(self) -> list[JobStatus]:
-        """The jobs that have not ended."""
-        return [job for job in self._statuses(is_ended_left_out=True) if job.is_going]
-
-    def _statuses(self, *, is_ended_left_out: bool = False) -> Iterator[JobStatus]:
+    def going(self) -> Iterator[JobStatus]:
+        """Yield the jobs that have not ended, the newest first; folders that hold none are passed over."""
         for name in sorted(self._names(), reverse=True):
-            if is_ended_left_out and (self._folder / name / ENDED).exists():
-                continue
-            try:
-                yield self.status(name)
-            except SettingsError:
-                continue
+            with suppress(SettingsError):
+                if not (self._folder / name / ENDED).exists() and (job := self.status(name)).is_going:
+                    yield job
 
     def last_whole(self, agent: str, versions: Collection[int], dataset: str, source: Source) -> str | None:
         """Return what the next run is compared with: the last whole one of these versions of an agent, and any of a
         dataset, with answers from the same source; None where there is none."""
         for name in sorted(self._names(), reverse=True):
-            try:
+            with suppress(SettingsError):
                 job = read_job(self._folder / name)
-                if (job.agent, job.dataset, job.source) != (
-                    agent,
-                    dataset,
-                    source,
-                ) or job.agent_version not in versions:
-                    continue
-                metrics = StoredRun(self._run_folder(name)).metrics
-                if metrics is not None and not metrics["partial"]:
-                    return name
-            except SettingsError:
-                continue
+                is_alike = (job.agent, job.dataset, job.source) == (agent, dataset, source)
+                if is_alike and job.agent_version in versions:
+                    metrics = StoredRun(self._run_folder(name)).metrics
+                    if metrics is not None and not metrics["partial"]:
+                        return name
         return None
 
     def _names(self) -> list[str]:

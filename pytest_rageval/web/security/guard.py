@@ -8,7 +8,7 @@ from dataclasses import replace
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_rageval.web.security.body_limit import CLOSE, bounded_receive
@@ -26,6 +26,8 @@ ASSETS = "/assets/"
 """The two things that a browser may see before it has given the token."""
 TOKEN = "token"  # noqa: S105 because it is the name of a parameter
 """In an address it is taken for a cookie and goes: it stays in no history, bookmark or referrer."""
+PAGES_WITH_EFFECTS = frozenset({"/label/cases"})
+"""Pages that query systems as soon as they are opened: a link on another site must not lead there."""
 
 
 class Guard:
@@ -80,7 +82,10 @@ class Guard:
         if method not in METHODS:
             raise HTTPException(405, "Only GET and POST are understood here.", {"Allow": ", ".join(sorted(METHODS))})
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        is_foreign = site in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate"
+        is_link = headers.get("sec-fetch-mode") == "navigate" and (
+            scope["path"] not in PAGES_WITH_EFFECTS or TOKEN in Request(scope).query_params
+        )
+        is_foreign = site in ("cross-site", "same-site") and not is_link
         if method not in SAFE_METHODS:
             is_foreign = not is_own_origin(scope["scheme"], host, origin, site)
         if is_foreign:
@@ -91,10 +96,14 @@ class Guard:
         request, address = Request(scope), scope["client"][0] if scope.get("client") else ""
         is_safe = scope["method"] in SAFE_METHODS
         if is_safe and TOKEN in request.query_params:
-            response = RedirectResponse(str(request.url.remove_query_params(TOKEN)), 303)
-            if not session.has_given_token and self.tokens.accepts(request.query_params[TOKEN], address):
-                response.headers["Set-Cookie"] = session.renewed().set_cookie(token=self.tokens.token)
-            return response
+            to = str(request.url.remove_query_params(TOKEN))
+            if not self.tokens.accepts(request.query_params[TOKEN], address):
+                return RedirectResponse(to, 303)
+            # A redirect would still count as the step of the page that led here; this is a step of our own.
+            opened = HTMLResponse(headers={"Refresh": f"0; url={to}"})
+            if not session.has_given_token:
+                opened.headers["Set-Cookie"] = session.renewed().set_cookie(token=self.tokens.token)
+            return opened
         is_open = scope["path"] == LOGIN or scope["path"].startswith(ASSETS)
         if self.tokens.token is None or session.has_given_token or is_open:
             return None

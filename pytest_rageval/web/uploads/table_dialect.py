@@ -65,7 +65,7 @@ def write_as_usual(source: Path, target: Path, dialect: TableDialect, name: str)
             shutil.copyfile(source, part)
         else:
             with (
-                source.open(encoding=dialect.encoding, newline="") as lines,
+                source.open(encoding=dialect.encoding, newline="\n") as lines,  # as the reader tells lines apart
                 part.open("w", encoding="utf-8", newline="") as written,
             ):
                 written.writelines(_with_commas(lines, dialect.separator))
@@ -83,7 +83,7 @@ def _with_commas(lines: Iterable[str], separator: str) -> Iterator[str]:
         return
     is_open = False  # a quoted cell may go on for lines
     for line in lines:
-        if len(line) > MAX_LINE_BYTES:  # to cut 60 MB up takes half a minute, and the reader refuses it
+        if len(line) > MAX_LINE_BYTES:  # the reader refuses it; to cut 60 MB up takes half a minute
             yield line
             continue
         if not is_open and '"' not in line:
