@@ -15,7 +15,7 @@ from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs, Order
 
 BOT = """
-import itertools, os, sys, time
+import itertools, os, time
 
 asked = itertools.count()
 
@@ -24,7 +24,7 @@ def answer(question):
     while not is_free and "BOT_GATE" in os.environ and not os.path.exists(os.environ["BOT_GATE"]):
         time.sleep(0.02)
     time.sleep(float(os.environ.get("BOT_SECONDS", "0.15")))
-    print("key in use:", os.environ.get("BOT_API_KEY"), file=sys.stderr)
+    os.write(2, f"key in use: {os.environ.get('BOT_API_KEY')}\\n".encode())  # past what keeps the prints of cases
     return {"answer": "Water boils at 100 degrees.", "debug": {"retrieved_chunks": []}}
 """
 CONFIGURATION = 'target = "slow_bot_app:answer"\nconcurrency = 1\n[gates]\ncase = ["token_f1 >= 0.1"]\n'

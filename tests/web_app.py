@@ -29,8 +29,9 @@ _FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]+)"')
 def allow_code(root: Path, *names: str) -> None:
     """Let the browser name code of the project, whatever else its configuration says."""
     file = root / "rageval.toml"
-    before = file.read_text(encoding="utf-8") if file.exists() else ""
-    file.write_text(f"web_allows = {json.dumps(names)}\n{before}", encoding="utf-8")
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    kept = [line for line in lines if not line.startswith("web_allows")]
+    file.write_text("\n".join([f"web_allows = {json.dumps(names)}", *kept]), encoding="utf-8")
 
 
 class WebApp:

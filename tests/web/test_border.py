@@ -22,6 +22,7 @@ from web_forms import errors_beside, sent_by
 from pytest_rageval.web import server
 from pytest_rageval.web.app import create_web_app
 from pytest_rageval.web.security.token_check import FAILURES, TokenCheck, new_token
+from pytest_rageval.web.settings import WebSettings
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 
@@ -125,7 +126,7 @@ def test_a_browser_is_opened_without_the_token_in_its_arguments(
 
     monkeypatch.setattr(webbrowser, "open", note)
     monkeypatch.setattr(server, "make_server", end)
-    settings = server.WebSettings(root=tmp_path, reports=tmp_path / "r", data=tmp_path / "data", port=0, token=TOKEN)
+    settings = WebSettings(root=tmp_path, reports=tmp_path / "r", data=tmp_path / "data", port=0, token=TOKEN)
     said: list[str] = []
     server.serve_web(create_web_app(settings), settings, said.append, is_opened=True, is_token_shown=not is_chosen)
     [(address, content, mode)] = opened

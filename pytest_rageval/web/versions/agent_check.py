@@ -158,10 +158,10 @@ def _of_configuration(agent: Agent, registry: Registry, folder: Path, root: Path
         except SettingsError:
             return
     yield from _secrets(settings)
-    problems = Problems()
-    problems.attempt(check_listed, settings, root)
-    problems.attempt(make_plan, settings, registry, folder)
-    yield from map(_beside_field, problems)
+    unmade = Problems()
+    unmade.attempt(check_listed, settings, root)
+    unmade.attempt(make_plan, settings, registry, folder)
+    yield from map(_beside_field, unmade)
 
 
 def _settings(agent: Agent, registry: Registry, folder: Path) -> Settings:
