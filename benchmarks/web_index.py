@@ -84,7 +84,7 @@ def scanned(folder: Path, count: int) -> dict[str, float]:
     from pytest_rageval.web.index.run_queries import RunFilter, latest_of_series, run_list
     from pytest_rageval.web.run_lines import lines_of_runs, run_cards
 
-    index = RunIndex(folder / "data" / "rageval.sqlite", store_folders(folder, count))
+    index = RunIndex(folder / "data" / "rageval.sqlite", store_folders(folder, count), folder / "data" / "jobs")
     first, progress = timed(lambda: index.refresh(600))
     assert progress.is_done
 
@@ -110,7 +110,7 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
 
     store_runs(folder, cases)
     compare_with_before(folder / "runs" / "now")
-    index = RunIndex(folder / "data" / "rageval.sqlite", folder / "runs")
+    index = RunIndex(folder / "data" / "rageval.sqlite", folder / "runs", folder / "data" / "jobs")
     index.refresh(60)
     read, _ = timed(lambda: sum(1 for _ in StoredRun(folder / "runs" / "now").records()))
     first, table = timed(lambda: open_cases(index, StoredRun(folder / "runs" / "now"), folder / "baseline.json"))

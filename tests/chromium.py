@@ -23,6 +23,8 @@ SHIFTS = """() => new Promise((done) => requestAnimationFrame(() => requestAnima
   window.shifted.push(...window.shiftObserver.takeRecords());
   done(window.shifted.map((each) => [each.value, each.sources.map((source) => source.node?.outerHTML?.slice(0, 80))]));
 }))))"""
+LOGINS: dict[str, dict[str, str]] = {}
+"""Cookies of apps that run, by their address: a page begins logged in to each."""
 PATIENCE_MS = 1000 * PATIENCE_S
 PLAIN = (str, int, float, bool, bytes, type(None), list, dict)
 
@@ -131,6 +133,9 @@ class Chromium:
     def page(self, width: int = 1280, height: int = 800, **options: Any) -> Iterator[OpenPage]:
         """A page of its own, without anything kept from others; `options` are those of a Playwright context."""
         context = self.call(self._browser.new_context, viewport={"width": width, "height": height}, **options)
+        for address, cookies in LOGINS.items():
+            kept = [{"name": name, "value": value, "url": address} for name, value in cookies.items()]
+            self.call(context.add_cookies, kept)
         page = self.call(context.new_page)
         self.call(page.set_default_timeout, PATIENCE_MS)
         opened = OpenPage(page)

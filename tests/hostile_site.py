@@ -103,7 +103,7 @@ def pages_of(app: WebApp) -> dict[str, list[str]]:
         "/datasets/uploads/{upload_id}": [waiting_dataset(app), waiting_dataset(app, "answer\n")],
         "/new-run": ["/new-run", path_to("new-run", agent=ALL, dataset=ALL, description=ALL)],
         "/new-run/answers/{upload_id}": [waiting_answers(app)],
-        "/jobs": ["/jobs"], "/jobs/{job_id}": [f"/jobs/{JOB_ID}"], "/jobs/{job_id}/progress": [],
+        "/jobs/{job_id}": [f"/jobs/{JOB_ID}"], "/jobs/{job_id}/progress": [],
         "/label/opinions": ["/label/opinions?dataset=plain", path_to("label", "opinions", file=FILE)],
         "/label": ["/label"], "/health": ["/health"],
         "/label/cases": [path_to("label", "cases", file=FILE, case="one", row=1),

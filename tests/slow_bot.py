@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from processes import PATIENCE_S
+from web_app import allow_code
 
 from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs, Order
 
 BOT = """
-import itertools, os, sys, time
+import itertools, os, time
 
 asked = itertools.count()
 
@@ -23,7 +24,7 @@ def answer(question):
     while not is_free and "BOT_GATE" in os.environ and not os.path.exists(os.environ["BOT_GATE"]):
         time.sleep(0.02)
     time.sleep(float(os.environ.get("BOT_SECONDS", "0.15")))
-    print("key in use:", os.environ.get("BOT_API_KEY"), file=sys.stderr)
+    os.write(2, f"key in use: {os.environ.get('BOT_API_KEY')}\\n".encode())  # past what keeps the prints of cases
     return {"answer": "Water boils at 100 degrees.", "debug": {"retrieved_chunks": []}}
 """
 CONFIGURATION = 'target = "slow_bot_app:answer"\nconcurrency = 1\n[gates]\ncase = ["token_f1 >= 0.1"]\n'
@@ -34,6 +35,7 @@ def project_with_bot(root: Path, keys: str = "BOT_API_KEY=sk-test-1234567890abcd
     root.mkdir(parents=True, exist_ok=True)
     (root / "slow_bot_app.py").write_text(BOT)
     (root / ".env").write_text(keys)
+    allow_code(root, "slow_bot_app", "no_such_module")
     return jobs_of(root)
 
 

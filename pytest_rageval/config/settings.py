@@ -115,6 +115,8 @@ class Settings(Frozen):
     resume: str | None = None
     run_id: str | None = None
     description: str | None = None
+    web_allows: Annotated[tuple[str, ...], Expects('a list, as in ["shop.bot:ask"]')] = ()
+    """Targets and judges that run code or read files of this machine and that the browser may name all the same."""
     store_full_text: bool = False
     redact: bool = False
     dry_run: bool = False

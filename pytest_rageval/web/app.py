@@ -37,6 +37,7 @@ from pytest_rageval.web.pages import (
 )
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.seal import open_seal
+from pytest_rageval.web.security.token_check import TokenCheck
 from pytest_rageval.web.settings import WebSettings, check_reach
 from pytest_rageval.web.site import Site
 
@@ -68,10 +69,10 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.state.opened_runs = OpenedRuns(site, index)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.data, settings.env_file)
-    app.state.login_failures = login.LoginFailures()
+    app.state.tokens = tokens = TokenCheck(settings.token)
     app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:
         app.include_router(router)
     add_error_pages(app)
-    app.add_middleware(Guard, settings=settings, seal=seal, refused=refused)
+    app.add_middleware(Guard, settings=settings, seal=seal, tokens=tokens, refused=refused)
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -13,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.text import printable
 from pytest_rageval.web.opened_runs import StillReadingError
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.site import UnknownPageError
@@ -28,6 +30,8 @@ def add_error_pages(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _of_address)
     app.add_exception_handler(RagevalError, _of_rageval)
     app.add_exception_handler(StillReadingError, _of_reading)
+    for kind in (OSError, sqlite3.Error):
+        app.add_exception_handler(kind, _of_disk)
     app.add_exception_handler(Exception, _of_bug)
 
 
@@ -72,6 +76,15 @@ def _of_reading(request: Request, error: Exception) -> Response:
     response = page(request, "still_reading.html", status=202, what=str(error))
     response.headers["Refresh"] = str(AGAIN_S)
     return response
+
+
+def _of_disk(request: Request, error: Exception) -> Response:
+    """A disk that is full, a folder that is gone or not ours: whatever is written is written whole or not at all."""
+    place, why = getattr(error, "filename", None), getattr(error, "strerror", None) or str(error)
+    LOG.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, why)
+    problem = f"{place}: {why}" if place else why
+    remedy = "Nothing of this was saved. Free some space, or mend the folder; then go back, and send it once more."
+    return error_page(request, 507, [printable(problem), *([remedy] if request.method == "POST" else [])])
 
 
 def _of_bug(request: Request, error: Exception) -> Response:

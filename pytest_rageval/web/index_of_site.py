@@ -14,7 +14,7 @@ FILE = "rageval.sqlite"
 
 def open_run_index(site: Site) -> RunIndex:
     """The index beside the agents and datasets; made with the app, once."""
-    return RunIndex(site.settings.data / FILE, site.runs)
+    return RunIndex(site.settings.data / FILE, site.runs, site.settings.data / "jobs")
 
 
 def run_index_of(request: Request) -> RunIndex:

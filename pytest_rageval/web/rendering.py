@@ -32,7 +32,7 @@ NEW_RUN = "/new-run"
 
 
 class Frame(NamedTuple):
-    """What `layout.html` shows around a page: links, where a new run is begun (None: nowhere), whether one logs out.
+    """What `layout.html` shows around a page: links, where a new run is begun (None: nowhere), whether one can log out.
 
     data  where the names of agents and datasets are looked up
     """
@@ -40,7 +40,7 @@ class Frame(NamedTuple):
     links: list[Link]
     new_run: str | None
     reports: str
-    must_log_in: bool
+    is_logged_in: bool
     data: Path
 
 
@@ -150,10 +150,9 @@ def _shared(request: Request) -> dict[str, Any]:
     here = request.url.path
     links = [Link(title, to, here == to or here.startswith(f"{to}/")) for title, to in NAVIGATION if to in addresses]
     token = escape(session.form_token)
+    new_run = NEW_RUN if NEW_RUN in addresses else None
     return {
-        "frame": Frame(
-            links, NEW_RUN if NEW_RUN in addresses else None, settings.reports.name, bool(settings.token), settings.data
-        ),
+        "frame": Frame(links, new_run, settings.reports.name, session.has_given_token, settings.data),
         "form_token": Markup(f'<input type="hidden" name="{FORM_TOKEN}" value="{token}">'),  # noqa: S704 hexadecimal
         "base": "bare.html" if is_fragment_wanted(request) else "layout.html",
     }

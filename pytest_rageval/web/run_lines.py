@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_rageval.numbers import duration
 from pytest_rageval.page.figures import Spark, spark
 from pytest_rageval.page.first_screen import PREFERRED
-from pytest_rageval.web.index.run_queries import metric_means, pass_rates, runs_by_id
+from pytest_rageval.web.index.run_queries import metric_means, pass_rates
 from pytest_rageval.web.index.run_rows import RunRow
 from pytest_rageval.web.versions.version_names import versions_title
 
@@ -48,8 +48,7 @@ class RunCard(NamedTuple):
 
 def lines_of_runs(connection: sqlite3.Connection, runs: Sequence[RunRow]) -> list[RunLine]:
     """A line a run, in the same order."""
-    compared = runs_by_id(connection, {run.compared_with for run in runs if run.compared_with})
-    return [_line(connection, run, compared.get(run.compared_with or "")) for run in runs]
+    return [_line(connection, run) for run in runs]
 
 
 def run_cards(connection: sqlite3.Connection, runs: Sequence[RunRow]) -> list[RunCard]:
@@ -77,8 +76,8 @@ def made_from(run: RunRow, data: Path) -> str:
     return f"{UNVERSIONED_TITLE} · {run.target}" if run.target else UNVERSIONED_TITLE
 
 
-def _line(connection: sqlite3.Connection, run: RunRow, compared: RunRow | None) -> RunLine:
-    rate, points = run.pass_rate, _points(run, compared)
+def _line(connection: sqlite3.Connection, run: RunRow) -> RunLine:
+    rate, points = run.pass_rate, run.points
     return RunLine(
         run=run,
         rate="–" if rate is None else f"{100 * rate:.1f} %",
@@ -88,14 +87,6 @@ def _line(connection: sqlite3.Connection, run: RunRow, compared: RunRow | None) 
         begun=run.begun[:16].replace("T", " "),
         trend=spark(pass_rates(connection, run)) if run.is_finished else None,
     )
-
-
-def _points(run: RunRow, compared: RunRow | None) -> float | None:
-    """As the run says; of one of before runs said so, from both pass rates, where both are of the same cases."""
-    rate, before = run.pass_rate, compared.pass_rate if compared else None
-    if run.points is not None or rate is None or before is None or compared is None:
-        return run.points
-    return round(100 * (rate - before), 1) if compared.dataset_hash == run.dataset_hash else None
 
 
 def _p95(run: RunRow) -> str:

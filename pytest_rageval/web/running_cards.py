@@ -39,7 +39,7 @@ class RunningCard(NamedTuple):
 
 def running_cards(request: Request) -> list[RunningCard]:
     """Whatever runs now: what was started here, and what others write, the newest first."""
-    jobs, data = jobs_of(request).going(), site_of(request).settings.data
+    jobs, data = list(jobs_of(request).going()), site_of(request).settings.data
     started_here = {job.job.id for job in jobs}
     runs = run_index_of(request).read(
         lambda connection: run_list(connection, RunFilter(state="running"), size=MOST_CARDS)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import webbrowser
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from html import escape
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import h11
 import uvicorn
@@ -15,6 +18,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_bytes
 from pytest_rageval.web.settings import WebLimits, WebSettings
 
 IDLE_S = 15
@@ -129,18 +133,44 @@ def make_server(app: FastAPI, settings: WebSettings) -> uvicorn.Server:
 
 
 def serve_web(
-    app: FastAPI, settings: WebSettings, say: Callable[[str], None], *, is_opened: bool, page: str = "/"
-) -> None:
-    """Serve until Ctrl-C. `page`: the one that is opened; where it is not the first one, its address is said."""
-    with open_socket(settings) as listening:
-        address = browser_address(listening, settings)
-        say(f"rageval web: {address} over {settings.reports} and {settings.data}; Ctrl-C ends it")
+    app: FastAPI, settings: WebSettings, say: Callable[[str], None], *, is_opened: bool, is_token_shown: bool,
+    page: str = "/",
+) -> None:  # fmt: skip
+    """Serve until Ctrl-C.
+
+    is_token_shown  does the address that is printed hold the token? One that the user has chosen is known to them
+    page            the one that is opened; if it is not the first one, its address is printed
+    """
+    with open_socket(settings) as listening, ExitStack() as undone:
+        undone.callback(app.state.label_desk.close)
+        root, shown = browser_address(listening, settings), settings.token if is_token_shown else None
+        first = _with_token(root, shown)
+        say(f"rageval web: {first} over {settings.reports} and {settings.data}; Ctrl-C ends it")
+        opened = root.removesuffix("/") + page
         if page != "/":
-            say(f"{address.removesuffix('/')}{page}")
+            say(_with_token(opened, shown))
         if is_opened:
-            webbrowser.open(f"{address.removesuffix('/')}{page}")
-        try:
-            with suppress(KeyboardInterrupt):  # which uvicorn raises again once all requests have ended
-                make_server(app, settings).run(sockets=[listening])
-        finally:
-            app.state.label_desk.close()
+            file = settings.data / f"open-{listening.getsockname()[1]}.html"
+            undone.enter_context(opened_through(file, _with_token(opened, settings.token)))
+        with suppress(KeyboardInterrupt):  # which uvicorn raises again once all requests have ended
+            make_server(app, settings).run(sockets=[listening])
+
+
+def _with_token(address: str, token: str | None) -> str:
+    return f"{address}{'&' if '?' in address else '?'}token={quote(token)}" if token else address
+
+
+@contextmanager
+def opened_through(file: Path, address: str) -> Iterator[None]:
+    """Open an address in a browser, through a file that only its owner can read.
+
+    Other users of the machine see the arguments of the browser's process, and would see the token.
+    """
+    to = escape(address)
+    content = f'<!doctype html><meta http-equiv="refresh" content="0; url={to}"><a href="{to}">rageval web</a>'
+    try:
+        write_bytes(file, content.encode(), mode=0o600)
+        webbrowser.open(file.as_uri())
+        yield
+    finally:
+        file.unlink(missing_ok=True)

@@ -58,7 +58,7 @@ class WebSettings(Frozen):
     root        folder of the project, whose configuration and case files are shown
     reports     folder of runs
     data        folder of what the app keeps: agents, datasets, jobs, uploads, index
-    token       word that a person must give; None: nobody is asked
+    token       word that a browser or program must give; None: nobody is asked
     host_names  names by which the app may be called beside numbers, localhost and `host`
     proxies     addresses, or networks as 10.0.0.0/8, whose word counts on who asks and whether that was by HTTPS
     env_file    a `.env`, there or not, from which keys may be read, for runs and labels that begin here; None: none
@@ -69,7 +69,7 @@ class WebSettings(Frozen):
     data: Path
     host: str = HOST
     port: int = Field(PORT, ge=0, le=65_535)
-    token: str | None = None
+    token: str | None = Field(None, repr=False)
     host_names: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
     env_file: Path | None = None
@@ -88,13 +88,14 @@ class WebSettings(Frozen):
 
 def check_reach(settings: WebSettings) -> None:
     """SettingsError where other machines could reach an app that asks nobody for a token, or a proxy is no address."""
-    remedy = f"set {WEB_TOKEN} (or --token) to {SHORTEST_TOKEN} characters or more"
     if settings.token is None and not settings.is_loopback:
-        raise SettingsError(f"--host {settings.host}: other machines can reach this address; {remedy}")
+        raise SettingsError(f"--host {settings.host}: other machines can reach this address; leave --no-token out")
     for proxy in settings.proxies:
         try:
             ipaddress.ip_network(proxy)
         except ValueError:
             raise SettingsError(f"--proxy {proxy}: no address; write 127.0.0.1, or a network as 10.0.0.0/8") from None
     if settings.token is not None and len(settings.token) < SHORTEST_TOKEN:
-        raise SettingsError(f"{WEB_TOKEN}: {len(settings.token)} characters can be guessed; {remedy}")
+        raise SettingsError(
+            f"{WEB_TOKEN}: {len(settings.token)} characters can be guessed; set {SHORTEST_TOKEN} or more"
+        )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from attacks import PAYLOADS
-from web_app import WebApp, served
+from web_app import WebApp, allow_code, served
 from web_forms import Fields, errors_beside, sent_by
 
 from pytest_rageval.text import printable
@@ -84,6 +84,7 @@ def test_a_judged_metric_that_is_turned_on_begins_with_the_default_threshold(app
 def test_each_kind_of_target_is_spelt_as_in_the_configuration_and_shown_again(
     app: WebApp, fields: dict[str, str], target: str | None
 ):
+    allow_code(app.settings.root, "bot:answer")
     slug = begin(app, f"Target {target}", **fields)
     assert store_of(app).newest(slug).agent.target == target
     again = edited(app, slug)

@@ -44,7 +44,7 @@ def an_agent(**fields: Any) -> Agent:
 
 
 def messages(agent: Agent, store: AgentStore) -> dict[str, str]:
-    return {problem.field: problem.message for problem in agent_problems(agent, store.registry)}
+    return {problem.field: problem.message for problem in agent_problems(agent, store.registry, store.files.folder)}
 
 
 # ── versions ──────────────────────────────────────────────────────────────────────────────────────────────────────────

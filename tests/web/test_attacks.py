@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import web_app
 from processes import PATIENCE_S
 from web_app import WebApp, served
 
@@ -33,8 +34,9 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[WebApp]:
-    """An app that asks for a token."""
+    """An app that asks for a token which somebody chose, and nobody has given yet."""
     with served(tmp_path, token=TOKEN) as app:
+        app.client.cookies.clear()
         yield app
 
 
@@ -100,7 +102,7 @@ def test_a_form_of_another_site_is_refused_though_it_has_our_token(app: WebApp, 
 
 
 def test_a_form_of_our_own_is_taken(app: WebApp):
-    assert app.post("/login", {"token": "x"}).status_code == 303
+    assert app.post("/login", {"token": web_app.TOKEN}).status_code == 303
 
 
 @pytest.mark.parametrize("given", [{}, {"form_token": ""}, {"form_token": "0" * 64}, {"form_token": "é"}])
@@ -151,7 +153,8 @@ def test_a_head_is_that_of_the_page_without_the_page(app: WebApp, path: str):
      "/assets/..%5c..%5csettings.py", "/assets/", "/assets", "//assets/web.css", "/%"],
 )  # fmt: skip
 def test_only_files_of_the_app_are_served(app: WebApp, path: str):
-    response = app.raw(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{app.bearer}\r\nConnection: close"
+    response = app.raw(f"{head}\r\n\r\n".encode())
     assert status(response) == 404
     assert b"class WebSettings" not in response
     assert b"root:" not in response
@@ -286,7 +289,7 @@ def test_a_form_is_in_utf_8_whatever_else_its_kind_says(app: WebApp, charset: st
 def test_the_session_s_cookie_is_for_this_app_alone(app: WebApp):
     cookie = httpx.get(f"{app.address}/login", timeout=PATIENCE_S).headers["set-cookie"]
     assert re.fullmatch(
-        rf"rageval_{app.port}=[0-9a-f]{{48}}\.; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000", cookie
+        rf"rageval_{app.port}=[0-9a-f]{{48}}\.; Path=/; HttpOnly; SameSite=Lax; Max-Age=2592000", cookie
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import socket
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from web_app import WebApp, served
 from web_datasets import imported, problems_on, send, upload
 from web_forms import errors_beside
 
+from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.asset_files import asset_addresses
@@ -25,11 +29,12 @@ from pytest_rageval.web.index.case_tables import open_cases
 from pytest_rageval.web.index.run_index import RunIndex, drop_cases
 from pytest_rageval.web.jobs.job_log import log_tail
 from pytest_rageval.web.labelling.working_copy import WorkingCopies
-from pytest_rageval.web.pages.login import FAILURES, LoginFailures, network_of
+from pytest_rageval.web.security.token_check import FAILURES, LoginFailures, network_of
 from pytest_rageval.web.settings import WebLimits, WebSettings
 from pytest_rageval.web.site import Site
 from pytest_rageval.web.uploads import dataset_upload
 from pytest_rageval.web.uploads.answers_upload import read_answers_upload
+from pytest_rageval.web.uploads.table_dialect import TableDialect, guessed_dialect, write_as_usual
 from pytest_rageval.web.uploads.upload_folder import KEPT_AT_LEAST_S
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
@@ -174,7 +179,7 @@ def test_tables_that_are_replaced_between_two_looks_are_looked_at_again(tmp_path
     with served(tmp_path) as app:
         indexed(app)
         site: Site = Site(app.settings, None)  # type: ignore[arg-type]  # no page is asked
-        index = RunIndex(app.settings.data / "rageval.sqlite", site.runs)
+        index = RunIndex(app.settings.data / "rageval.sqlite", site.runs, app.settings.data / "jobs")
         stored = site.stored_run(run.name)
         cases = CaseList(index, stored, site.project())
         number = open_cases(index, stored, site.project().baseline_file).number
@@ -235,3 +240,51 @@ def test_links_in_an_upload_are_none(web_app: WebApp, tmp_path: Path):
     (folder / "cases.csv").symlink_to(tmp_path / "secret.csv")
     assert web_app.get(address).status_code == 404
     assert json.loads((folder / "upload.json").read_text())["names"]["cases"] == "a.csv"
+
+
+# ── a line of many megabytes ──────────────────────────────────────────────────────────────────────────────────
+
+
+LONG_LINES = {
+    "separators": ";", "cells": "a,b;", "quoted cells": '"a";', "doubled quotes": '""', "carriage returns": "a\r",
+    "blanks": " ",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("filling", LONG_LINES.values(), ids=LONG_LINES)
+def test_a_line_beyond_what_is_read_is_passed_on_uncut(tmp_path: Path, filling: str, encoding: str):
+    """The work does not grow with the line: as many calls for one that is three times as long."""
+    calls = []
+    for size in (MAX_LINE_BYTES + 2, 3 * MAX_LINE_BYTES):
+        line = f"q2;{filling * (size // len(filling))}"
+        source, target = tmp_path / "source.csv", tmp_path / "usual.csv"
+        source.write_text(f"id;question\nq1;Why?\n{line}\n", encoding=encoding, newline="")
+        dialect = guessed_dialect(source)
+        assert dialect == TableDialect(encoding, ";")
+        calls.append(calls_of(lambda: write_as_usual(source, target, dialect, "source.csv")))  # noqa: B023 called at once
+        assert target.read_bytes().decode("utf-8-sig") == f"id,question\nq1,Why?\n{line}\n"
+    assert max(calls) < 100_000, calls
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions are called meanwhile."""
+    calls = 0
+
+    def count(_frame: object, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize("filling", LONG_LINES.values(), ids=LONG_LINES)
+def test_the_page_of_such_a_file_says_which_line_is_too_long(web_app: WebApp, filling: str):
+    rows = f"id;question\nq1;Why?\nq2;{filling * (MAX_LINE_BYTES // len(filling) + 2)}\n".encode()
+    assert "a quote may be open in the long line" in html.unescape(web_app.page(upload(web_app, ("a.csv", rows))))

@@ -89,7 +89,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
 
 @pytest.fixture(scope="module")
 def index(run: StoredRun, tmp_path_factory: pytest.TempPathFactory) -> RunIndex:
-    return RunIndex(tmp_path_factory.mktemp("data") / "rageval.sqlite", run.path.parent)
+    return RunIndex(tmp_path_factory.mktemp("data") / "rageval.sqlite", run.path.parent, run.path / "jobs")
 
 
 @pytest.fixture(scope="module")

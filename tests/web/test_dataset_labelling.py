@@ -13,7 +13,7 @@ import pytest
 from label_project import FILE, label_project
 from labeller import Labeller
 from processes import wait_until
-from web_app import WebApp, served
+from web_app import WebApp, allow_code, served
 from web_datasets import confirm, store_of, upload
 from web_forms import sent_by
 
@@ -45,6 +45,7 @@ def app(tmp_path: Path) -> Iterator[WebApp]:
     (tmp_path / "data/datasets/shop").mkdir(parents=True)
     (tmp_path / "data/datasets/shop/v1.jsonl").write_text(CASES, newline="")
     (tmp_path / "label_bot.py").write_text(BOT)
+    allow_code(tmp_path, "label_bot", "slow_label_bot")
     with served(tmp_path) as app:
         yield app
 

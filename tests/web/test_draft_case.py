@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from project import Project, a_case, a_missed_case
+from resealed import change_lines
 from web_app import WebApp, served
 
 from pytest_rageval.web.pages.draft_case import OTHER_DRAFTS
@@ -51,14 +52,7 @@ def test_a_bad_answer_is_kept_without_gold_and_opened_for_labelling(project: Pro
 def test_a_run_cannot_name_a_place_outside_of_the_project(project: Project, run: str, file: str, tmp_path: Path):
     folder = project.path / "reports/runs" / run
     for name in ("results.jsonl", "observations.jsonl"):
-        text = (folder / name).read_text()
-        lines = [json.loads(line) for line in text.splitlines()]
-        for line in lines:
-            del line["checksum"]
-            line["schema"] = 1
-            if "source" in line:
-                line["source"]["file"] = file
-        (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        change_lines(folder / name, lambda line: line.replace('"evalcases/a.jsonl"', json.dumps(file)))
     with served(project.path) as app:
         where = saved(app, run, "evalcases/a.jsonl::b")
     assert where["file"] == [OTHER_DRAFTS]

@@ -44,13 +44,13 @@ def pages(app: WebApp) -> list[str]:
     response = app.post("/new-run", chosen, files=files)
     assert response.status_code == 303, response.text
     return [
-        "/new-run", response.headers["location"], "/jobs", "/jobs/20261122_100000",
+        "/new-run", response.headers["location"], "/jobs/20261122_100000",
         path_to("label", "cases", file=FILE, case=ID), path_to("label", "cases", file=FILE, case=ID, row=1),
     ]  # fmt: skip
 
 
 def test_what_was_written_can_be_read(app: WebApp):
-    new_run, answers, _, job, label, _ = (html.unescape(app.page(address)) for address in pages(app))
+    new_run, answers, job, label, _ = (html.unescape(app.page(address)) for address in pages(app))
     for text in map(printable, TEXTS):
         assert text in job
         assert " ".join(text.split()) in " ".join(label.split())

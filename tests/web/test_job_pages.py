@@ -11,7 +11,7 @@ import pytest
 from chromium import PATIENCE_MS, Chromium
 from processes import wait_until
 from slow_bot import an_order, ended, jobs_of, project_with_bot, under_way, until
-from web_app import WebApp, served
+from web_app import served
 
 from pytest_rageval.web.jobs.job_files import Job
 
@@ -27,7 +27,7 @@ def test_a_job_is_watched_and_cancelled_without_scripts(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
     job = jobs.start(an_order(60, description=HOSTILE, warnings=("openai:gpt-x judges itself",)))
     with served(tmp_path) as app:
-        assert job.id in app.page("/jobs")
+        assert job.id in app.page("/")
         until(jobs, job.id, under_way)
         page = app.page(f"/jobs/{job.id}")
         assert '<meta http-equiv="refresh"' in page
@@ -53,10 +53,6 @@ def test_a_job_is_watched_and_cancelled_without_scripts(tmp_path: Path):
         assert app.get("/jobs/nothing").status_code == 404
         assert app.post("/jobs/nothing/cancel").status_code == 404
         assert app.client.post(f"/jobs/{job.id}/resume", data={"x": "1"}).status_code == 403
-
-
-def test_no_job_is_an_instruction(web_app: WebApp):
-    assert "rageval run" in web_app.page("/jobs")
 
 
 def test_a_job_that_is_finished_has_nothing_to_resume(tmp_path: Path):
@@ -104,5 +100,5 @@ def test_a_job_whose_file_was_edited_hides_no_other_page(tmp_path: Path, created
     )  # fmt: skip
     (folder / "job.json").write_text(json.dumps(job.model_dump() | {"created": created}))
     with served(tmp_path) as app:
-        pages = ["/", "/jobs", "/running", f"/jobs/{folder.name}"]
+        pages = ["/", "/runs", "/running", f"/jobs/{folder.name}"]
         assert [app.get(page).status_code for page in pages] == [200, 200, 200, 404]

@@ -76,10 +76,10 @@ def test_a_run_can_be_cancelled_while_it_starts_and_only_so_many_run_at_once(
     job = jobs.start(an_order(40))
     with pytest.raises(SettingsError, match="1 at most run at the same time"):
         jobs.start(an_order(1))
-    assert [status.job.id for status in jobs.all()] == [job.id]
+    assert [status.job.id for status in jobs.going()] == [job.id]
     jobs.cancel(job.id)
     assert until(jobs, job.id, ended).state == "stopped"
-    assert jobs.going() == []
+    assert list(jobs.going()) == []
 
 
 SERVER = """
@@ -150,7 +150,7 @@ def test_a_configuration_that_is_none_leaves_no_job(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
     with pytest.raises(SettingsError, match="concurency is not a known key"):
         jobs.start(an_order(configuration="concurency = 1\n"))
-    assert jobs.all() == []
+    assert list((tmp_path / "data/jobs").glob("*")) == []
 
 
 def test_a_job_is_found_by_its_name_alone(tmp_path: Path):

@@ -43,7 +43,7 @@ def addresses(app: WebApp) -> dict[str, str]:
     chosen = {"agent": "calculator/1", "dataset": "sums/1", "source": "uploaded answers"}
     return {
         "new run": "/new-run", "answers": app.post("/new-run", chosen, files=upload).headers["location"],
-        "jobs": "/jobs", "job": f"/jobs/{job}", "files": "/label",
+        "job": f"/jobs/{job}", "files": "/label",
         "label": f"/label/cases?file={FILE}&case=price&row=1",
         "drafts": "/label/cases?file=evalcases/shop.drafts.jsonl",
     }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from founding_documents import FOUNDING
 from slow_bot import ended, jobs_of, until
-from web_app import WebApp, served
+from web_app import WebApp, allow_code, served
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.runs.disk.reader import StoredRun
@@ -32,6 +33,7 @@ UPLOADED = CHOSEN | {"source": "uploaded answers"}
 def app(tmp_path: Path) -> Iterator[WebApp]:
     """An agent that is asked by a function, one that judges itself, and the founding documents' dataset."""
     (tmp_path / "calculator_app.py").write_text("def answer(question):\n    return {'answer': '4'}\n")
+    allow_code(tmp_path, "calculator_app")
     agents = AgentStore(tmp_path / "data")
     agents.save("calculator", Agent(name="Calculator", target="calculator_app:answer", metrics=("token_f1",)), "", 0)
     agents.save("own-judge", Agent(name="Own judge", judge=JUDGE), "", 0)
@@ -84,7 +86,7 @@ def test_a_choice_that_the_page_did_not_show_is_shown_before_it_is_started(app: 
     looked = app.post("/new-run", other | {"action": "look"})
     assert looked.headers["location"] == "/new-run?agent=own-judge%2F1&dataset=sums%2F1&description=mine"
     assert 'value="mine"' in app.page(looked.headers["location"])
-    assert not list(jobs_of(app.settings.root).all())
+    assert not list((app.settings.data / "jobs").glob("*"))
 
 
 def test_an_agent_that_nobody_can_ask_is_first_offered_an_upload(app: WebApp):
@@ -109,6 +111,37 @@ def test_an_agent_is_asked_and_the_next_run_is_compared_with_this_one(app: WebAp
     AgentStore(app.settings.data).save("calculator", stricter, "stricter", 1)
     held_to_more = finished(app, app.post("/new-run", CHOSEN | {"agent": "calculator/2"}).headers["location"])
     assert held_to_more.finished_metrics["comparison"] is None, "runs of other thresholds are nothing to compare with"
+
+
+@pytest.mark.child_process
+def test_uploaded_answers_have_no_baseline_before_others_were_uploaded(app: WebApp):
+    finished(app, app.post("/new-run", CHOSEN).headers["location"])
+    answers = (FOUNDING / "uploaded.csv").read_bytes()
+    first, again = (finished(app, app.post(upload(app, answers)[1]).headers["location"]) for _ in range(2))
+    assert first.finished_metrics["comparison"] is None
+    assert "No baseline" in first.finished_metrics["verdict"]["sentence"]
+    assert again.finished_metrics["comparison"]["baseline_run_id"] == first.run_id
+
+
+@pytest.mark.child_process
+def test_a_run_that_died_at_its_start_is_in_the_list_of_runs_with_its_reason(app: WebApp):
+    (app.settings.root / "calculator_app.py").write_text("raise ValueError('no numbers today')\n")
+    job_id = app.post("/new-run", CHOSEN | {"description": "dead"}).headers["location"].rpartition("/")[2]
+    assert until(jobs_of(app.settings.root), job_id, ended).state == "failed"
+    assert not (app.settings.reports / "runs" / job_id).exists()
+    for listed in (app.page("/runs"), app.page("/runs?state=failed&text=dead&agent=calculator"), app.page("/")):
+        assert job_id in listed
+        assert "no numbers today" in listed
+    assert app.get(f"/runs/{job_id}").headers["location"] == f"/jobs/{job_id}"
+    assert job_id not in app.page("/runs?state=passed")
+
+
+@pytest.mark.child_process
+def test_a_run_that_ended_and_whose_folder_was_deleted_is_no_failed_run(app: WebApp):
+    run = finished(app, app.post("/new-run", CHOSEN).headers["location"])
+    assert run.run_id in app.page("/runs")
+    shutil.rmtree(run.path)
+    assert run.run_id not in app.page("/runs")
 
 
 @pytest.mark.child_process

@@ -44,7 +44,7 @@ def reports(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, reports: Path) -> RunIndex:
-    return RunIndex(tmp_path / "data" / "rageval.sqlite", reports / "runs")
+    return RunIndex(tmp_path / "data" / "rageval.sqlite", reports / "runs", tmp_path / "data" / "jobs")
 
 
 def rows(index: RunIndex, **narrowed: str) -> dict[str, RunRow]:
@@ -227,7 +227,7 @@ def test_a_file_of_another_layout_is_made_anew_silently(reports: Path, index: Ru
 
 
 def scan(path: Path, runs: Path, rounds: int) -> None:
-    index = RunIndex(path, runs)
+    index = RunIndex(path, runs, path.parent / "jobs")
     for _ in range(rounds):
         assert index.refresh(LONG_ENOUGH).problem is None
 

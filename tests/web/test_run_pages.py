@@ -193,7 +193,8 @@ def test_a_case_opened_without_a_filter_or_with_one_that_means_nothing_is_still_
      "/runs/" + "x" * 5_000],
 )  # fmt: skip
 def test_what_is_not_there_is_a_page_that_says_so(app: WebApp, run: str, path: str):
-    response = app.raw(f"GET {path.format(run=run)} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    head = f"GET {path.format(run=run)} HTTP/1.1\r\nHost: localhost\r\n{app.bearer}\r\nConnection: close"
+    response = app.raw(f"{head}\r\n\r\n".encode())
     assert response.startswith(b"HTTP/1.1 404"), response[:500]
 
 

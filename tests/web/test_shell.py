@@ -58,12 +58,10 @@ def test_a_bug_ends_in_a_page_without_a_trace(web_app: WebApp, monkeypatch: pyte
     assert response.headers["content-security-policy"].startswith("default-src 'none'")
 
 
-def test_the_command_asks_for_a_token_before_other_machines_can_reach_it(project):
-    result = project.rageval("web", "--host", "0.0.0.0")
+def test_the_command_asks_for_a_token_where_other_machines_can_reach_it(project):
+    result = project.rageval("web", "--host", "0.0.0.0", "--no-token")
     assert result.ret == 2
-    result.stderr.fnmatch_lines(
-        ["ERROR: --host 0.0.0.0: other machines can reach this address; set RAGEVAL_WEB_TOKEN*"]
-    )
+    result.stderr.fnmatch_lines(["ERROR: --host 0.0.0.0: other machines can reach this address; leave --no-token out"])
 
 
 def test_the_command_takes_its_token_from_the_environment(project, monkeypatch: pytest.MonkeyPatch):
@@ -98,10 +96,15 @@ def test_the_command_serves_until_ctrl_c(project):
         assert process.stdout is not None
         line = process.stdout.readline()
         address = re.fullmatch(
-            r"rageval web: (http://127\.0\.0\.1:\d+/) over .*/reports and .*/data; Ctrl-C ends it\n", line
+            r"rageval web: (http://127\.0\.0\.1:\d+/)\?token=([\w-]{43}) over .*/reports and .*/data; Ctrl-C ends it\n",
+            line,
         )
         assert address, line + process.communicate(timeout=PATIENCE_S)[1]
-        assert httpx.get(f"{address[1]}login", timeout=PATIENCE_S).status_code == 200
+        with httpx.Client(timeout=PATIENCE_S) as browser:
+            assert browser.get(address[1]).headers["location"] == "/login"
+            opened = browser.get(f"{address[1]}?token={address[2]}")
+            assert (opened.status_code, opened.headers["refresh"]) == (200, f"0; url={address[1]}")
+            assert browser.get(address[1]).status_code == 200
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=PATIENCE_S) == ("", "")
         assert process.returncode == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -29,8 +30,9 @@ NEEDED = ("fastapi", "uvicorn", "python_multipart")
     "--token",
     metavar="WORD",
     envvar=WEB_TOKEN,
-    help="What a browser must give first; better set as RAGEVAL_WEB_TOKEN.",
+    help="What a browser must give first (default: a random one); better set as RAGEVAL_WEB_TOKEN.",
 )
+@click.option("--no-token", is_flag=True, help="Ask nobody: whoever can run programs on this machine can use the app.")
 @click.option("--host-name", "host_names", metavar="NAME", multiple=True, help="A name by which browsers may call it.")
 @click.option(
     "--proxy", "proxies", metavar="ADDRESS", multiple=True,
@@ -40,17 +42,22 @@ NEEDED = ("fastapi", "uvicorn", "python_multipart")
 @click.option("--field-characters", type=click.IntRange(1), help="Longest text of an uploaded row (default: 20,000).")
 @click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
 def web(
-    host: str, port: int, data: Path | None, reports: str | None, token: str | None, host_names: tuple[str, ...],
-    proxies: tuple[str, ...], upload_rows: int | None, field_characters: int | None, is_opened: bool,
+    host: str, port: int, data: Path | None, reports: str | None, token: str | None, no_token: bool,
+    host_names: tuple[str, ...], proxies: tuple[str, ...], upload_rows: int | None, field_characters: int | None,
+    is_opened: bool,
 ) -> None:  # fmt: skip
     """Serve the project of the current folder to a browser: runs, cases, comparisons, agents, datasets, new runs.
 
     Only this machine can reach it, unless --host says otherwise. Stop it with Ctrl-C; runs that it started go on.
     """
+    if no_token:
+        _warn("--no-token: every user and program of this machine can use the app and start runs as you")
+    elif click.get_current_context().get_parameter_source("token") is ParameterSource.COMMANDLINE:
+        _warn(f"--token: other users of this machine see it in the list of processes; set {WEB_TOKEN}")
     chosen = {"upload_rows": upload_rows, "field_characters": field_characters}
     project = find_project({"reports": reports})
-    _serve(project, is_opened=is_opened, token=token, host=host, port=port, host_names=host_names, proxies=proxies,
-           data=Path.cwd() / data if data else project.root / "data",
+    _serve(project, is_opened=is_opened, token=None if no_token else token or "", host=host, port=port,
+           host_names=host_names, proxies=proxies, data=Path.cwd() / data if data else project.root / "data",
            limits={name: most for name, most in chosen.items() if most is not None})  # fmt: skip
 
 
@@ -65,7 +72,7 @@ def serve_label_page(project: Project, file: Path, case_id: str | None, opinion:
     if name is None:
         raise SettingsError(f"{file}: is no case file of the project, so that no page shows it; leave --web out")
     page = path_to("label", "cases", file=name, case=case_id, opinion=opinion)
-    _serve(project, is_opened=True, page=page, token=os.environ.get(WEB_TOKEN), port=0, data=project.root / "data")
+    _serve(project, is_opened=True, page=page, token=os.environ.get(WEB_TOKEN, ""), port=0, data=project.root / "data")
 
 
 def _check_extra() -> None:
@@ -78,15 +85,26 @@ def _serve(
     project: Project, *, is_opened: bool, token: str | None, data: Path, limits: Mapping[str, int] | None = None,
     page: str = "/", **where: Any,
 ) -> None:  # fmt: skip
-    """Serve until Ctrl-C; `where` is what WebSettings say of the place to listen at."""
+    """Serve until Ctrl-C.
+
+    token  None: nobody is asked; blank: a random one is made
+    where  what WebSettings say of the place to listen at
+    """
     _check_extra()
     from pytest_rageval.web.app import create_web_app  # here, because the extra may be missing
+    from pytest_rageval.web.security.token_check import new_token
     from pytest_rageval.web.server import serve_web
     from pytest_rageval.web.settings import WebLimits, WebSettings
 
     settings = WebSettings(
-        root=project.root.resolve(), reports=project.reports.resolve(), data=data.resolve(), token=token or None,
-        env_file=project.root / ".env", limits=WebLimits(**(limits or {})), **where,
+        root=project.root.resolve(), reports=project.reports.resolve(), data=data.resolve(),
+        token=new_token() if token == "" else token, env_file=project.root / ".env",
+        limits=WebLimits(**(limits or {})), **where,
     )  # fmt: skip
     app = create_web_app(settings)
-    serve_web(app, settings, lambda line: click.echo(printable(line)), is_opened=is_opened, page=page)
+    serve_web(app, settings, lambda line: click.echo(printable(line)), is_opened=is_opened,
+              is_token_shown=token == "", page=page)  # fmt: skip
+
+
+def _warn(what: str) -> None:
+    click.secho(f"WARNING: {what}", fg="yellow", err=True)

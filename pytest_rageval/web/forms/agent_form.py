@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -58,10 +59,13 @@ class AgentForm(BaseModel):
     based_on: int = Field(0, ge=0)
 
 
-def agent_of_form(form: FormData, registry: Registry, begun: Agent | None) -> tuple[FormState[AgentForm], Agent | None]:
+def agent_of_form(
+    form: FormData, registry: Registry, begun: Agent | None, root: Path
+) -> tuple[FormState[AgentForm], Agent | None]:
     """The form as it was sent, and the agent that it makes; None where something is wrong with it.
 
     begun  the version that is edited, whose settings without a field stay; None for a new agent
+    root   the project, whose configuration lists what the browser may name
     """
     state = _read(form, registry)
     sent = state.model or _readable_part(state)
@@ -71,7 +75,7 @@ def agent_of_form(form: FormData, registry: Registry, begun: Agent | None) -> tu
     agent = Agent(**fields, more={} if begun is None else dict(begun.more))
     state = _with_problems(state, problems, sent)
     # All at once: who mends a threshold is not to learn of a wrong prompt only then.
-    state = _with_problems(state, agent_problems(agent, registry), sent)
+    state = _with_problems(state, agent_problems(agent, registry, root), sent)
     return state, None if state.errors else agent
 
 

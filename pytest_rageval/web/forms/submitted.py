@@ -34,7 +34,7 @@ async def submitted(request: Request) -> AsyncIterator[FormData]:
     try:
         session: BrowserSession = request.state.session
         given = form.get(FORM_TOKEN)
-        if not isinstance(given, str) or not session.is_form_token(given):
+        if not session.is_form_token(given if isinstance(given, str) else ""):
             raise HTTPException(
                 403, "This form is of another session: go back, load its page again, and send it once more."
             )

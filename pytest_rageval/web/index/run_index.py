@@ -16,7 +16,9 @@ from pytest_rageval.judges.cache.cache_file import is_broken, transaction
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.index_file import IndexFile
+from pytest_rageval.web.index.job_rows import ended_job, row_of_job
 from pytest_rageval.web.index.run_rows import RUN_COLUMNS, IndexedRun, read_run, unstorable
+from pytest_rageval.web.jobs.job_files import ENDED, JOB
 
 T = TypeVar("T")
 BATCH = 20
@@ -54,12 +56,14 @@ class _Changes(NamedTuple):
 class RunIndex:
     """The index of the run folders in `runs`, kept in a file that can be deleted at any time.
 
+    What died before it had such a folder is listed by its folder in `jobs`.
+
     Every use opens a connection of its own, so that threads and processes may use one index at once.
     """
 
-    def __init__(self, path: Path, runs: Path) -> None:
+    def __init__(self, path: Path, runs: Path, jobs: Path) -> None:
         self.file = IndexFile(path)
-        self.runs = runs
+        self.runs, self.jobs = runs, jobs
         self._lock = threading.Lock()
         self._scan: _Scan | None = None
 
@@ -95,7 +99,7 @@ class RunIndex:
         return replace(scan.progress)  # as it is now: what is read afterwards holds at least that
 
     def _begun_scan(self) -> _Scan:
-        self._scan = _Scan(self.file, self.runs)
+        self._scan = _Scan(self.file, self.runs, self.jobs)
         threading.Thread(target=self._scan.run, name="rageval-index", daemon=True).start()
         return self._scan
 
@@ -103,8 +107,8 @@ class RunIndex:
 class _Scan:
     """One look at all run folders; `run` is called in a thread of its own."""
 
-    def __init__(self, file: IndexFile, runs: Path) -> None:
-        self._file, self._runs = file, runs
+    def __init__(self, file: IndexFile, runs: Path, jobs: Path) -> None:
+        self._file, self._runs, self._jobs = file, runs, jobs
         self.progress = ScanProgress()
         self.done = threading.Event()
 
@@ -131,23 +135,33 @@ class _Scan:
 
     def _bring_up_to_date(self) -> None:
         with self._file.connection() as connection:
-            changes = _changes(self._runs, dict(connection.execute("SELECT run_id, stamp FROM runs")))
+            changes = _changes(self._runs, self._jobs, dict(connection.execute("SELECT run_id, stamp FROM runs")))
             self.progress.changed = len(changes.changed)
             for batch in _batches(changes.gone):
                 _remove(connection, batch)
             for folders in _batches(changes.changed):
-                indexed = [read_run(folder, stamp) for folder, stamp in folders]
-                _put(connection, indexed)
+                indexed = {printable(folder.name): self._read(folder, stamp) for folder, stamp in folders}
+                _remove(connection, [run_id for run_id, run in indexed.items() if run is None])
+                _put(connection, [run for run in indexed.values() if run is not None])
                 self.progress.read += len(folders)
+
+    def _read(self, folder: Path, stamp: str) -> IndexedRun | None:
+        """A run, with what its job says of its end; None of a job that only begins."""
+        if folder.parent == self._jobs:
+            return row_of_job(folder, self._runs / folder.name, stamp)
+        run = read_run(folder, stamp)
+        if run.row.state == "stopped" and (job := ended_job(self._jobs / folder.name, folder)) is not None:
+            return replace(run, row=replace(run.row, problem=printable(job.sentence)))
+        return run
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
 
 
-def _changes(runs: Path, stamps: Mapping[str, str]) -> _Changes:
-    folders = {printable(entry.name): Path(entry.path) for entry in _entries(runs)}
-    stamped = [(run_id, folder, _stamp(folder)) for run_id, folder in folders.items()]
+def _changes(runs: Path, jobs: Path, stamps: Mapping[str, str]) -> _Changes:
+    folders = {printable(entry.name): Path(entry.path) for entry in (*_entries(jobs), *_entries(runs))}
+    stamped = [(run_id, folder, _stamp(folder, jobs / folder.name)) for run_id, folder in folders.items()]
     changed = [(folder, stamp) for run_id, folder, stamp in stamped if stamps.get(run_id) != stamp.text]
     changed.sort(key=lambda item: item[1].newest, reverse=True)
     return _Changes([(folder, stamp.text) for folder, stamp in changed], sorted(stamps.keys() - folders.keys()))
@@ -166,16 +180,17 @@ class _Stamp(NamedTuple):
     newest: int
 
 
-def _stamp(folder: Path) -> _Stamp:
-    """Times and sizes of a run's files; of one that has not ended, also whether a process is writing it."""
+def _stamp(folder: Path, job: Path) -> _Stamp:
+    """Times and sizes of a run's files; of one that has not ended, also whether a process is writing it, and how its
+    job ended."""
     parts, newest, is_finished = [], 0, False
-    for name in (CONFIG, METRICS, RESULTS):
+    for path in (folder / CONFIG, folder / METRICS, folder / RESULTS, job / JOB, job / ENDED):
         try:
-            status = os.stat(folder / name)
+            status = os.stat(path)
         except OSError:
             parts.append("-")
             continue
-        is_finished |= name == METRICS
+        is_finished |= path.name == METRICS
         newest = max(newest, status.st_mtime_ns)
         parts.append(f"{status.st_mtime_ns}:{status.st_size}")
     if not is_finished:

@@ -39,6 +39,7 @@ from pytest_rageval.web.jobs.job_status import JobStatus, status
 from pytest_rageval.web.jobs.process_identity import identify
 from pytest_rageval.web.jobs.progress import ProgressReader
 from pytest_rageval.web.jobs.run_environment import run_environment
+from pytest_rageval.web.security.code_border import check_listed
 
 MOST_AT_ONCE = 4
 """Jobs that may run at the same time."""
@@ -85,34 +86,24 @@ class Jobs:
 
     # ── what there is ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def all(self) -> list[JobStatus]:
-        """Every job, the newest first; folders that hold none are passed over."""
-        return list(self._statuses())
-
-    def going(self) -> list[JobStatus]:
-        """The jobs that have not ended."""
-        return [job for job in self._statuses(is_ended_left_out=True) if job.is_going]
-
-    def _statuses(self, *, is_ended_left_out: bool = False) -> Iterator[JobStatus]:
+    def going(self) -> Iterator[JobStatus]:
+        """Yield the jobs that have not ended, the newest first; folders that hold none are passed over."""
         for name in sorted(self._names(), reverse=True):
-            if is_ended_left_out and (self._folder / name / ENDED).exists():
-                continue
-            try:
-                yield self.status(name)
-            except SettingsError:
-                continue
+            with suppress(SettingsError):
+                if not (self._folder / name / ENDED).exists() and (job := self.status(name)).is_going:
+                    yield job
 
-    def last_complete(self, agent: str, versions: Collection[int], dataset: str) -> str | None:
-        """The last run of one of these versions of an agent, and any of a dataset, that came to its end: what the next
-        one is compared with."""
+    def last_whole(self, agent: str, versions: Collection[int], dataset: str, source: Source) -> str | None:
+        """Return what the next run is compared with: the last whole one of these versions of an agent, and any of a
+        dataset, with answers from the same source; None where there is none."""
         for name in sorted(self._names(), reverse=True):
-            try:
+            with suppress(SettingsError):
                 job = read_job(self._folder / name)
-                is_of_both = (job.agent, job.dataset) == (agent, dataset) and job.agent_version in versions
-                if is_of_both and StoredRun(self._run_folder(name)).state == "complete":
-                    return name
-            except SettingsError:
-                continue
+                is_alike = (job.agent, job.dataset, job.source) == (agent, dataset, source)
+                if is_alike and job.agent_version in versions:
+                    metrics = StoredRun(self._run_folder(name)).metrics
+                    if metrics is not None and not metrics["partial"]:
+                        return name
         return None
 
     def _names(self) -> list[str]:
@@ -133,13 +124,16 @@ class Jobs:
                 self._readers.popitem(last=False)
         return status(folder, job, run_folder, reader.read())
 
+    def __contains__(self, job_id: str) -> bool:
+        return job_id in self._names()
+
     def log(self, job_id: str) -> list[str]:
         """The last lines that the run of a job printed; none where there is no such job."""
-        return log_tail(self._place(job_id) / LOG) if job_id in self._names() else []
+        return log_tail(self._place(job_id) / LOG) if job_id in self else []
 
     def _place(self, job_id: str) -> Path:
         """The folder of a job. The id is looked for among the names that are there: it is never a path."""
-        if job_id not in self._names():
+        if job_id not in self:
             raise SettingsError(f"there is no job {job_id!r}")
         return self._folder / job_id
 
@@ -160,12 +154,17 @@ class Jobs:
                 file = folder / CONFIGURATION
                 write_text(file, _with_origin(file.read_text(encoding="utf-8"), order))
                 job = self._job(folder.name, order)
+                self._check_listed(folder, job)
                 write_json(folder / JOB, job.model_dump())
                 self._supervise(folder, environment)
             except (RagevalError, OSError):
-                shutil.rmtree(folder)
+                shutil.rmtree(folder, ignore_errors=True)
                 raise
         return job
+
+    def _check_listed(self, folder: Path, job: Job) -> None:
+        """SettingsError where it would run code or read files that the project does not list."""
+        check_listed(load_settings(folder, environment={}), self._root, is_asked=job.source == "connector")
 
     def _check_room(self) -> None:
         """SettingsError where as many run as may."""
@@ -199,6 +198,7 @@ class Jobs:
                 raise SettingsError(f"job {job_id} has nothing to resume")
             self._check_room()
             job = read_job(folder)
+            self._check_listed(folder, job)
             kept = [word for word in job.arguments if word not in ("--run-id", "--resume", job_id)]
             write_json(folder / JOB, job.model_copy(update={"arguments": (*kept, "--resume", job_id)}).model_dump())
             for name in (ENDED, CANCELLED, RUN_PROCESS, SUPERVISOR):
@@ -213,7 +213,8 @@ class Jobs:
             process is not None and process.is_alive for process in (supervisor, run)
         ):
             return
-        (folder / CANCELLED).touch()
+        with suppress(OSError):  # a full disk keeps no run alive
+            (folder / CANCELLED).touch()
         if supervisor is None or not supervisor.send(SIGTERM):
             # Nobody looks after the run any more: it gets the signal from here.
             _ = run is not None and run.send(SIGINT)
@@ -251,9 +252,14 @@ class Jobs:
                 cwd=folder, env=dict(environment), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log,
                 start_new_session=True,
             )  # fmt: skip
-        if (identity := identify(process.pid)) is not None:
-            write_json(folder / SUPERVISOR, identity.model_dump())
         assert process.stdin is not None
+        try:
+            if (identity := identify(process.pid)) is not None:
+                write_json(folder / SUPERVISOR, identity.model_dump())
+        except OSError:  # it waits for its input still: nothing has begun that nobody could find again
+            process.kill()
+            process.communicate()
+            raise
         with suppress(BrokenPipeError), process.stdin as stream:  # one that died at once has nothing to mask
             stream.write(json.dumps(secrets).encode())
         # Waited for, so that its pid is given back; the thread ends with the process, or with the server.

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -54,7 +55,8 @@ class Supervisor:
             assert self._run.stdout is not None
             with JobLog(self._folder / LOG, self._mask) as log:
                 for line in _lines(self._run.stdout):
-                    log.add(line)
+                    with suppress(OSError):  # of a full disk: the run goes on without its log
+                        log.add(line)
         code = None if self._run is None else self._run.wait()
         ended = datetime.now(UTC).isoformat(timespec="seconds")
         write_json(self._folder / ENDED, {"exit_code": code, "ended": ended, "is_cancelled": self._is_cancelled})

@@ -13,6 +13,7 @@ from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.forms.new_run import VersionChoice, version_choice
+from pytest_rageval.web.security.code_border import check_listed
 from pytest_rageval.web.site import Site
 from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -85,4 +86,5 @@ def _agent_project(choice: VersionChoice, project: Project, agents: AgentStore) 
     with tempfile.TemporaryDirectory(prefix="rageval-label-") as folder:
         agents.write_configuration(choice.slug, choice.number, Path(folder))
         settings = load_settings(Path(folder), {"reports": str(project.reports)}, environment={})
+    check_listed(settings, project.root)
     return Project(project.root, settings)

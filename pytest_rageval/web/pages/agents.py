@@ -65,12 +65,12 @@ def new_agent_page(request: Request, store: Agents) -> Response:
 
 
 @router.post("/agents")
-def create_agent(request: Request, store: Agents, submitted: Submitted) -> Response:
+def create_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted) -> Response:
     """A first version, unless the name is taken."""
     if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
         state = with_default_prompt(submitted, store.registry, rubric)
         return _form_page(request, store, state, None, 0, reset=rubric)
-    form, agent = agent_of_form(submitted, store.registry, None)
+    form, agent = agent_of_form(submitted, store.registry, None, site.settings.root)
     if agent is None or form.model is None:
         return _form_page(request, store, form, None, 0, status=422)
     slug = slug_of(agent.name)
@@ -110,7 +110,7 @@ def edit_agent_page(request: Request, store: Agents, slug: str, version: int | N
 
 
 @router.post("/agents/{slug}")
-def save_agent(request: Request, store: Agents, submitted: Submitted, slug: str) -> Response:
+def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted, slug: str) -> Response:
     """The next version of an agent; the page of the conflict where somebody else saved one meanwhile."""
     newest = store.files.newest(slug)
     based_on = _whole(submitted.get("based_on"), newest)
@@ -118,7 +118,7 @@ def save_agent(request: Request, store: Agents, submitted: Submitted, slug: str)
     if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
         state = with_default_prompt(submitted, store.registry, rubric)
         return _form_page(request, store, state, begun, based_on, reset=rubric)
-    form, agent = agent_of_form(submitted, store.registry, begun.agent)
+    form, agent = agent_of_form(submitted, store.registry, begun.agent, site.settings.root)
     if agent is None or form.model is None:
         return _form_page(request, store, form, begun, based_on, status=422)
     if agent == begun.agent and begun.problem is None and based_on == newest:

@@ -26,12 +26,6 @@ TheJobs = Annotated[Jobs, Depends(jobs_of)]
 """A parameter of a route: the jobs."""
 
 
-@router.get("/jobs")
-def list_jobs(request: Request, jobs: TheJobs) -> Response:
-    """All jobs, the newest first."""
-    return page(request, "jobs.html", jobs=jobs.all())
-
-
 @router.get("/jobs/{job_id}")
 def show_job(request: Request, jobs: TheJobs, job_id: str) -> Response:
     """One job: what it runs, how far it is, its log."""

@@ -195,7 +195,7 @@ def _started(
 ) -> Response:
     """To the page of the run that was started."""
     file = None if upload is None else upload.path(ANSWERS)
-    baseline = jobs.last_complete(choice.agent.slug, choice.measured_alike(), choice.dataset.slug)
+    baseline = jobs.last_whole(choice.agent.slug, choice.measured_alike(), choice.dataset.slug, choice.source)
     order = choice.order(description.strip(), baseline, file, answers)
     return see(path_to("jobs", jobs.start(order).id))
 

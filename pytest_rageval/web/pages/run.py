@@ -19,10 +19,12 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CaseList, CasePage, CaseQuery
 from pytest_rageval.web.index.run_index import RunIndex
 from pytest_rageval.web.index_of_site import TheIndex
+from pytest_rageval.web.jobs.job_log import LOG, log_tail
+from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.opened_runs import OpenedRun, TheRuns, run_of
-from pytest_rageval.web.rendering import page, path_to
+from pytest_rageval.web.pages.jobs import TheJobs, jobs_of
+from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.run_head import head_of_run
-from pytest_rageval.web.run_log import has_job, log_of_run
 from pytest_rageval.web.site import Site, TheSite, UnknownPageError
 from pytest_rageval.web.unfinished_run import unfinished_run
 
@@ -43,11 +45,16 @@ PageNumber = Annotated[int, Query(ge=1, le=1_000_000, alias="page")]
 
 @router.get("/runs/{run_id}")
 def show_run(
-    request: Request, run_id: str, site: TheSite, runs: TheRuns, index: TheIndex, q: Filter = "", sort: Order = "",
-    number: PageNumber = 1,
+    request: Request, run_id: str, site: TheSite, runs: TheRuns, index: TheIndex, jobs: TheJobs, q: Filter = "",
+    sort: Order = "", number: PageNumber = 1,
 ) -> Response:  # fmt: skip
     """A finished run as its report shows it; of any other what there is of it."""
-    stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
+    try:
+        stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
+    except UnknownPageError:
+        if run_id not in jobs:
+            raise
+        return see(path_to("jobs", run_id))  # it died before it had a folder
     try:
         if stored.metrics is None:
             return _unfinished(request, site, stored, index, query, ())
@@ -55,8 +62,8 @@ def show_run(
         listed = CaseList(index, stored, site.project()).page(query)
     except SettingsError as error:
         return _unfinished(request, site, stored, index, query, error.problems)
-    job = run_id if opened.page.metrics["partial"] and has_job(site, run_id) else None
-    return page(request, "run.html", **run_content(opened), listed=listed, log=_log(site, run_id), job=job)
+    job = run_id if opened.page.metrics["partial"] and run_id in jobs else None
+    return page(request, "run.html", **run_content(opened), listed=listed, log=_log(jobs, stored), job=job)
 
 
 def _unfinished(
@@ -64,17 +71,18 @@ def _unfinished(
 ) -> Response:
     """A run that goes on, was stopped, or cannot be read: what it is made from, its files, the cases it recorded."""
     recorded, more = _cases_of_unfinished(site, run, index, query)
-    run_id = printable(run.run_id)
+    run_id, jobs = printable(run.run_id), jobs_of(request)
     return page(
         request, "unfinished_run.html", run=unfinished_run(run, [*problems, *more]), listed=recorded,
-        log=_log(site, run_id), run_id=run_id, keys=KEYS, about="",
-        job=run_id if has_job(site, run.run_id) else None, head=head_of_run(run.config) if recorded else None,
+        log=_log(jobs, run), run_id=run_id, keys=KEYS, about="",
+        job=run_id if run.run_id in jobs else None, head=head_of_run(run.config) if recorded else None,
         sections=UNFINISHED if recorded and recorded.total else (),
     )  # fmt: skip
 
 
-def _log(site: Site, run_id: str) -> list[str]:
-    return [printable(line) for line in log_of_run(site, run_id)]
+def _log(jobs: Jobs, run: StoredRun) -> list[str]:
+    """The last lines of what a run printed; none where nothing kept them."""
+    return [printable(line) for line in jobs.log(run.run_id) or log_tail(run.path / LOG)]
 
 
 def run_content(opened: OpenedRun) -> dict[str, Any]:

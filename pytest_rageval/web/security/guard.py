@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_rageval.web.security.body_limit import CLOSE, bounded_receive
@@ -16,21 +17,28 @@ from pytest_rageval.web.security.host import is_own_host
 from pytest_rageval.web.security.origin import SAFE_METHODS, is_own_origin
 from pytest_rageval.web.security.seal import Seal
 from pytest_rageval.web.security.session import BrowserSession, session_of
+from pytest_rageval.web.security.token_check import TokenCheck
 from pytest_rageval.web.settings import WebSettings
 
 METHODS = SAFE_METHODS | {"POST"}
 LOGIN = "/login"
 ASSETS = "/assets/"
 """The two things that a browser may see before it has given the token."""
+TOKEN = "token"  # noqa: S105 because it is the name of a parameter
+"""In an address it is taken for a cookie and goes: it stays in no history, bookmark or referrer."""
+PAGES_WITH_EFFECTS = frozenset({"/label/cases"})
+"""Pages that query systems as soon as they are opened: a link on another site must not lead there."""
 
 
 class Guard:
     """An ASGI app around another; what it refuses never reaches a page. `refused` renders why."""
 
     def __init__(
-        self, app: ASGIApp, settings: WebSettings, seal: Seal, refused: Callable[[Request, HTTPException], Response]
-    ) -> None:
+        self, app: ASGIApp, settings: WebSettings, seal: Seal, tokens: TokenCheck,
+        refused: Callable[[Request, HTTPException], Response],
+    ) -> None:  # fmt: skip
         self.app = app
+        self.tokens = tokens
         self.settings = settings
         self.seal = seal
         self.refused = refused
@@ -51,33 +59,58 @@ class Guard:
                 message["headers"] = sent
             await send(message)
 
-        refusal = self._refusal(scope, headers, session)
         app: ASGIApp = self.app
-        if isinstance(refusal, HTTPException):
+        try:
+            self._check(scope, headers)
+            app = self._login(scope, headers, session) or self.app
+        except HTTPException as refusal:
             app = self.refused(Request(scope), refusal)
-        elif refusal is not None:
-            app = refusal
         if scope["method"] == "HEAD":  # pages are asked as by GET; the server leaves out what stands below the headers
             scope = {**scope, "method": "GET"}
         await app(scope, bounded_receive(receive, headers, self.settings.limits), send_guarded)
 
-    def _refusal(self, scope: Scope, headers: Headers, session: BrowserSession) -> HTTPException | Response | None:
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        """HTTPException where a request is none of a page or program that may ask at all, whoever it is."""
         settings = self.settings
         host = headers.get("host", "")
         names = (settings.host, *settings.host_names)
         if len(headers.getlist("host")) != 1 or not is_own_host(host, names, is_loopback=settings.is_loopback):
-            return HTTPException(421, "This app is not called so; --host-name NAME allows a name.")
+            raise HTTPException(421, "This app is not called so; --host-name NAME allows a name.")
         if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may take the other one for true
-            return HTTPException(400, "A body has one length.", CLOSE)
+            raise HTTPException(400, "A body has one length.", CLOSE)
         method = scope["method"]
         if method not in METHODS:
-            return HTTPException(405, "Only GET and POST are understood here.", {"Allow": ", ".join(sorted(METHODS))})
+            raise HTTPException(405, "Only GET and POST are understood here.", {"Allow": ", ".join(sorted(METHODS))})
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        if method not in SAFE_METHODS and not is_own_origin(scope["scheme"], host, origin, site):
-            return HTTPException(403, "This request comes from a page of somebody else.")
+        is_link = headers.get("sec-fetch-mode") == "navigate" and (
+            scope["path"] not in PAGES_WITH_EFFECTS or TOKEN in Request(scope).query_params
+        )
+        is_foreign = site in ("cross-site", "same-site") and not is_link
+        if method not in SAFE_METHODS:
+            is_foreign = not is_own_origin(scope["scheme"], host, origin, site)
+        if is_foreign:
+            raise HTTPException(403, "This request comes from a page of somebody else.")
+
+    def _login(self, scope: Scope, headers: Headers, session: BrowserSession) -> Response | None:
+        """Where somebody is sent to give the token, or from an address that holds it; HTTPException of a program."""
+        request, address = Request(scope), scope["client"][0] if scope.get("client") else ""
+        is_safe = scope["method"] in SAFE_METHODS
+        if is_safe and TOKEN in request.query_params:
+            to = str(request.url.remove_query_params(TOKEN))
+            if not self.tokens.accepts(request.query_params[TOKEN], address):
+                return RedirectResponse(to, 303)
+            # A redirect would still count as the step of the page that led here; this is a step of our own.
+            opened = HTMLResponse(headers={"Refresh": f"0; url={to}", "Referrer-Policy": "no-referrer"})
+            if not session.has_given_token:
+                opened.headers["Set-Cookie"] = session.renewed().set_cookie(token=self.tokens.token)
+            return opened
         is_open = scope["path"] == LOGIN or scope["path"].startswith(ASSETS)
-        if settings.token is not None and not session.has_given_token and not is_open:
-            if method in SAFE_METHODS and headers.get("hx-request") is None:
-                return RedirectResponse(LOGIN, 303)
-            return HTTPException(401, "Log in first: this app asks for its token.")
-        return None
+        if self.tokens.token is None or session.has_given_token or is_open:
+            return None
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and self.tokens.accepts(given.strip(), address):
+            scope["state"]["session"] = replace(session, has_given_token=True, is_program=True)
+            return None
+        if is_safe and not kind and headers.get("hx-request") is None:
+            return RedirectResponse(LOGIN, 303)
+        raise HTTPException(401, "Log in first: this app asks for its token.", {"WWW-Authenticate": "Bearer"})

@@ -22,6 +22,7 @@ class BrowserSession:
 
     is_new          no cookie came with the request, or one that we did not make
     has_given_token  this browser has given the app's token
+    is_program      the token came in a header, which no page of another site can send: forms need no token of theirs
     """
 
     id: str
@@ -30,6 +31,7 @@ class BrowserSession:
     is_new: bool
     has_given_token: bool
     seal: Seal
+    is_program: bool = False
 
     @property
     def form_token(self) -> str:
@@ -37,17 +39,21 @@ class BrowserSession:
         return self.seal.of("form", self.id)
 
     def is_form_token(self, given: str) -> bool:
-        return self.seal.holds(given, "form", self.id)
+        return self.is_program or self.seal.holds(given, "form", self.id)
 
     def renewed(self) -> BrowserSession:
         """The same browser under a new name."""
         return replace(self, id=secrets.token_hex(ID_BYTES))
 
     def set_cookie(self, *, token: str | None = None) -> str:
-        """A Set-Cookie header: the session, and that it has given this token."""
+        """A Set-Cookie header: the session, and that it has given this token.
+
+        Lax, so that an address in a terminal or a message opens without another login; whatever writes is a form, which
+        needs a token of its own and comes from our own pages.
+        """
         mark = self.seal.of("login", self.id, token) if token is not None else ""
         secure = "; Secure" if self.is_secure else ""
-        return f"{self.cookie}={self.id}.{mark}; Path=/; HttpOnly; SameSite=Strict; Max-Age={30 * DAY}{secure}"
+        return f"{self.cookie}={self.id}.{mark}; Path=/; HttpOnly; SameSite=Lax; Max-Age={30 * DAY}{secure}"
 
 
 def session_of(headers: Mapping[str, str], scheme: str, seal: Seal, token: str | None) -> BrowserSession:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError
 
 ENCODINGS = (
@@ -64,15 +65,16 @@ def write_as_usual(source: Path, target: Path, dialect: TableDialect, name: str)
             shutil.copyfile(source, part)
         else:
             with (
-                source.open(encoding=dialect.encoding, newline="") as lines,
+                source.open(encoding=dialect.encoding, newline="\n") as lines,  # as the reader tells lines apart
                 part.open("w", encoding="utf-8", newline="") as written,
             ):
                 written.writelines(_with_commas(lines, dialect.separator))
         part.replace(target)
     except UnicodeError:
-        part.unlink()
         words = f"is not {dict(ENCODINGS)[dialect.encoding]}, at least not all of it"
         raise CaseError(f"{name}: {words}; choose another encoding, or save it as UTF-8") from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _with_commas(lines: Iterable[str], separator: str) -> Iterator[str]:
@@ -81,6 +83,9 @@ def _with_commas(lines: Iterable[str], separator: str) -> Iterator[str]:
         return
     is_open = False  # a quoted cell may go on for lines
     for line in lines:
+        if len(line) > MAX_LINE_BYTES:  # the reader refuses it; to cut 60 MB up takes half a minute
+            yield line
+            continue
         if not is_open and '"' not in line:
             bare = line.rstrip("\r\n")
             yield ",".join(_safe(cell) for cell in bare.split(separator)) + line[len(bare) :]

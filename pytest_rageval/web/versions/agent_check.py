@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.toml_text import toml_document
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics
@@ -20,6 +20,7 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.judge_notes import kinship_notes
 from pytest_rageval.targets.target_spec import SPELLINGS
+from pytest_rageval.web.security.code_border import check_listed
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_toml import RUBRICS, agent_table
 from pytest_rageval.web.versions.judge_prompts import write_prompts
@@ -32,12 +33,12 @@ class FieldProblem(NamedTuple):
     message: str
 
 
-def agent_problems(agent: Agent, registry: Registry) -> list[FieldProblem]:
-    """All that is wrong, by what a run would say of the configuration that the agent makes."""
+def agent_problems(agent: Agent, registry: Registry, root: Path) -> list[FieldProblem]:
+    """All that is wrong, by what a run of the project at `root` would say of the configuration that the agent makes."""
     problems = [*_of_target(agent), *_of_judge(agent), *_of_thresholds(agent, registry), *_of_prompts(agent)]
     sound = _without(agent, {problem.field for problem in problems})
     with tempfile.TemporaryDirectory(prefix="rageval-agent-") as folder:
-        return [*problems, *_of_configuration(sound, registry, Path(folder))]
+        return [*problems, *_of_configuration(sound, registry, Path(folder), root)]
 
 
 def agent_warnings(agent: Agent, registry: Registry, models: Sequence[str] = ()) -> list[str]:
@@ -145,7 +146,7 @@ def _without(agent: Agent, fields: Collection[str]) -> Agent:
     return agent.model_copy(update={"thresholds": kept, "prompts": prompts, **changed})
 
 
-def _of_configuration(agent: Agent, registry: Registry, folder: Path) -> Iterator[FieldProblem]:
+def _of_configuration(agent: Agent, registry: Registry, folder: Path, root: Path) -> Iterator[FieldProblem]:
     """What a run would say of the configuration: first of its keys, then, without the wrong ones, of its names."""
     try:
         settings = _settings(agent, registry, folder)
@@ -157,10 +158,10 @@ def _of_configuration(agent: Agent, registry: Registry, folder: Path) -> Iterato
         except SettingsError:
             return
     yield from _secrets(settings)
-    try:
-        make_plan(settings, registry, folder)
-    except SettingsError as error:
-        yield from (_beside_field(problem) for problem in error.problems)
+    unmade = Problems()
+    unmade.attempt(check_listed, settings, root)
+    unmade.attempt(make_plan, settings, registry, folder)
+    yield from map(_beside_field, unmade)
 
 
 def _settings(agent: Agent, registry: Registry, folder: Path) -> Settings:

@@ -15,14 +15,15 @@ def browser(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What a browser is shown of each address that is opened, in place of a server that waits for Ctrl-C."""
     shown: list[str] = []
 
-    def serve(app: Any, settings: Any, say: Any, *, is_opened: bool, page: str) -> None:
+    def serve(app: Any, settings: Any, say: Any, *, is_opened: bool, is_token_shown: bool, page: str) -> None:
         from starlette.testclient import TestClient
 
         assert is_opened
+        assert is_token_shown
         assert settings.is_loopback
         assert settings.port == 0
         with TestClient(app, base_url="http://localhost") as client:
-            response = client.get(page)
+            response = client.get(page, headers={"Authorization": f"Bearer {settings.token}"})
             shown.append(f"{response.status_code} {response.text}")
 
     monkeypatch.setattr(server, "serve_web", serve)

@@ -1,0 +1,54 @@
+"""The border of the browser: targets and judges that run code or read files here, only as the project lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.masking import public_target
+from pytest_rageval.io.messages import shown_value
+
+SETTING = "web_allows"
+OPEN_TARGETS = frozenset({"demo", "http", "https", "openai", "ollama", "run"})
+OPEN_JUDGES = frozenset({"lexical", "none", "stub", "openai", "anthropic", "any-llm", "embedding", "deepeval", "http",
+                         "https"})  # fmt: skip
+"""Kinds that import nothing by name and open no file by path. All others may: plug-ins, and those to come."""
+
+
+def check_listed(settings: Settings, root: Path, *, is_asked: bool = True) -> None:
+    """Check settings that the browser chose; SettingsError names each target or judge that the project does not list.
+
+    root      the project: what its own configuration names as target or judge is listed by that
+    is_asked  False where the answers are uploaded, so that the target is never imported
+    """
+    if specs := [*_specs_to_list(settings, is_asked=is_asked)]:
+        own = load_settings(root)
+        listed = {*own.web_allows, own.target, own.judge}
+        if problems := [_problem(name, spec) for name, spec in specs if not _is_listed(spec, listed)]:
+            raise SettingsError(*problems)
+
+
+def _specs_to_list(settings: Settings, *, is_asked: bool) -> Iterator[tuple[str, str]]:
+    target, judge = settings.target or "demo", settings.judge.strip()
+    if is_asked and target.partition(":")[0] not in OPEN_TARGETS:
+        yield "target", target
+    if ":" in judge and judge.partition(":")[0] not in OPEN_JUDGES:
+        yield "judge", judge
+
+
+def _is_listed(spec: str, listed: Collection[str | None]) -> bool:
+    """Is it listed as it is, or the module that it stands in? A module gives its own names, none of those behind a dot:
+    `shop.bot:os.system` is another module's."""
+    module, _, name = spec.removeprefix("asgi:").partition(":")
+    return spec in listed or (module in listed and "." not in name)
+
+
+def _problem(name: str, spec: str) -> str:
+    shown = shown_value(public_target(spec), 200)
+    return (
+        f"{name} is {shown}, which runs code or reads files of this machine; if the browser may name it, add "
+        f'{SETTING} = ["{shown[1:-1]}"] to the project\'s configuration'
+    )
