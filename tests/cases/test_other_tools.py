@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from project import Project, lines_with
 
 from pytest_rageval.cases import load_file
+from pytest_rageval.cases.exchange.formats import read_other
 from pytest_rageval.cli.cases.cases import cases
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
@@ -277,3 +278,11 @@ def test_parquet_without_its_library_says_how_to_get_it(project: Project, monkey
     result = project.rageval("cases", "convert", "a.parquet")
     assert result.ret == 2
     assert lines_with(result, "is Parquet, and pyarrow is not installed; pip install 'pytest-rageval[parquet]'")
+
+
+def test_a_file_of_rows_that_are_no_cases_is_not_read_to_its_end(tmp_path: Path):
+    path = tmp_path / "foreign.json"
+    path.write_text(json.dumps({"data": [{"a": 1}] * 5_000}), encoding="utf-8")
+    with pytest.raises(CaseError) as caught:
+        read_other(path, path.name)
+    assert "foreign.json: what stands behind row 1000 was not read" in caught.value.problems

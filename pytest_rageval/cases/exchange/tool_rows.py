@@ -35,6 +35,9 @@ def read_tool_rows(path: Path, name: str) -> OtherTestSet:
             case_id = case_from_record(reading.case, Source(name, line))[0].id
         except Unsound as unsound:
             report.add_row(line, map(reading.as_written, unsound.findings.kept), reading.case.get("id"))
+            if len(report) >= MOST_PROBLEMS:  # a look at each of a million broken rows takes minutes
+                report.add_whole(f"what stands behind row {line} was not read")
+                break
             continue
         record = {"id": case_id} | reading.case
         if case_id in cases:
@@ -53,6 +56,8 @@ def read_tool_rows(path: Path, name: str) -> OtherTestSet:
     return OtherTestSet(list(cases.values()), answers, repeated=repeated, unused=unused)
 
 
+MOST_PROBLEMS = 1_000
+"""So many problems end the reading of a file."""
 _OURS = ("description", "name", "source_file")
 """Fields that we fill in where we write a file of another tool: they say nothing of the case."""
 _LABELS = (
