@@ -69,7 +69,10 @@ def test_no_page_of_another_site_loads_a_part_of_ours_or_guesses_for_its_reader(
 
 def test_a_link_on_another_site_opens_no_page_that_queries_systems(tmp_path: Path):
     label_project(tmp_path)
-    (tmp_path / "noting_bot.py").write_text("open('asked', 'w').close()\n\ndef answer(question):\n    return {}\n")
+    asked = tmp_path / "asked"
+    (tmp_path / "noting_bot.py").write_text(
+        f"open({str(asked)!r}, 'w').close()\n\ndef answer(question):\n    return {{}}\n"
+    )
     configuration = tmp_path / "rageval.toml"
     own = configuration.read_text() if configuration.exists() else ""
     configuration.write_text(f'target = "noting_bot:answer"\n{own}')
@@ -77,14 +80,15 @@ def test_a_link_on_another_site_opens_no_page_that_queries_systems(tmp_path: Pat
     with served(tmp_path) as app:
         for site in ("cross-site", "same-site"):
             headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
-            for asked in (page, f"{page}&case=price"):
-                assert app.get(asked, headers=headers, follow_redirects=True).status_code == 403
+            for address in (page, f"{page}&case=price"):
+                assert app.get(address, headers=headers, follow_redirects=True).status_code == 403
             assert app.get(f"{page}&token=wrong", headers=headers, follow_redirects=True).status_code == 403
             opened = app.get(f"{page}&token={TOKEN}", headers=headers, follow_redirects=True)
             assert opened.headers["refresh"] == f"0; url={app.address}{page.replace('/shop', '%2Fshop')}"
             assert "set-cookie" not in opened.headers, "forms of other windows would be refused"
-        assert not Path("asked").exists()
+        assert not asked.exists()
         assert app.get(page, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
+        assert asked.exists()
 
 
 def test_guesses_at_a_token_of_its_own_making_keep_nobody_out():
