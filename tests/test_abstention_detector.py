@@ -340,7 +340,7 @@ def test_of_a_huge_answer_only_the_beginning_and_the_end_are_read(huge: str):
 def test_equal_answers_get_equal_scores_in_every_process():
     rows = read("labelled.jsonl")[::40]
     program = (
-        "import json, sys; from pytest_rageval.abstention.detector import score\n"
+        "import json, sys; from pytest_rageval.abstention.detector import log_odds\n"
         "print([log_odds(row['answer'], row['question']).hex() for row in json.load(sys.stdin)])"
     )
     runs = {
