@@ -21,7 +21,7 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-from pytest_rageval.abstention.features import BUCKETS, features_of, sentences_of
+from pytest_rageval.abstention.features import TABLE, TABLES, FeatureBlock, features_of, sentences_of
 from pytest_rageval.stats.intervals import wilson
 
 ROOT = Path(__file__).parents[1]
@@ -30,11 +30,10 @@ WEIGHTS = ROOT / "pytest_rageval" / "abstention" / "weights.bin"
 
 WRITTEN_COUNTS = 0.7
 """A written answer counts less than a real one: false alarms on real answers matter most."""
-UNASKED_COUNTS = 0.3
-"""The share of an answer's weight with which it is learned without its question."""
-SENTENCE_COUNTS = 0.3
-"""Single sentences of longer answers: all of an answer, and of an abstention the one that declines most."""
+SENTENCE_COUNTS, FIRST_SENTENCES = 0.3, 3
+"""Single sentences are learned too: the first ones of an answer, and of an abstention the one that declines most."""
 RIDGE, SMOOTHING = 0.05, 1.0
+ROUNDS = 2
 FOLDS = 4
 ALLOWED_FALSE_ALARMS = 0.01
 
@@ -59,17 +58,20 @@ class Model(NamedTuple):
     weights: Vector
     bias: float
 
-    def scores(self, features: Matrix) -> Vector:
+    def scores(self, features: Matrices) -> Vector:
         """Return the score of each row."""
-        return features @ self.weights + self.bias
+        highest = most(sentences := features.sentences @ self.weights, features.owners) @ sentences
+        return features.answers @ self.weights + highest + self.bias
 
 
-class Features(NamedTuple):
+class Matrices(NamedTuple):
     """What is computed of the rows once, whatever part of them is trained on."""
 
-    asked: Matrix
-    unasked: Matrix
+    answers: Matrix
     sentences: Matrix
+    """What each sentence adds to its answer where it declines most."""
+    alone: Matrix
+    """Each sentence as an answer of its own, without the question."""
     owners: Vector
     """The row that a sentence stands in."""
 
@@ -110,73 +112,72 @@ def fold(question: str) -> str:
     return f"fold {hashlib.sha256(question.encode()).digest()[0] % FOLDS}"
 
 
-def features_of_rows(rows: Sequence[Row]) -> Features:
+def features_of_rows(rows: Sequence[Row]) -> Matrices:
     """Compute the features of all rows and of their sentences."""
-    sentences = [(sentence, row.question) for row in rows for sentence in sentences_of(row.answer)]
-    return Features(
-        matrix([(row.answer, row.question) for row in rows]),
-        matrix([(row.answer, "") for row in rows]),
-        matrix(sentences),
-        np.array([place for place, row in enumerate(rows) for _ in sentences_of(row.answer)]),
+    read = [features_of(row.answer, row.question) for row in rows]
+    alone = [features_of(sentence) for row in rows for sentence in sentences_of(row.answer)]
+    return Matrices(
+        matrix([features.answer for features in read]),
+        matrix([blocks for features in read for blocks in features.sentences]),
+        matrix([(*features.answer, *features.sentences[0]) for features in alone]),
+        np.array([place for place, features in enumerate(read) for _ in features.sentences]),
     )
 
 
-def matrix(texts: Sequence[tuple[str, str]]) -> Matrix:
-    """Return a row of features for each answer with its question."""
+def matrix(rows: Sequence[Sequence[FeatureBlock]]) -> Matrix:
+    """Return a row of features for each row of blocks."""
     values: list[float] = []
     columns: list[int] = []
     ends = [0]
-    for answer, question in texts:
-        for block in features_of(answer, question):
-            columns += sorted(block.buckets)
-            values += [block.scale / max(len(block.buckets), 1) ** 0.5] * len(block.buckets)
+    for blocks in rows:
+        for block in blocks:
+            columns += [block.table * TABLE + place for place in block.places]
+            values += [block.scale / max(len(block.places), 1) ** 0.5] * len(block.places)
         ends.append(len(columns))
-    made = scipy.sparse.csr_matrix((values, columns, ends), shape=(len(texts), BUCKETS))
+    made = scipy.sparse.csr_matrix(
+        (np.array(values, np.float32), columns, ends), shape=(len(rows), len(TABLES) * TABLE)
+    )
     made.sum_duplicates()
     return made
 
 
-def train(rows: Sequence[Row], features: Features, chosen: Vector) -> Model:
-    """Train on the chosen rows: once on answers, then also on the sentences that seem to decline."""
+def train(rows: Sequence[Row], features: Matrices, chosen: Vector) -> Model:
+    """Train on the chosen rows, again and again with the sentences that then seem to decline most."""
     counts = np.array([1.0 if row.is_real else WRITTEN_COUNTS for row in rows])
     labels = np.array([row.label == "abstained" for row in rows])
     owners = features.owners
-    in_part = chosen[owners] & (np.bincount(owners)[owners] > 1)
-    said = np.flatnonzero(in_part & ~labels[owners])
-    used = np.flatnonzero(np.bincount(features.asked[chosen].indices, minlength=BUCKETS) > 1)
-    parts = [features.asked[chosen], features.unasked[chosen], features.sentences[said]]
-    x = scipy.sparse.vstack(parts).tocsr()[:, used]
-    y = np.concatenate([labels[chosen], labels[chosen], np.zeros(len(said), bool)])
-    weight = np.concatenate(
-        [
-            counts[chosen] * (1 - UNASKED_COUNTS),
-            counts[chosen] * UNASKED_COUNTS,
-            counts[owners[said]] * SENTENCE_COUNTS,
-        ]
-    )
-    # As in Wang and Manning 2012: features count by how far they differ between the classes.
-    contrast = log_ratio(x, y, weight)
-    x = (x @ scipy.sparse.diags(contrast)).tocsr()
-    first = fit(x, y, weight)
-    values = features.sentences[:, used] @ (first[:-1] * contrast)
-    declining = np.array(
-        [
-            max(places, key=values.__getitem__)
-            for row in np.unique(owners[in_part & labels[owners]])
-            if len(places := np.flatnonzero(owners == row))
-        ],
-        dtype=int,
-    )
-    more = (features.sentences[declining][:, used] @ scipy.sparse.diags(contrast)).tocsr()
-    last = fit(
-        scipy.sparse.vstack([x, more]).tocsr(),
-        np.concatenate([y, np.ones(len(declining), bool)]),
-        np.concatenate([weight, counts[owners[declining]] * SENTENCE_COUNTS]),
-        first,
-    )
-    weights = np.zeros(BUCKETS)
-    weights[used] = last[:-1] * contrast
-    return Model(weights, float(last[-1]))
+    places = np.arange(len(owners))
+    numbers = places - np.searchsorted(owners, owners)
+    said = np.flatnonzero(chosen[owners] & ~labels[owners] & (numbers < FIRST_SENTENCES))
+    share = scipy.sparse.csr_matrix((1 / np.bincount(owners)[owners], (owners, places)), dtype=np.float32)
+    declining = np.array([], int)
+    weights = None
+    for _ in range(ROUNDS):
+        if weights is not None:
+            share = most(features.sentences @ weights, owners)
+            declining = most(features.alone @ weights, owners)[chosen & labels].indices
+        x = scipy.sparse.vstack(
+            [(features.answers + share @ features.sentences)[chosen], features.alone[said], features.alone[declining]]
+        ).tocsr()
+        y = np.concatenate([labels[chosen], np.zeros(len(said), bool), np.ones(len(declining), bool)])
+        parts = np.concatenate([owners[said], owners[declining]])
+        weight = np.concatenate([counts[chosen], counts[parts] * SENTENCE_COUNTS])
+        used = np.flatnonzero(np.bincount(x.indices, minlength=x.shape[1]) > 1)
+        x = x[:, used]
+        # As in Wang and Manning 2012: features count by how far they differ between the classes.
+        contrast = log_ratio(x, y, weight)
+        fitted = fit((x @ scipy.sparse.diags(contrast.astype(np.float32))).tocsr(), y, weight)
+        weights = np.zeros(len(TABLES) * TABLE)
+        weights[used] = fitted[:-1] * contrast
+    return Model(weights, float(fitted[-1]))
+
+
+def most(scores: Vector, owners: Vector) -> Matrix:
+    """Return a matrix that chooses the sentence with the highest score of each row."""
+    order = np.lexsort((-scores, owners))
+    firsts = order[np.unique(owners[order], return_index=True)[1]]
+    ones = np.ones(len(firsts), np.float32)
+    return scipy.sparse.csr_matrix((ones, (owners[firsts], firsts)), shape=(owners.max() + 1, len(owners)))
 
 
 def log_ratio(x: Matrix, y: Vector, weight: Vector) -> Vector:
@@ -185,29 +186,29 @@ def log_ratio(x: Matrix, y: Vector, weight: Vector) -> Vector:
     return np.abs(np.log(shares[0] / shares[0].sum()) - np.log(shares[1] / shares[1].sum()))
 
 
-def fit(x: Matrix, y: Vector, weight: Vector, start: Vector = None) -> Vector:
+def fit(x: Matrix, y: Vector, weight: Vector) -> Vector:
     """Return weights and bias of a logistic regression with a ridge."""
     sign = np.where(y, 1.0, -1.0)
     turned = x.T.tocsr()
 
     def loss(values: Vector) -> tuple[float, Vector]:
-        margin = sign * (x @ values[:-1] + values[-1])
+        margin = sign * (x @ values[:-1].astype(np.float32) + values[-1])
         pull = -sign * weight / (1 + np.exp(np.clip(margin, -500, 500)))
-        slope = np.append(turned @ pull + RIDGE * values[:-1], pull.sum())
+        slope = np.append(turned @ pull.astype(np.float32) + RIDGE * values[:-1], pull.sum())
         return float(weight @ np.logaddexp(0, -margin) + RIDGE / 2 * (values[:-1] @ values[:-1])), slope
 
-    start = np.zeros(x.shape[1] + 1) if start is None else start
-    return scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 40}).x
+    zeros = np.zeros(x.shape[1] + 1)
+    return scipy.optimize.minimize(loss, zeros, jac=True, method="L-BFGS-B", options={"maxiter": 40}).x
 
 
-def left_out(rows: Sequence[Row], features: Features, part: Callable[[Row], str | None]) -> Vector:
+def left_out(rows: Sequence[Row], features: Matrices, part: Callable[[Row], str | None]) -> Vector:
     """Score each row by a model that was trained without its part; rows without a part are always trained on."""
     parts = np.array([part(row) or "" for row in rows])
     use = np.array([row.label != "partial" for row in rows])
     scores = np.full(len(rows), np.nan)
     for name in sorted({*parts} - {""}):
         model = train(rows, features, use & (parts != name))
-        scores[parts == name] = model.scores(features.asked[parts == name])
+        scores[parts == name] = model.scores(features)[parts == name]
     return scores
 
 
@@ -270,7 +271,11 @@ def write(model: Model, threshold: float) -> None:
     step = float(np.abs(model.weights).max() / 127)
     rounded = np.rint(model.weights / step).astype(np.int8)
     # Few digits, so that the last bit of a sum decides nothing.
-    head = {"bias": round(model.bias, 4), "step": float(f"{step:.6g}"), "threshold": threshold}
+    head = {
+        "bias": round(model.bias, 4),
+        "step": float(f"{step:.6g}"),
+        "threshold": threshold,
+    }
     WEIGHTS.write_bytes(json.dumps(head).encode() + b"\n" + rounded.tobytes())
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_rageval.abstention.detector import declines, log_odds, only_declines
-from pytest_rageval.abstention.features import features_of
+from pytest_rageval.abstention.features import features_of, sentences_of
 
 DATA = Path(__file__).parent / "data" / "abstention"
 
@@ -285,11 +286,11 @@ def share(found: Sequence[bool]) -> float:
 
 
 def test_most_short_refusals_in_seven_languages_are_seen():
-    assert share([declines(answer).abstained for answer in REFUSALS]) >= 0.75
+    assert share([declines(answer).abstained for answer in REFUSALS]) >= 0.8
 
 
 def test_few_short_answers_are_taken_for_refusals_whatever_they_negate():
-    assert share([declines(answer).abstained for answer in ANSWERS]) <= 0.3
+    assert share([declines(answer).abstained for answer in ANSWERS]) <= 0.2
 
 
 def test_a_refusal_is_explained_by_the_sentence_that_says_it():
@@ -310,6 +311,20 @@ def test_phrases_of_the_project_are_found_in_any_case_and_spacing():
 def test_a_sentence_is_read_by_itself():
     assert only_declines("The documents do not contain any information about the budget.")
     assert not only_declines("The microscope runs at 30 Hz.")
+
+
+@pytest.mark.parametrize("answer", ["I don't know.", "No information was found in the documents.", "Keine Angabe."])
+def test_no_verdict_is_certain(answer: str):
+    assert declines(answer).abstained
+    assert 0.5 < declines(answer).confidence < 1
+    assert 0.5 < declines("It is 30 Hz.").confidence < 1
+
+
+def test_few_sentences_of_answers_are_taken_for_no_claim():
+    answered = [row["answer"] for row in read("labelled.jsonl") if row["label"] == "answered"]
+    claims = [sentence for answer in answered for sentence in sentences_of(answer)]
+    assert len(claims) > 1_000
+    assert share([only_declines(sentence) for sentence in claims]) <= 0.005
 
 
 @settings(max_examples=200, deadline=None)
@@ -333,8 +348,9 @@ def test_any_text_is_judged(answer: str, question: str):
 def test_of_a_huge_answer_only_the_beginning_and_the_end_are_read(huge: str):
     long, longer = huge * (10**6 // len(huge)), huge * (2 * 10**6 // len(huge))
     assert 0.5 <= declines(long, long).confidence <= 1
-    assert sum(len(block.buckets) for block in features_of(long, long)) < 20_000
-    assert features_of(long + huge[-1] * 700, long)[0] == features_of(longer + huge[-1] * 700, longer)[0]
+    read = features_of(long, long)
+    assert sum(len(block.places) for block in (*read.answer, *chain(*read.sentences))) < 20_000
+    assert features_of(long + huge[-1] * 700, long).sentences == features_of(longer + huge[-1] * 700, longer).sentences
 
 
 def test_equal_answers_get_equal_scores_in_every_process():

@@ -1,19 +1,24 @@
-"""Features by which an abstention is detected: n-grams of the wording, and what each sentence does.
+"""Features by which an abstention is detected: runs of words and letters, and what each sentence does.
 
-A feature is a text, hashed to a bucket that has one weight. Training and inference both read the features from here.
+A feature is a number, and its last bits are the place of its weight in a table. Training and inference both read the
+features from here. An answer's features are those of the whole, of its first sentence and of one more sentence: the one
+that declines most.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 from zlib import crc32
 
-BUCKETS = 1 << 18
+TABLE = 1 << 16
+"""Weights in a table."""
+TABLES = WHOLE, FIRST, ONE, SIGNS = range(4)
+"""Tables: of the whole answer, its first sentence, the sentence that declines most, and of what sentences do."""
 HEAD, TAIL = 500, 200
 """Characters at the beginning and at the end of an answer that are read: a refusal is said early, or concludes."""
 LONGEST_QUESTION = 1_000
@@ -21,29 +26,56 @@ MOST_SENTENCES = 30
 
 
 class FeatureBlock(NamedTuple):
-    """Features of one kind. Each bucket counts once; together they count as much as `scale`, however many they are."""
+    """Features of one kind. Together they count as much as `scale`, however many they are."""
 
+    table: int
     scale: float
-    buckets: frozenset[int]
+    places: Sequence[int]
+
+
+class Features(NamedTuple):
+    """Features of an answer; of its sentences, those of the one with the highest sum count."""
+
+    answer: tuple[FeatureBlock, ...]
+    sentences: list[tuple[FeatureBlock, ...]]
+
+
+class _Word(NamedTuple):
+    code: int
+    stem: str
+    stands_for: str
+    """The placeholder of a number; of a name too, unless it begins the sentence."""
+    flags: str
+    letters: tuple[int, ...]
 
 
 class _Sentence(NamedTuple):
-    words: tuple[str, ...]
+    words: list[_Word]
+    runs: list[int]
     flags: str
     """A letter for each thing that the sentence does."""
 
 
-def features_of(answer: str, question: str = "") -> tuple[FeatureBlock, ...]:
-    """Return the features of an answer, with the question where it is known. The first sentence counts twice."""
+def features_of(answer: str, question: str = "") -> Features:
+    """Return the features of an answer, with the question where it is known."""
     question = question[:LONGEST_QUESTION].casefold()
     asked = _stems(question)
     sentences = [_read(text, asked) for text in sentences_of(answer)]
-    return (
-        FeatureBlock(1.3, _buckets(_word_grams(sentences))),
-        FeatureBlock(1.0, _character_grams(sentences)),
-        FeatureBlock(1.0, _buckets(_signs(sentences, question, len(answer)))),
-        FeatureBlock(1.0, _buckets(_word_grams(sentences[:1]))),
-        FeatureBlock(0.7, _character_grams(sentences[:1])),
+    return Features(
+        (
+            FeatureBlock(WHOLE, 1.3, list({run for sentence in sentences for run in sentence.runs})),
+            FeatureBlock(WHOLE, 1.0, _letters({word for sentence in sentences for word in sentence.words})),
+            FeatureBlock(SIGNS, 0.3, list({*chain.from_iterable(_signs(sentences, question, len(answer)))})),
+            FeatureBlock(FIRST, 1.0, sentences[0].runs),
+        ),
+        [
+            (
+                FeatureBlock(ONE, 1.0, sentence.runs),
+                FeatureBlock(ONE, 0.7, _letters(sentence.words)),
+                FeatureBlock(SIGNS, 0.2, _signs_of_sentence("one", sentence.flags, _size(sentence))),
+            )
+            for sentence in sentences
+        ],
     )
 
 
@@ -68,93 +100,111 @@ def _stems(question: str) -> frozenset[str]:
 def _read(text: str, asked: frozenset[str]) -> _Sentence:
     """Put placeholders for words of the question, numbers and names, and note what the sentence does."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
-    words: list[str] = []
-    repeated = 0
-    held: set[str] = set()
-    for place, word in enumerate(_TOKEN.findall(plain)):
-        folded = word.casefold()
-        held.update(_flags_of_a_word(folded[:24]))
-        if folded[:5] in asked:
-            repeated += 1
-            folded = "§q"
-        elif folded[:1].isdigit():
-            held.add("0")
-            folded = "§0"
-        elif place and word[0].isupper() and word != "I" and not word.startswith("I'"):
-            held.add("x")
-            folded = "§x"
-        words.append(folded[:24])
+    read = [_word(token) for token in _TOKEN.findall(plain)]
+    held = set("".join([word.flags for word in read]))
     if not plain.isascii():
         held.update(flag for flag, (_, cue) in _cues().items() if cue.search(plain))
+    repeated = sum([word.stem in asked for word in read])
     if repeated:
         held.update("qQ" if 2 * repeated > len(asked) else "q")
-    return _Sentence(tuple(words), "".join(sorted(held)))
+    words: list[_Word] = []
+    for word in read:
+        if word.stem in asked:
+            word = _word("§q")
+        elif word.stands_for == "§0" or (word.stands_for and words):
+            word = _word(word.stands_for)
+        words.append(word)
+    held.update("".join([word.flags for word in words]))
+    return _Sentence(words, _runs([word.code for word in words]), "".join(sorted(held)))
 
 
-def _buckets(names: Iterable[str]) -> frozenset[int]:
-    return frozenset([crc32(name.encode("utf-8", "replace")) % BUCKETS for name in names])
+def _runs(codes: list[int]) -> list[int]:
+    """Return the places of runs of one to three words."""
+    codes = [1, *codes, 2]
+    twos = [(one * 0x2C1B3C6D + other) & 0xFFFFFFFF for one, other in pairwise(codes)]
+    threes = [(two * 0x297A2D39 + other) & 0xFFFFFFFF for two, other in zip(twos, codes[2:], strict=False)]
+    # The high bits are mixed best.
+    return [*{code >> 16 for code in chain(codes, twos, threes)}]
 
 
-def _word_grams(sentences: list[_Sentence]) -> Iterator[str]:
-    """Yield runs of one to four words; runs of one or two also with whether the first sentence holds them."""
-    for number, sentence in enumerate(sentences):
-        words = ("<", *sentence.words, ">")
-        pairs = [" ".join(pair) for pair in pairwise(words)]
-        where = "1" if number == 0 else "2"
-        yield from words
-        yield from pairs
-        yield from [where + run for run in (*words, *pairs)]
-        yield from map("{} {}".format, pairs, words[2:])
-        yield from map("{} {}".format, pairs, pairs[2:])
-
-
-def _character_grams(sentences: list[_Sentence]) -> frozenset[int]:
-    words = {word for sentence in sentences for word in sentence.words}
-    return frozenset().union(*map(_grams_of_a_word, words))
+def _letters(words: Iterable[_Word]) -> list[int]:
+    return list(chain.from_iterable([word.letters for word in words]))
 
 
 @lru_cache(maxsize=8192)
-def _grams_of_a_word(word: str) -> frozenset[int]:
-    coded = f" {word} ".encode("utf-16-le", "replace")
-    return frozenset(
-        crc32(coded[start : start + 2 * size], size) % BUCKETS
-        for size in (2, 3, 4, 5)
+def _word(text: str) -> _Word:
+    """Read a word; its letters are the places of its runs of three to five."""
+    folded = text.casefold()[:24]
+    coded = f" {folded} ".encode("utf-16-le", "replace")
+    letters = {
+        crc32(coded[start : start + 2 * size], size) % TABLE
+        for size in (3, 4, 5)
         for start in range(0, len(coded) - 2 * size + 1, 2)
-    )
+    }
+    flags = "".join(flag for flag, (cue, _) in _cues().items() if cue.fullmatch(folded))
+    stands_for = ""
+    if folded[:1].isdigit():
+        stands_for = "§0"
+    elif text[:1].isupper() and text != "I" and not text.startswith("I'"):
+        stands_for = "§x"
+    return _Word(crc32(coded), folded[:5], stands_for, _PLACEHOLDERS.get(folded, flags), tuple(sorted(letters)))
 
 
-def _signs(sentences: list[_Sentence], question: str, length: int) -> Iterator[str]:
+_PLACEHOLDERS = {"§q": "", "§0": "0", "§x": "x"}
+"""What stands for words of the question, numbers and names, with its flags."""
+
+
+def _place(name: str) -> int:
+    return crc32(name.encode("utf-8", "replace")) % TABLE
+
+
+def _size(sentence: _Sentence) -> int:
+    return min(len(sentence.words) // 5, 5)
+
+
+def _signs(sentences: list[_Sentence], question: str, length: int) -> Iterator[Iterable[int]]:
     """Yield what the sentences do and where, how much is said, and how that fits the question."""
     last = len(sentences) - 1
-    for number, (words, flags) in enumerate(sentences):
+    for number, sentence in enumerate(sentences):
         place = "first" if number == 0 else "last" if number == last else "middle"
-        for where in ("any", place):
-            yield from (f"{where}={flags}", f"{where}~{min(len(words) // 5, 5)}")
-            for at, flag in enumerate(flags):
-                yield f"{where}:{flag}"
-                yield from [f"{where}:{flag}{other}" for other in flags[at + 1 :]]
-        if number < 3:
-            yield f"{number}>{flags}"
-    yield from (f"{one.flags}>{other.flags}" for one, other in pairwise(sentences))
+        yield _signs_of_sentence(place, sentence.flags, _size(sentence))
+        yield _signs_of_sentence("any", sentence.flags, _size(sentence))
+    yield (_place(f"{one.flags}>{other.flags}") for one, other in pairwise(sentences))
     denials = [number for number, sentence in enumerate(sentences) if "n" in sentence.flags]
-    said = sum(len(words) for words, flags in sentences if not {*"n?a"} & {*flags})
-    together = "".join(sorted({flag for _, flags in sentences for flag in flags}))
+    said = sum(len(sentence.words) for sentence in sentences if not {*"n?a"} & {*sentence.flags})
+    together = "".join(sorted({flag for sentence in sentences for flag in sentence.flags}))
     size = min(length.bit_length(), 12)
-    yield from (f"length {size}", f"sentences {min(len(sentences), 6)}", f"holds {together}")
-    yield f"denies {min(len(denials), 3)} says {min(said.bit_length(), 7)}"
-    yield f"denies at {min(denials[0], 3) if denials else None} of {min(last, 4)}"
-    asks = next((name for name, cue in _kinds() if cue.search(question)), "other" if question else "unasked")
-    for flag in "0xqQnsia?bt":
-        yield f"{asks} {flag} {flag in together} {bool(denials)}"
-        yield f"{asks} {flag} {flag in sentences[0].flags} first"
-    yield f"{asks} {size}"
-    for word in sentences[0].words[:2]:
-        yield f"{asks} begins {word}"
+    yield map(
+        _place,
+        [
+            f"length {size}",
+            f"sentences {min(len(sentences), 6)}",
+            f"holds {together}",
+            f"denies {min(len(denials), 3)} says {min(said.bit_length(), 7)}",
+            f"denies at {min(denials[0], 3) if denials else None} of {min(last, 4)}",
+        ],
+    )
+    yield _signs_of_kind(_kind(question), together, sentences[0].flags, bool(denials), size)
 
 
 @lru_cache(maxsize=8192)
-def _flags_of_a_word(word: str) -> str:
-    return "".join(flag for flag, (cue, _) in _cues().items() if cue.fullmatch(word))
+def _signs_of_sentence(where: str, flags: str, size: int) -> tuple[int, ...]:
+    signs = [f"{where}={flags}", f"{where}~{size}", *(f"{where}:{flag}" for flag in flags)]
+    signs += [f"{where}:{flag}{other}" for at, flag in enumerate(flags) for other in flags[at + 1 :]]
+    return tuple(map(_place, signs))
+
+
+@lru_cache(maxsize=1024)
+def _signs_of_kind(kind: str, together: str, first: str, denies: bool, size: int) -> tuple[int, ...]:
+    signs = [f"{kind} {size}"]
+    for flag in "0xqQnsia?bt":
+        signs += [f"{kind} {flag} {flag in together} {denies}", f"{kind} {flag} {flag in first} first"]
+    return tuple(map(_place, signs))
+
+
+@lru_cache(maxsize=64)
+def _kind(question: str) -> str:
+    return next((name for name, cue in _kinds() if cue.search(question)), "other" if question else "unasked")
 
 
 @cache
