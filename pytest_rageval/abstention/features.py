@@ -64,7 +64,9 @@ def features_of(answer: str, question: str = "") -> Features:
     return Features(
         (
             FeatureBlock(WHOLE, 1.3, list({run for sentence in sentences for run in sentence.runs})),
-            FeatureBlock(WHOLE, 1.0, _letters({word for sentence in sentences for word in sentence.words})),
+            FeatureBlock(
+                WHOLE, 1.0, _letters(dict.fromkeys(word for sentence in sentences for word in sentence.words))
+            ),
             FeatureBlock(SIGNS, 0.3, list({*chain.from_iterable(_signs(sentences, question, len(answer)))})),
             FeatureBlock(FIRST, 1.0, sentences[0].runs),
         ),

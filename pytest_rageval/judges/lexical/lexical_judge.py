@@ -24,7 +24,7 @@ Scored = tuple[float | None, str, Sequence[Coverage]]
 
 
 class LexicalJudge:
-    """Scores answers against contexts and references by words, relevance by question words, abstention by phrases.
+    """Scores answers against contexts and references by words, relevance by question words, abstention by the detector.
 
     A rubric that the words give no hold for (correctness without reference or key facts) gets a judgement without a
     score: its metric is not applicable, and `reasoning` says why. Without any context, nothing is grounded.
