@@ -20,7 +20,7 @@ from pytest_rageval.abstention.features import TABLE, FeatureBlock, features_of,
 
 LONGEST_TEXT = 20_000
 """Characters of an answer in which a project's own phrases are looked for."""
-SURELY = 2.0
+SURELY = 3.0
 """Log odds above the threshold from which a single sentence is no claim: out of its answer it is easily mistaken."""
 SUREST = {True: 6.0, False: 3.0}
 """Log odds beyond which a verdict gets no surer: abstentions are missed more often than answers mistaken."""
