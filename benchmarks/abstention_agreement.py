@@ -1,62 +1,38 @@
-"""Abstention by phrasing against labels: `python benchmarks/abstention_agreement.py [--data FILE]`.
+"""Abstention by the shipped detector against labels: `python benchmarks/abstention_agreement.py FILE...`.
 
 Recall (of the answers that decline, how many are seen) and false alarms (of those that answer, how many are taken for
-refusals), by half, source and language. Printed as Markdown; the same every time.
+abstentions), by language and by file. Printed as Markdown. `train_abstention.py --measure` measures
+on answers that the detector was trained on, each left out in turn.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_rageval.refusals.refusals import declines
+import numpy as np
+from train_abstention import line, read_rows
 
-DATA = Path(__file__).parents[1] / "tests" / "data" / "abstention" / "labelled.jsonl"
-HALVES = ("developed on", "held out")
-
-Row = Mapping[str, str]
+from pytest_rageval.abstention.detector import declines
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Recall and false alarms of abstention by phrasing")
-    parser.add_argument("--data", type=Path, default=DATA, metavar="FILE", help="a labelled.jsonl")
-    lines = parser.parse_args(arguments).data.read_text(encoding="utf-8").splitlines()
-    print("\n".join(table([json.loads(line) for line in lines])))
+    parser = argparse.ArgumentParser(description="Recall and false alarms of the detector of abstentions")
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="labelled answers, as in tests/data/abstention"
+    )
+    rows = [row for path in parser.parse_args(arguments).files for row in read_rows(path)]
+    declined = np.array([declines(row.answer, row.question).abstained for row in rows])
+    print("| answers | recall | false alarms | partial answers taken for abstentions |")
+    print("| --- | --- | --- | --- |")
+    for language in sorted({row.language for row in rows}):
+        print(line(language, rows, declined, [row.language == language for row in rows]))
+    for group in sorted({row.group for row in rows}):
+        print(line(group, rows, declined, [row.group == group for row in rows]))
     return 0
-
-
-def table(rows: Sequence[Row]) -> Iterator[str]:
-    """The table, line by line."""
-    yield "| answers | recall | false alarms | partial answers taken for refusals |"
-    yield "| --- | --- | --- | --- |"
-    english = [row for row in rows if row["language"] == "en"]
-    yield _line("English", english)
-    for name in HALVES:
-        yield _line(f"English, {name}", [row for row in english if half(row["question"]) == name])
-    groups: tuple[Callable[[Row], str], ...] = (lambda row: row["language"], lambda row: row["source"])
-    for group in groups:
-        for name in sorted({group(row) for row in rows}):
-            yield _line(name, [row for row in rows if group(row) == name])
-
-
-def half(question: str) -> str:
-    """In which half are the answers to that question? Development looked at the first one only."""
-    return HALVES[hashlib.sha256(question.encode()).digest()[0] % 2]
-
-
-def _line(name: str, rows: Sequence[Row]) -> str:
-    return f"| {name} | {' | '.join(_share(rows, label) for label in ('abstained', 'answered', 'partial'))} |"
-
-
-def _share(rows: Sequence[Row], label: str) -> str:
-    answers = [row["answer"] for row in rows if row["label"] == label]
-    declined = sum(declines(answer).abstained for answer in answers)
-    return f"{declined} of {len(answers)} ({declined / len(answers):.1%})" if answers else ""
 
 
 if __name__ == "__main__":

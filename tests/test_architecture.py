@@ -19,7 +19,7 @@ FLOORS = (
     ("http",),
     ("llm",),
     ("matching",),
-    ("passages", "refusals"),
+    ("passages", "abstention"),
     ("cases", "targets", "judges", "metrics"),
     ("gates", "stats"),
     ("plan",),

@@ -1,11 +1,11 @@
-"""Abstention by phrasing: the judgement on whether an answer declines, where no model decides."""
+"""Abstention by phrasing: the judgement on whether an answer declines, where no language model decides."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_rageval.abstention.detector import declines
 from pytest_rageval.model import Judgement, JudgeRequest
-from pytest_rageval.refusals.refusals import declines
 
 PHRASING = "phrasing"
 """What a judgement made here says in `extra`, as `decided_by`."""
@@ -16,12 +16,12 @@ def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, ph
 
     `model` and `heuristic` are those of the judge in whose name it is made; `phrases` the project's own refusals.
     """
-    declined = declines(request.variables["answer"], phrases)
-    reason = f"the answer declines in {declined.phrase!r}" if declined.phrase else "no refusal phrase"
+    declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases)
+    where = f"declines, most of all in {declined.phrase!r}" if declined.phrase else "does not decline"
     return Judgement(
         rubric=request.rubric,
         scores={"abstained": float(declined.abstained)},
-        reasoning=f"heuristic: {reason}",
+        reasoning=f"heuristic: the answer {where}",
         model=model,
         prompt_version=request.prompt_version,
         tokens_in=0,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pytest_rageval.abstention.detector import declines
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import NotApplicable, Observation, Score
-from pytest_rageval.refusals.refusals import declines
 
 NO_ANSWER = NotApplicable("the record holds no answer", is_unobserved=True)
 ANSWERABLE = NotApplicable("the case is answerable")
@@ -41,7 +41,7 @@ def abstention(obs: Observation) -> Abstained:
         return Abstained(judgement.scores["abstained"] >= 0.5, decided_by)
     if obs.answer.text is None:
         return Abstained(False, "no answer")
-    return Abstained(declines(obs.answer.text, obs.refusals).abstained, "phrasing")
+    return Abstained(declines(obs.answer.text, obs.case.question, obs.refusals).abstained, "phrasing")
 
 
 @metric(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.embedding.vectors import Bill, Embedder, Vector, cosine
 from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
@@ -18,7 +19,6 @@ from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_identity import model_identity
 from pytest_rageval.model import Json, Judgement, JudgeRequest
-from pytest_rageval.refusals.refusals import declines, only_declines
 from pytest_rageval.words import sentences
 
 SUPPORTED = 0.6
@@ -167,7 +167,7 @@ class EmbeddingJudge:
         references = [sentences_of for text in reference_texts(variables) if (sentences_of := _passages([text]))]
         if not facts and not references:
             return Share(None, "there is no reference to compare with")
-        if declines(variables["answer"]).abstained:
+        if declines(variables["answer"], variables.get("question") or "").abstained:
             return Share(0.0, "the answer declines")
         answer_sentences = _sentences(variables["answer"])
         if not answer_sentences:

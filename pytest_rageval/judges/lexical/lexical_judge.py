@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.lexical.coverage import SUPPORTED, Coverage, Evidence, account, first_items, weighted
 from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, NEGATION, SMALL_WORDS, claims_in, terms_in
@@ -17,14 +18,13 @@ from pytest_rageval.judges.phrasing import phrasing_judgement
 from pytest_rageval.judges.requests import judged_text, reference_texts
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
-from pytest_rageval.refusals.refusals import declines, only_declines
 
 Scored = tuple[float | None, str, Sequence[Coverage]]
 """Share in [0, 1] or None where nothing can be said, why, and the claims looked at."""
 
 
 class LexicalJudge:
-    """Scores answers against contexts and references by words, relevance by question words, abstention by phrases.
+    """Scores answers against contexts and references by words, relevance by question words, abstention by the detector.
 
     A rubric that the words give no hold for (correctness without reference or key facts) gets a judgement without a
     score: its metric is not applicable, and `reasoning` says why. Without any context, nothing is grounded.
@@ -127,7 +127,7 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
     references = [coverages for text in reference_texts(variables) if (coverages := _borne_out(text, answer))]
     if not facts and not references:
         return None, "the lexical judge has no reference to compare with", ()
-    if declines(variables["answer"]).abstained:
+    if declines(variables["answer"], variables.get("question") or "").abstained:
         return 0.0, "the answer declines", ()
     best = max(references, key=weighted, default=[])
     shares = [math.fsum(map(weighted, facts)) / len(facts)] if facts else []

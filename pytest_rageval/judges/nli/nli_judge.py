@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.abstention.detector import only_declines
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.claims import share_of_claims
 from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, claims_in
@@ -19,7 +20,6 @@ from pytest_rageval.judges.nli.model_files import model_files
 from pytest_rageval.judges.requests import judged_text
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
-from pytest_rageval.refusals.refusals import only_declines
 from pytest_rageval.text import printable
 
 SUPPORTED = 0.5

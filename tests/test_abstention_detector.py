@@ -1,13 +1,23 @@
-"""Refusals: seven languages decline, and many a "cannot" is an answer."""
+"""The detector of abstentions: what it sees in answers that it was not trained on, and what it costs."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from pytest_rageval.refusals.refusals import declines
+from pytest_rageval.abstention.detector import declines, log_odds, only_declines
+from pytest_rageval.abstention.features import features_of, sentences_of
+
+DATA = Path(__file__).parent / "data" / "abstention"
 
 REFUSALS = [
     "I don't know.",
@@ -271,83 +281,116 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("answer", REFUSALS)
-def test_an_answer_that_declines_is_an_abstention(answer):
-    found = declines(answer)
+def share(found: Sequence[bool]) -> float:
+    return sum(found) / len(found)
+
+
+def test_most_short_refusals_in_seven_languages_are_seen():
+    assert share([declines(answer).abstained for answer in REFUSALS]) >= 0.8
+
+
+def test_few_short_answers_are_taken_for_refusals_whatever_they_negate():
+    assert share([declines(answer).abstained for answer in ANSWERS]) <= 0.2
+
+
+def test_a_refusal_is_explained_by_the_sentence_that_says_it():
+    refusal = "The notes do not mention its serial number."
+    found = declines(f"The rig stands in room 4. {refusal}", "What is the serial number of the rig?")
     assert found.abstained
-    assert found.confidence > 0.5
-    assert found.phrase
-
-
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_an_answer_that_says_something_is_none_whatever_it_negates(answer):
-    assert not declines(answer).abstained
-
-
-def test_a_refusal_stays_one_when_it_says_what_the_sources_do_speak_of():
-    answer = (
-        "The documents do not contain any information about the annual budget of the imaging facility. "
-        "They describe the microscope."
-    )
-    assert declines(answer).abstained
-
-
-RELATED = "The rig stands in room 4, was built by Ines in 2019 and moved to the new building in spring. "
-
-
-def test_however_much_is_said_beside_a_refusal_it_stays_one_and_is_less_sure():
-    refusal = "I could not find the serial number in the notes. "
-    alone, beside = declines(refusal), declines(refusal + 9 * RELATED)
-    assert (alone.abstained, beside.abstained) == (True, True)
-    assert alone.confidence > beside.confidence
-
-
-@pytest.mark.parametrize(
-    ("answer", "abstained"),
-    [
-        (RELATED + "The notes do not mention its serial number.", False),
-        ("The notes do not mention its serial number. However, it is 4711.", False),
-        ("The notes do not mention its serial number. However, they describe where it stands.", True),
-        ("The notes describe the rig but do not mention its serial number. " + RELATED, True),
-        (RELATED + "Therefore, I cannot say what its serial number is.", True),
-        ("Therefore, it is 4711, though the notes do not mention who assigned it.", False),
-        ("What is its serial number? The notes do not mention it.", True),
-        ("The notes describe its room. Therefore, it stands in room 4. They do not mention its number.", False),
-    ],
-)
-def test_an_answer_that_is_given_before_a_refusal_or_after_a_but_is_an_answer(answer, abstained):
-    assert declines(answer).abstained is abstained
+    assert found.phrase == refusal
+    assert declines("The serial number is 4711.", "What is the serial number of the rig?").phrase is None
 
 
 def test_phrases_of_the_project_are_found_in_any_case_and_spacing():
     answer = "Dear guest,\n**ask the  Front Desk** about this."
-    assert not declines(answer).abstained
-    assert declines(answer, ["Ask the front desk"]).abstained
-    assert declines("The rig runs at 30 Hz. " + answer, ["Ask the front desk"]).abstained
-    assert not declines(answer, ["ask the back desk"]).abstained
+    assert declines(answer, phrases=["Ask the front desk"]) == (True, 0.95, "Ask the front desk")
+    assert declines("The rig runs at 30 Hz. " + answer, phrases=["Ask the front desk"]).abstained
+    assert declines(answer, phrases=["ask the back desk"]) == declines(answer)
 
 
-def test_a_partial_answer_is_an_answer_of_which_the_judge_is_less_sure():
-    partial = declines("I don't know the exact date. However, the log says it was in early March 2021.")
-    assert not partial.abstained
-    assert partial.confidence < declines("It was in early March 2021.").confidence
+def test_a_sentence_is_read_by_itself():
+    assert only_declines("The documents do not contain any information about the budget.")
+    assert not only_declines("The microscope runs at 30 Hz.")
+
+
+@pytest.mark.parametrize("answer", ["I don't know.", "No information was found in the documents.", "Keine Angabe."])
+def test_no_verdict_is_certain(answer: str):
+    assert declines(answer).abstained
+    assert 0.5 < declines(answer).confidence < 1
+    assert 0.5 < declines("It is 30 Hz.").confidence < 1
+
+
+def test_few_sentences_of_answers_are_taken_for_no_claim():
+    answered = [row["answer"] for row in read("labelled.jsonl") if row["label"] == "answered"]
+    claims = [sentence for answer in answered for sentence in sentences_of(answer)]
+    assert len(claims) > 1_000
+    assert share([only_declines(sentence) for sentence in claims]) <= 0.005
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(), st.text())
+@example("\x00\x1b[31m\ud800", "\udfff")
+@example("", "")
+@example("İİ ﬀ ㎏", "ŉ")
+@example("²³ ٣ Ⅷ", "½")
+def test_any_text_is_judged(answer: str, question: str):
+    found = declines(answer, question)
+    assert 0.5 <= found.confidence <= 1
+    assert found == declines(answer, question)
+    assert (found.phrase is not None) is found.abstained
+    only_declines(answer)
 
 
 @pytest.mark.parametrize(
-    "hostile",
-    ["the documents " * 5000, "not " * 20_000, "i cannot " * 10_000, "정보가 " * 20_000, "no hay " * 9000 + "."],
+    "huge",
+    ["the documents ", "not ", "i cannot " * 9, "정보가 없", "no hay. ", "\n. a", "n't", "…", "x" * 99, "。いいえ"],
 )
-def test_long_answers_that_almost_decline_are_read_all_the_same(hostile):
-    assert 0.5 <= declines(hostile).confidence <= 1
+def test_of_a_huge_answer_only_the_beginning_and_the_end_are_read(huge: str):
+    long, longer = huge * (10**6 // len(huge)), huge * (2 * 10**6 // len(huge))
+    assert 0.5 <= declines(long, long).confidence <= 1
+    read = features_of(long, long)
+    assert sum(len(block.places) for block in (*read.answer, *chain(*read.sentences))) < 20_000
+    assert features_of(long + huge[-1] * 700, long).sentences == features_of(longer + huge[-1] * 700, longer).sentences
 
 
-def test_it_agrees_with_labels_of_real_english_answers():
-    path = Path(__file__).parent / "data" / "abstention" / "labelled.jsonl"
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    seen = {
-        label: [declines(row["answer"]).abstained for row in rows if (row["label"], row["language"]) == (label, "en")]
-        for label in ("abstained", "answered")
+def test_equal_answers_get_equal_scores_in_every_process():
+    rows = read("labelled.jsonl")[::40]
+    program = (
+        "import json, sys; from pytest_rageval.abstention.detector import log_odds\n"
+        "print([log_odds(row['answer'], row['question']).hex() for row in json.load(sys.stdin)])"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            input=json.dumps(rows),
+            env={"PYTHONHASHSEED": seed, "PYTHONUTF8": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in ("1", "2")
     }
+    assert runs == {str([log_odds(row["answer"], row["question"]).hex() for row in rows])}
+
+
+def test_the_weights_are_small():
+    assert len((files("pytest_rageval.abstention") / "weights.bin").read_bytes()) <= 300_000
+
+
+def test_it_agrees_with_the_real_english_answers_that_it_was_trained_on():
+    """A check of the shipped weights only; what it makes of other answers stands in docs/judges.md."""
+    seen = detected(row for row in read("labelled.jsonl") if row["language"] == "en")
     assert (len(seen["abstained"]), len(seen["answered"])) == (247, 397)
-    assert sum(seen["abstained"]) >= 0.95 * 247
-    assert sum(seen["answered"]) <= 0.01 * 397
+    assert share(seen["abstained"]) >= 0.95
+    assert share(seen["answered"]) <= 0.01
+
+
+def read(name: str) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+
+
+def detected(rows) -> dict[str, list[bool]]:
+    seen: dict[str, list[bool]] = {"abstained": [], "answered": [], "partial": []}
+    for row in rows:
+        seen[row["label"]].append(declines(row["answer"], row["question"]).abstained)
+    return seen

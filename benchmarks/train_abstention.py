@@ -1,0 +1,283 @@
+"""Train the detector of abstentions: `python benchmarks/train_abstention.py [--measure]`.
+
+Writes `pytest_rageval/abstention/weights.bin` from the answers in tests/data/abstention that are labelled
+`abstained` or `answered`.
+`--measure` prints, as Markdown, what the detector makes of answers that it was not trained on: real answers to other
+questions, real answers of other sources, and written answers of other writers. The features are those of the package;
+numpy and scipy are needed for training only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.optimize
+import scipy.sparse
+
+from pytest_rageval.abstention.features import TABLE, TABLES, FeatureBlock, features_of, sentences_of
+from pytest_rageval.stats.intervals import wilson
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "tests" / "data" / "abstention"
+WEIGHTS = ROOT / "pytest_rageval" / "abstention" / "weights.bin"
+
+WRITTEN_COUNTS = 0.7
+"""A written answer counts less than a real one: false alarms on real answers matter most."""
+SENTENCE_COUNTS, FIRST_SENTENCES = 0.3, 3
+"""Single sentences are learned too: the first ones of an answer, and of an abstention the one that declines most."""
+RIDGE, SMOOTHING = 0.05, 1.0
+ROUNDS = 2
+FOLDS = 4
+ALLOWED_FALSE_ALARMS = 0.01
+
+Matrix = Any
+Vector = Any
+
+
+class Row(NamedTuple):
+    """A labelled answer; its group is the source of a real one, or the writer."""
+
+    question: str
+    answer: str
+    label: str
+    language: str
+    group: str
+    is_real: bool
+
+
+class Model(NamedTuple):
+    """Weights of buckets, and the bias."""
+
+    weights: Vector
+    bias: float
+
+    def scores(self, features: Matrices) -> Vector:
+        """Return the score of each row."""
+        highest = most(sentences := features.sentences @ self.weights, features.owners) @ sentences
+        return features.answers @ self.weights + highest + self.bias
+
+
+class Matrices(NamedTuple):
+    """What is computed of the rows once, whatever part of them is trained on."""
+
+    answers: Matrix
+    sentences: Matrix
+    """What each sentence adds to its answer where it declines most."""
+    alone: Matrix
+    """Each sentence as an answer of its own, without the question."""
+    owners: Vector
+    """The row that a sentence stands in."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Train, and measure if asked to."""
+    parser = argparse.ArgumentParser(description="Train the detector of abstentions")
+    parser.add_argument("--measure", action="store_true", help="print figures on answers not trained on; write nothing")
+    measures = parser.parse_args(arguments).measure
+    rows = [*read_rows(DATA / "labelled.jsonl"), *(row for path in written_files() for row in read_rows(path))]
+    features = features_of_rows(rows)
+    by_question = left_out(rows, features, lambda row: fold(row.question) if row.is_real else None)
+    threshold = threshold_for(rows, by_question)
+    if measures:
+        by_group = left_out(rows, features, lambda row: row.group)
+        print("\n".join(table(rows, by_question, by_group, threshold)))
+        return 0
+    model = train(rows, features, np.array([row.label != "partial" for row in rows]))
+    write(model, threshold)
+    return 0
+
+
+def written_files() -> list[Path]:
+    """The writers' files that are trained on; those in `held_out` never are."""
+    return sorted((DATA / "written").glob("*.jsonl"))
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Read labelled answers."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        group = row.get("source", path.stem)
+        yield Row(row["question"], row["answer"], row["label"], row["language"], group, "source" in row)
+
+
+def fold(question: str) -> str:
+    """Return in which fold the answers to the question are."""
+    return f"fold {hashlib.sha256(question.encode()).digest()[0] % FOLDS}"
+
+
+def features_of_rows(rows: Sequence[Row]) -> Matrices:
+    """Compute the features of all rows and of their sentences."""
+    read = [features_of(row.answer, row.question) for row in rows]
+    alone = [features_of(sentence) for row in rows for sentence in sentences_of(row.answer)]
+    return Matrices(
+        matrix([features.answer for features in read]),
+        matrix([blocks for features in read for blocks in features.sentences]),
+        matrix([(*features.answer, *features.sentences[0]) for features in alone]),
+        np.array([place for place, features in enumerate(read) for _ in features.sentences]),
+    )
+
+
+def matrix(rows: Sequence[Sequence[FeatureBlock]]) -> Matrix:
+    """Return a row of features for each row of blocks."""
+    values: list[float] = []
+    columns: list[int] = []
+    ends = [0]
+    for blocks in rows:
+        for block in blocks:
+            columns += [block.table * TABLE + place for place in block.places]
+            values += [block.scale / max(len(block.places), 1) ** 0.5] * len(block.places)
+        ends.append(len(columns))
+    made = scipy.sparse.csr_matrix(
+        (np.array(values, np.float32), columns, ends), shape=(len(rows), len(TABLES) * TABLE)
+    )
+    made.sum_duplicates()
+    return made
+
+
+def train(rows: Sequence[Row], features: Matrices, chosen: Vector) -> Model:
+    """Train on the chosen rows, again and again with the sentences that then seem to decline most."""
+    counts = np.array([1.0 if row.is_real else WRITTEN_COUNTS for row in rows])
+    labels = np.array([row.label == "abstained" for row in rows])
+    owners = features.owners
+    places = np.arange(len(owners))
+    numbers = places - np.searchsorted(owners, owners)
+    said = np.flatnonzero(chosen[owners] & ~labels[owners] & (numbers < FIRST_SENTENCES))
+    share = scipy.sparse.csr_matrix((1 / np.bincount(owners)[owners], (owners, places)), dtype=np.float32)
+    declining = np.array([], int)
+    weights = None
+    for _ in range(ROUNDS):
+        if weights is not None:
+            share = most(features.sentences @ weights, owners)
+            declining = most(features.alone @ weights, owners)[chosen & labels].indices
+        x = scipy.sparse.vstack(
+            [(features.answers + share @ features.sentences)[chosen], features.alone[said], features.alone[declining]]
+        ).tocsr()
+        y = np.concatenate([labels[chosen], np.zeros(len(said), bool), np.ones(len(declining), bool)])
+        parts = np.concatenate([owners[said], owners[declining]])
+        weight = np.concatenate([counts[chosen], counts[parts] * SENTENCE_COUNTS])
+        used = np.flatnonzero(np.bincount(x.indices, minlength=x.shape[1]) > 1)
+        x = x[:, used]
+        # As in Wang and Manning 2012: features count by how far they differ between the classes.
+        contrast = log_ratio(x, y, weight)
+        fitted = fit((x @ scipy.sparse.diags(contrast.astype(np.float32))).tocsr(), y, weight)
+        weights = np.zeros(len(TABLES) * TABLE)
+        weights[used] = fitted[:-1] * contrast
+    return Model(weights, float(fitted[-1]))
+
+
+def most(scores: Vector, owners: Vector) -> Matrix:
+    """Return a matrix that chooses the sentence with the highest score of each row."""
+    order = np.lexsort((-scores, owners))
+    firsts = order[np.unique(owners[order], return_index=True)[1]]
+    ones = np.ones(len(firsts), np.float32)
+    return scipy.sparse.csr_matrix((ones, (owners[firsts], firsts)), shape=(owners.max() + 1, len(owners)))
+
+
+def log_ratio(x: Matrix, y: Vector, weight: Vector) -> Vector:
+    """Return how far the frequencies of each feature differ between the two classes."""
+    shares = [SMOOTHING + x.T @ (weight * of_class) for of_class in (y, ~y)]
+    return np.abs(np.log(shares[0] / shares[0].sum()) - np.log(shares[1] / shares[1].sum()))
+
+
+def fit(x: Matrix, y: Vector, weight: Vector) -> Vector:
+    """Return weights and bias of a logistic regression with a ridge."""
+    sign = np.where(y, 1.0, -1.0)
+    turned = x.T.tocsr()
+
+    def loss(values: Vector) -> tuple[float, Vector]:
+        margin = sign * (x @ values[:-1].astype(np.float32) + values[-1])
+        pull = -sign * weight / (1 + np.exp(np.clip(margin, -500, 500)))
+        slope = np.append(turned @ pull.astype(np.float32) + RIDGE * values[:-1], pull.sum())
+        return float(weight @ np.logaddexp(0, -margin) + RIDGE / 2 * (values[:-1] @ values[:-1])), slope
+
+    zeros = np.zeros(x.shape[1] + 1)
+    return scipy.optimize.minimize(loss, zeros, jac=True, method="L-BFGS-B", options={"maxiter": 40}).x
+
+
+def left_out(rows: Sequence[Row], features: Matrices, part: Callable[[Row], str | None]) -> Vector:
+    """Score each row by a model that was trained without its part; rows without a part are always trained on."""
+    parts = np.array([part(row) or "" for row in rows])
+    use = np.array([row.label != "partial" for row in rows])
+    scores = np.full(len(rows), np.nan)
+    for name in sorted({*parts} - {""}):
+        model = train(rows, features, use & (parts != name))
+        scores[parts == name] = model.scores(features)[parts == name]
+    return scores
+
+
+def threshold_for(rows: Sequence[Row], scores: Vector) -> float:
+    """Return the lowest threshold with few enough false alarms on real English answers to other questions."""
+    is_alarm = [row.is_real and row.language == "en" and row.label == "answered" for row in rows]
+    alarms = np.sort(scores[np.array(is_alarm)])[::-1]
+    return round(float(alarms[int(ALLOWED_FALSE_ALARMS * len(alarms))]) + 0.005, 2)
+
+
+def table(rows: Sequence[Row], by_question: Vector, by_group: Vector, threshold: float) -> Iterator[str]:
+    """Yield recall and false alarms with Wilson intervals, and partial answers beside."""
+    yield f"threshold {threshold}"
+    yield "| answers not trained on | recall | false alarms | partial answers taken for abstentions |"
+    yield "| --- | --- | --- | --- |"
+    languages = ("en", "ko", "de", "ja", "zh", "fr", "es")
+    for language in languages:
+        real = [row.is_real and row.language == language for row in rows]
+        yield line(f"real, {language}, other questions", rows, by_question >= threshold, real)
+    for group in sorted({row.group for row in rows if row.is_real}):
+        yield line(f"real, without {group}", rows, by_group >= threshold, [row.group == group for row in rows])
+    english = [row.language == "en" for row in rows]
+    yield line(
+        "real, en, all sources left out",
+        rows,
+        by_group >= threshold,
+        [row.is_real and is_english for row, is_english in zip(rows, english, strict=True)],
+    )
+    for language in languages:
+        chosen = [not row.is_real and row.language == language for row in rows]
+        yield line(f"written, {language}, other writers", rows, by_group >= threshold, chosen)
+    for group in sorted({row.group for row in rows if not row.is_real}):
+        yield line(
+            f"written, en, without {group}",
+            rows,
+            by_group >= threshold,
+            [row.group == group and is_english for row, is_english in zip(rows, english, strict=True)],
+        )
+
+
+def line(name: str, rows: Sequence[Row], declined: Vector, chosen: Sequence[bool]) -> str:
+    """Return one row of the table."""
+    cells = []
+    for label in ("abstained", "answered", "partial"):
+        found = [bool(d) for row, d, c in zip(rows, declined, chosen, strict=True) if c and row.label == label]
+        cells.append(share(sum(found), len(found)))
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def share(count: int, of: int) -> str:
+    """Return a share with its counts and its interval."""
+    if not of:
+        return ""
+    low, high = wilson(count / of, of)
+    return f"{count} of {of}: {count / of:.1%} ({low:.1%} to {high:.1%})"
+
+
+def write(model: Model, threshold: float) -> None:
+    """Write the weights, each rounded to a byte."""
+    step = float(np.abs(model.weights).max() / 127)
+    rounded = np.rint(model.weights / step).astype(np.int8)
+    # Few digits, so that the last bit of a sum decides nothing.
+    head = {
+        "bias": round(model.bias, 4),
+        "step": float(f"{step:.6g}"),
+        "threshold": threshold,
+    }
+    WEIGHTS.write_bytes(json.dumps(head).encode() + b"\n" + rounded.tobytes())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,104 @@
+"""The detector of abstentions: a logistic regression whose weights are data.
+
+`weights.bin` holds a line of JSON (`bias`, `step`, `threshold`) and, after it, tables of weights as signed bytes, in
+steps. A block of features is worth scale x sum of weights / √(features); an answer's score is the bias, its blocks and
+those of the sentence where they are highest. Sums of integers and `math.fsum` give the same score on all machines.
+`benchmarks/train_abstention.py` makes the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from pytest_rageval.abstention.features import TABLE, FeatureBlock, features_of, sentences_of
+
+LONGEST_TEXT = 20_000
+"""Characters of an answer in which a project's own phrases are looked for."""
+SURELY = 3.0
+"""Log odds above the threshold from which a single sentence is no claim: out of its answer it is easily mistaken."""
+SUREST = {True: 6.0, False: 3.0}
+"""Log odds beyond which a verdict gets no surer: abstentions are missed more often than answers mistaken."""
+
+
+class Declined(NamedTuple):
+    """Whether an answer declines, how sure that is (0.5 a toss-up, 1 certain), and the sentence that says so most."""
+
+    abstained: bool
+    confidence: float
+    phrase: str | None = None
+
+
+class LearnedWeights(NamedTuple):
+    """The learned model: a score of `threshold` or more is an abstention."""
+
+    bias: float
+    step: float
+    threshold: float
+    tables: list[list[int]]
+
+
+def declines(answer: str, question: str = "", phrases: Sequence[str] = ()) -> Declined:
+    """Tell whether the answer as a whole declines. `phrases` are refusals of one bot: an answer with one declines.
+
+    >>> declines("The notes do not mention a price.", "What does the camera cost?").abstained
+    True
+    >>> declines("It costs 40 euros.", "What does the camera cost?").abstained
+    False
+    """
+    folded = _folded(answer[:LONGEST_TEXT]) if phrases else ""
+    own = next((phrase for phrase in phrases if _folded(phrase) in folded), None)
+    if own is not None:
+        return Declined(True, 0.95, own)
+    return _detected(answer, question)
+
+
+@lru_cache(maxsize=1024)
+def only_declines(sentence: str) -> bool:
+    """Tell whether the sentence, read by itself, surely declines."""
+    return log_odds(sentence) >= weights().threshold + SURELY
+
+
+def log_odds(answer: str, question: str = "") -> float:
+    """Return how much speaks for an abstention, in log odds."""
+    features = features_of(answer, question)
+    return weights().bias + _worth(features.answer) + max(map(_worth, features.sentences))
+
+
+def _worth(blocks: Sequence[FeatureBlock]) -> float:
+    """Return what blocks of features add to the score."""
+    _, step, _, tables = weights()
+    return step * math.fsum(
+        scale * sum(map(tables[table].__getitem__, places)) / math.sqrt(len(places) or 1)
+        for table, scale, places in blocks
+    )
+
+
+@lru_cache(maxsize=16)  # several metrics and the judge ask about the same answer, one after the other
+def _detected(answer: str, question: str) -> Declined:
+    margin = log_odds(answer, question) - weights().threshold
+    confidence = round(1 / (1 + math.exp(-min(abs(margin), SUREST[margin >= 0]))), 3)
+    if margin < 0:
+        return Declined(False, confidence)
+    worth = map(_worth, features_of(answer, question).sentences)
+    return Declined(True, confidence, max(zip(worth, sentences_of(answer), strict=True))[1])
+
+
+@cache
+def weights() -> LearnedWeights:
+    """Read the weights, once."""
+    head, _, content = (files(__package__) / "weights.bin").read_bytes().partition(b"\n")
+    signed = memoryview(content).cast("b")
+    tables = [signed[start : start + TABLE].tolist() for start in range(0, len(signed), TABLE)]
+    return LearnedWeights(**json.loads(head), tables=tables)
+
+
+def _folded(text: str) -> str:
+    """Return the text without emphasis, NFKC, case-folded, with single spaces."""
+    folded = unicodedata.normalize("NFKC", " ".join(text.replace("*", "").replace("_", " ").split()))
+    return folded.casefold().replace("’", "'")

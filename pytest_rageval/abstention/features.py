@@ -1,0 +1,287 @@
+"""Features by which an abstention is detected: runs of words and letters, and what each sentence does.
+
+A feature is a number, and its last bits are the place of its weight in a table. Training and inference both read the
+features from here. An answer's features are those of the whole, of its first sentence and of one more sentence: the one
+that declines most.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from itertools import chain, pairwise
+from typing import NamedTuple
+from zlib import crc32
+
+TABLE = 1 << 16
+"""Weights in a table."""
+TABLES = WHOLE, FIRST, ONE, SIGNS = range(4)
+"""Tables: of the whole answer, its first sentence, the sentence that declines most, and of what sentences do."""
+HEAD, TAIL = 500, 200
+"""Characters at the beginning and at the end of an answer that are read: a refusal is said early, or concludes."""
+LONGEST_QUESTION = 1_000
+MOST_SENTENCES = 30
+
+
+class FeatureBlock(NamedTuple):
+    """Features of one kind. Together they count as much as `scale`, however many they are."""
+
+    table: int
+    scale: float
+    places: Sequence[int]
+
+
+class Features(NamedTuple):
+    """Features of an answer; of its sentences, those of the one with the highest sum count."""
+
+    answer: tuple[FeatureBlock, ...]
+    sentences: list[tuple[FeatureBlock, ...]]
+
+
+class _Word(NamedTuple):
+    code: int
+    stem: str
+    stands_for: str
+    """The placeholder of a number; of a name too, unless it begins the sentence."""
+    flags: str
+    letters: tuple[int, ...]
+
+
+class _Sentence(NamedTuple):
+    words: list[_Word]
+    runs: list[int]
+    flags: str
+    """A letter for each thing that the sentence does."""
+
+
+def features_of(answer: str, question: str = "") -> Features:
+    """Return the features of an answer, with the question where it is known."""
+    question = question[:LONGEST_QUESTION].casefold()
+    asked = _stems(question)
+    sentences = [_read(text, asked) for text in sentences_of(answer)]
+    return Features(
+        (
+            FeatureBlock(WHOLE, 1.3, list({run for sentence in sentences for run in sentence.runs})),
+            FeatureBlock(
+                WHOLE, 1.0, _letters(dict.fromkeys(word for sentence in sentences for word in sentence.words))
+            ),
+            FeatureBlock(SIGNS, 0.3, list({*chain.from_iterable(_signs(sentences, question, len(answer)))})),
+            FeatureBlock(FIRST, 1.0, sentences[0].runs),
+        ),
+        [
+            (
+                FeatureBlock(ONE, 1.0, sentence.runs),
+                FeatureBlock(ONE, 0.7, _letters(sentence.words)),
+                FeatureBlock(SIGNS, 0.2, _signs_of_sentence("one", sentence.flags, _size(sentence))),
+            )
+            for sentence in sentences
+        ],
+    )
+
+
+def sentences_of(answer: str) -> list[str]:
+    """Return the sentences at the beginning and at the end of an answer; at least one."""
+    text = answer if len(answer) <= HEAD + TAIL else f"{answer[:HEAD]}\n{answer[-TAIL:]}"
+    parts = [part.strip() for part in _BORDER.split(text) if _WORD.search(part)] or [text.strip()]
+    return parts if len(parts) <= MOST_SENTENCES else [*parts[: MOST_SENTENCES - 5], *parts[-5:]]
+
+
+_BORDER = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])|\n+")
+_WORD = re.compile(r"\w")
+_TOKEN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]|[^\W_]+(?:['’][^\W_]+)*|[?!:;,.\"]")
+
+
+def _stems(question: str) -> frozenset[str]:
+    """Return the beginnings of the question's longer words: inflected forms count as the same word."""
+    words = _TOKEN.findall(unicodedata.normalize("NFKC", question))
+    return frozenset(word[:5] for word in words if len(word) > 3 or not word.isascii())
+
+
+def _read(text: str, asked: frozenset[str]) -> _Sentence:
+    """Put placeholders for words of the question, numbers and names, and note what the sentence does."""
+    plain = unicodedata.normalize("NFKC", text).replace("’", "'")
+    read = [_word(token) for token in _TOKEN.findall(plain)]
+    held = set("".join([word.flags for word in read]))
+    if not plain.isascii():
+        held.update(flag for flag, (_, cue) in _cues().items() if cue.search(plain))
+    repeated = sum([word.stem in asked for word in read])
+    if repeated:
+        held.update("qQ" if 2 * repeated > len(asked) else "q")
+    words: list[_Word] = []
+    for word in read:
+        if word.stem in asked:
+            word = _word("§q")
+        elif word.stands_for == "§0" or (word.stands_for and words):
+            word = _word(word.stands_for)
+        words.append(word)
+    held.update("".join([word.flags for word in words]))
+    return _Sentence(words, _runs([word.code for word in words]), "".join(sorted(held)))
+
+
+def _runs(codes: list[int]) -> list[int]:
+    """Return the places of runs of one to three words."""
+    codes = [1, *codes, 2]
+    twos = [(one * 0x2C1B3C6D + other) & 0xFFFFFFFF for one, other in pairwise(codes)]
+    threes = [(two * 0x297A2D39 + other) & 0xFFFFFFFF for two, other in zip(twos, codes[2:], strict=False)]
+    # The high bits are mixed best.
+    return [*{code >> 16 for code in chain(codes, twos, threes)}]
+
+
+def _letters(words: Iterable[_Word]) -> list[int]:
+    return list(chain.from_iterable([word.letters for word in words]))
+
+
+@lru_cache(maxsize=8192)
+def _word(text: str) -> _Word:
+    """Read a word; its letters are the places of its runs of three to five."""
+    folded = text.casefold()[:24]
+    coded = f" {folded} ".encode("utf-16-le", "replace")
+    letters = {
+        crc32(coded[start : start + 2 * size], size) % TABLE
+        for size in (3, 4, 5)
+        for start in range(0, len(coded) - 2 * size + 1, 2)
+    }
+    flags = "".join(flag for flag, (cue, _) in _cues().items() if cue.fullmatch(folded))
+    stands_for = ""
+    if folded[:1].isdigit():
+        stands_for = "§0"
+    elif text[:1].isupper() and text != "I" and not text.startswith("I'"):
+        stands_for = "§x"
+    return _Word(crc32(coded), folded[:5], stands_for, _PLACEHOLDERS.get(folded, flags), tuple(sorted(letters)))
+
+
+_PLACEHOLDERS = {"§q": "", "§0": "0", "§x": "x"}
+"""What stands for words of the question, numbers and names, with its flags."""
+
+
+def _place(name: str) -> int:
+    return crc32(name.encode("utf-8", "replace")) % TABLE
+
+
+def _size(sentence: _Sentence) -> int:
+    return min(len(sentence.words) // 5, 5)
+
+
+def _signs(sentences: list[_Sentence], question: str, length: int) -> Iterator[Iterable[int]]:
+    """Yield what the sentences do and where, how much is said, and how that fits the question."""
+    last = len(sentences) - 1
+    for number, sentence in enumerate(sentences):
+        place = "first" if number == 0 else "last" if number == last else "middle"
+        yield _signs_of_sentence(place, sentence.flags, _size(sentence))
+        yield _signs_of_sentence("any", sentence.flags, _size(sentence))
+    yield (_place(f"{one.flags}>{other.flags}") for one, other in pairwise(sentences))
+    denials = [number for number, sentence in enumerate(sentences) if "n" in sentence.flags]
+    said = sum(len(sentence.words) for sentence in sentences if not {*"n?a"} & {*sentence.flags})
+    together = "".join(sorted({flag for sentence in sentences for flag in sentence.flags}))
+    size = min(length.bit_length(), 12)
+    yield map(
+        _place,
+        [
+            f"length {size}",
+            f"sentences {min(len(sentences), 6)}",
+            f"holds {together}",
+            f"denies {min(len(denials), 3)} says {min(said.bit_length(), 7)}",
+            f"denies at {min(denials[0], 3) if denials else None} of {min(last, 4)}",
+        ],
+    )
+    yield _signs_of_kind(_kind(question), together, sentences[0].flags, bool(denials), size)
+
+
+@lru_cache(maxsize=8192)
+def _signs_of_sentence(where: str, flags: str, size: int) -> tuple[int, ...]:
+    signs = [f"{where}={flags}", f"{where}~{size}", *(f"{where}:{flag}" for flag in flags)]
+    signs += [f"{where}:{flag}{other}" for at, flag in enumerate(flags) for other in flags[at + 1 :]]
+    return tuple(map(_place, signs))
+
+
+@lru_cache(maxsize=1024)
+def _signs_of_kind(kind: str, together: str, first: str, denies: bool, size: int) -> tuple[int, ...]:
+    signs = [f"{kind} {size}"]
+    for flag in "0xqQnsia?bt":
+        signs += [f"{kind} {flag} {flag in together} {denies}", f"{kind} {flag} {flag in first} first"]
+    return tuple(map(_place, signs))
+
+
+@lru_cache(maxsize=64)
+def _kind(question: str) -> str:
+    return next((name for name, cue in _kinds() if cue.search(question)), "other" if question else "unasked")
+
+
+@cache
+def _cues() -> dict[str, tuple[re.Pattern[str], re.Pattern[str]]]:
+    return {flag: (re.compile(words), re.compile(unspaced)) for flag, (words, unspaced) in _CUES.items()}
+
+
+@cache
+def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((name, re.compile(pattern)) for name, pattern in _KINDS.items())
+
+
+_CUES = {
+    "n": (
+        r".*n't|n'.*|not?|none|nothing|never|neither|nor|nowhere|cannot|without|unable|lacks?|missing|absent|silent"
+        r"|blank|un(?:clear|known|specified|stated|available|able)|beyond|outside|nichts?|kein.*|weder|ohne|fehl.*|nie"
+        r"|offen|unklar|unbekannt|ne|pas|aucune?|rien|jamais|sans|manque.*|nada|ning[uú]n.*|sin|ni|nunca|tampoco"
+        r"|falta.*|.*(?:없|않|못|아니|모르|모릅).*|안",
+        "ない|なし|ません|未|不|没|沒|无|無|缺|空白",
+    ),
+    "s": (
+        r"contexts?|documents?|documentation|notes?|passages?|sources?|texts?|corpus|materials?|excerpts?|articles?"
+        r"|snippets?|knowledge|information|info|chunks?|records?|files?|handbooks?|manuals?|reports?|papers?|chapters?"
+        r"|pages?|minutes|guides?|leaflets?|archives?|data|unterlagen|quellen?|notiz.*|angaben?|protokoll.*|handbuch.*"
+        r"|kapitel.*|auszug|auszüge.*|archiv.*|contexte|extraits?|pièces?|dossiers?|notices?|manuel.*|registres?"
+        r"|contexto|fuentes?|fragmentos?|registros?|actas?|archivos?|expedientes?|apuntes?|información|dokument.*|text.*"
+        r"|.*bericht.*|rapport.*|documento.*|informe.*|.*(?:문서|자료|규정|문맥|노트|정보|기록|내용|본문).*",
+        "資料|文書|文脈|記録|記載|情報|本文|文档|文件|资料|上下文|记录|材料|原文",
+    ),
+    "i": (
+        r"i|i'.*|we|we'.*|me|us|my|our|ich|wir|mir|uns|mein.*|unser.*|je|j'.*|nous|moi|notre|nos|yo|tengo|puedo|mis?"
+        r"|nosotros|tenemos|podemos|제가|저는|저희.*|나는",
+        "私|当方|弊社|我",
+    ),
+    "a": (
+        r"please|contact.*|ask|check|consult.*|recommend|suggest|try|refer|visit|call|e?mail|happy|bitte|wenden|fragen"
+        r"|anrufen|veuillez|adress.*|appel.*|favor|llam.*|pregunt.*|puede|.*(?:문의|확인해|연락|참고).*",
+        "問い合わせ|ください|请|請|联系|聯繫|咨询|查阅",
+    ),
+    "b": (
+        r"but|however|(?:al)?though|while|instead|only|just|aber|jedoch|allerdings|nur|lediglich|mais|cependant"
+        r"|seulement|uniquement|pero|embargo|aunque|sol[oa]|sólo|únicamente|하지만|그러나|다만|.*(?:뿐|지만).*",
+        "しかし|ただし|のみ|だけ|但|不过|然而|只|仅",
+    ),
+    "r": (
+        r"sorry|unfortunately|regrettably|afraid|apolog.*|leider|leid|désolée?s?|malheureusement|lament.*"
+        r"|siento|.*(?:죄송|아쉽|안타깝).*",
+        "申し訳|すみません|残念|抱歉|对不起|遗憾",
+    ),
+    "t": (
+        r"because|since|therefore|so|thus|if|weil|daher|wenn|denn|parce|donc|puisque|si|porque|tanto|.*때문.*|따라서",
+        "ため|ので|因为|因此|所以",
+    ),
+    "h": (
+        r"may|might|perhaps|probably|likely|seems?|appears?|maybe|vielleicht|wohl|vermutlich|peut-être|doute"
+        r"|probablemente|quizás?|parece|아마.*|듯.*",
+        "かもしれ|おそらく|可能|也许",
+    ),
+    "?": (r"\?", "？"),
+    '"': ('"', "[“„«「『]"),
+}
+"""Words by which a sentence denies, names a source, speaks of itself, advises, turns, regrets, reasons or hedges, and
+the same in scripts without spaces."""
+
+_KINDS = {
+    "number": r"\bhow (?:many|much|long|far|old|big|high|tall|large|often|deep|fast|wide)\b|\bwie ?(?:viele?|lange|hoch"
+    r"|gross|weit|oft|alt)\b|\bcombien\b|\bcu[aá]nt|몇|얼마|いくつ|いくら|何(?:人|回|年|個|メートル)|多少|几|多[大长高久]",
+    "time": r"\b(?:when|what (?:year|date|day|time)|which year|wann|quand|quelle (?:année|date|heure)|cu[aá]ndo)\b"
+    r"|언제|いつ|什么时候|何时|哪一?年",
+    "person": r"\b(?:who|whom|whose|wer|wem|wen|wessen|qui|qui[eé]n(?:es)?)\b|누[가구]|誰|だれ|谁",
+    "place": r"\b(?:where|wo|wohin|où|d[oó]nde)\b|어디|どこ|哪里|哪儿|在哪",
+    "reason": r"\b(?:why|warum|weshalb|pourquoi|por qu[eé])\b|왜|なぜ|どうして|为什么|为何",
+    "manner": r"\b(?:how|wie|comment|c[oó]mo)\b|어떻게|어떤 방법|どのように|どうやって|怎么|如何",
+    "choice": r"^(?:is|are|was|were|do|does|did|can|could|may|has|have|had|will|would|should|ist|sind|war|hat|haben"
+    r"|kann|darf|gibt|est-ce|y a-t-il|peut-on|hay|es|est[aá]|puedo|se puede|tiene)\b"
+    r"|(?:나요|습니까|까요|가요|ますか|ですか|吗)[?？]?$",
+}
+"""Kinds of questions, by what answers them."""
