@@ -38,9 +38,9 @@ def test_without_a_judge_phrasing_decides():
 
 
 def test_phrases_of_the_project_count():
-    obs = answered("Ask the front desk.")
+    obs = answered("A colleague will call you back.")
     assert abstention(obs) == Abstained(False, "phrasing")
-    assert abstention(replace(obs, refusals=("ask the front desk",))) == Abstained(True, "phrasing")
+    assert abstention(replace(obs, refusals=("will call you back",))) == Abstained(True, "phrasing")
 
 
 def test_where_the_judge_went_by_phrasing_that_is_what_decided():

@@ -85,7 +85,7 @@ def test_figures_of_cost_are_those_of_all_trials(judged: Project):
 def test_where_phrasing_alone_decided_a_gate_the_case_says_so_and_the_project_can_name_its_bots_refusals(
     project: Project, judge: str
 ):
-    project.write("talk.py", "def answer(question):\n    return 'Ask the front desk.'\n")
+    project.write("talk.py", "def answer(question):\n    return 'A colleague will call you back.'\n")
     project.cases([{"id": "gym", "question": "When does the gym open?", "answerable": False}])
     result = project.run("--rageval-target", "talk:answer", "--rageval-judge", judge)
     result.stdout.fnmatch_lines(["*abstention_accuracy is 0, gate >= 1 (abstention_fail)*"])
@@ -93,7 +93,7 @@ def test_where_phrasing_alone_decided_a_gate_the_case_says_so_and_the_project_ca
         ["*phrasing   alone decided that this is no abstention;*[[]tool.rageval.abstention[]] phrases*"]
     )
     assert project.records()["gym"]["abstention"]["decided_by"] == "phrasing"
-    project.configure("", '[tool.rageval.abstention]\nphrases = ["ask the front desk"]')
+    project.configure("", '[tool.rageval.abstention]\nphrases = ["will call you back"]')
     project.run("--rageval-target", "talk:answer", "--rageval-judge", judge).assert_outcomes(passed=1)
     record = project.records()["gym"]
     assert (record["abstention"]["abstained"], record["abstention"]["decided_by"]) == (True, "phrasing")
