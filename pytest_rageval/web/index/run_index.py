@@ -190,13 +190,13 @@ def _stamp(folder: Path, job: Path) -> _Stamp:
     parts, newest, is_finished = [], 0, False
     for path in (folder / CONFIG, folder / METRICS, folder / RESULTS, job / JOB, job / ENDED):
         try:
-            status = os.stat(path)
+            about = os.stat(path)
         except OSError:
             parts.append("-")
             continue
         is_finished |= path.name == METRICS
-        newest = max(newest, status.st_mtime_ns)
-        parts.append(f"{status.st_mtime_ns}:{status.st_size}")
+        newest = max(newest, about.st_mtime_ns)
+        parts.append(f"{about.st_mtime_ns}:{about.st_size}")
     if not is_finished:
         parts.append("written" if is_locked(folder) else "still")
     return _Stamp(" ".join(parts), newest)

@@ -26,7 +26,7 @@ CARDS = 6
 NEWEST = 12
 
 router = APIRouter()
-MOST_CARDS = 6
+MOST_RUNNING = 6
 
 
 @router.get("/")
@@ -89,7 +89,7 @@ def running_cards(request: Request) -> list[RunningCard]:
     jobs, data = list(jobs_of(request).going()), site_of(request).settings.data
     started_here = {job.job.id for job in jobs}
     runs = run_index_of(request).read(
-        lambda connection: run_list(connection, RunFilter(state="running"), size=MOST_CARDS)
+        lambda connection: run_list(connection, RunFilter(state="running"), size=MOST_RUNNING)
     )
     others = (
         RunningCard(made_from(run, data), run.source, path_to("runs", run.run_id))
