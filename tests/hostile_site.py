@@ -20,8 +20,7 @@ from pytest_rageval.web.jobs.job_log import LOG
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.web.versions.dataset import DatasetAbout
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 
 TEXTS = [text for text in PAYLOADS if "\x00" not in text]
 """What a file can hold."""

@@ -3,37 +3,92 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.by_category import by_category
 from pytest_rageval.compare.case_diff import Record, detail, records_of
 from pytest_rageval.compare.comparison_words import comparison_notes
 from pytest_rageval.compare.pair_verdict import pair_verdict
 from pytest_rageval.compare.side import Side
 from pytest_rageval.compare.verdict_sentence import RunVerdict
 from pytest_rageval.compare.verdicts import Comparison, compare_cases
-from pytest_rageval.compare.versions import change_at_a_time, versions
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.described import without_code
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.runs.case_columns import CaseColumns
+from pytest_rageval.runs.case_columns import CaseColumns, Column, SharedCases, shared_cases, values_at
 from pytest_rageval.runs.comparable import Comparable, Mismatch
-from pytest_rageval.runs.config_diff import config_changes
+from pytest_rageval.runs.config_diff import SettingChange, config_changes
 from pytest_rageval.runs.disk.score_table import Scores
 
+VERSIONS = {
+    "dataset": "dataset_version",
+    "index": "index_build_version",
+    "retriever": "retriever_version",
+    "answerer": "answerer_version",
+}
+_RETRIEVER = ("rerank_weights.", "params.")
+"""Settings that the retriever's version is made of, beside k and the folder mode."""
 SCHEMA = 1
 FLIPS = ("flipped_to_fail", "flipped_to_pass")
 KEPT = ("not_measured", "newly_gated", "added_failing", "changed_cases", "changed_failing", "paired")
 """Parts of a comparison that are shown as they are."""
 DETAILED = 100
 """Cases of each kind of which chunks and answers are read: nobody reads more, and each costs memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One of the four versions. `changed` is None where a side does not know its own."""
+
+    before: str | None
+    after: str | None
+    changed: bool | None
+
+
+def versions(before: Side, after: Side, *, is_other_dataset: bool) -> dict[str, Version]:
+    """By part, its version on both sides."""
+    parts = {}
+    for part, name in VERSIONS.items():
+        was, now = _version(before, part, name), _version(after, part, name)
+        is_changed = (was != now) if was is not None and now is not None else None
+        parts[part] = Version(was, now, is_other_dataset if part == "dataset" else is_changed)
+    return parts
+
+
+def _version(side: Side, part: str, name: str) -> str | None:
+    version = side.config.get(name) if side.config else None
+    if version is None and part == "dataset":
+        version = side.metrics.get("eval_set_commit_hash")
+    return str(version) if version is not None else None
+
+
+def change_at_a_time(parts: Mapping[str, Version], changes: Sequence[SettingChange]) -> tuple[str, bool]:
+    """Which versions changed, as a sentence, and whether that was more than one change.
+
+    A parameter that also decides about the index changes both versions: where it is the only setting of the retriever
+    that differs, that is one change.
+    """
+    changed = [part for part, version in parts.items() if version.changed]
+    unknown = [part for part, version in parts.items() if version.changed is None]
+    sentence = f"{_joined(changed)} changed" if changed else "no version changed"
+    if unknown:
+        sentence += f"; of {_joined(unknown)} it is not known"
+    settings = [name for name, _, _ in changes if name in ("k", "folder_mode") or name.startswith(_RETRIEVER)]
+    if set(changed) == {"index", "retriever"} and len(settings) == 1 and settings[0].startswith("params."):
+        return f"{sentence}, both with {settings[0].removeprefix('params.')}", False
+    if len(changed) > 1:
+        return f"{sentence}: more than one, so what moved a metric cannot be told; change one at a time", True
+    return sentence, False
+
+
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,3 +293,62 @@ def _moved_scores(
     """Scores that moved, those that moved furthest first."""
     order = sorted(gains, key=lambda name: (-abs(gains[name]), name))
     return [{"metric": name, "before": before[name], "after": after[name]} for name in order]
+
+
+def by_category(before: Scores, after: Scores, flips: Mapping[str, Collection[str]]) -> dict[str, Any] | None:
+    """By category outcomes, flips, and of each metric the means over the cases scored on both sides.
+
+    None where neither side knows categories.
+    """
+    shared = shared_cases(before.cases, after.cases)
+    categories = _categories(shared, after.categories or before.categories)
+    return {
+        name: _outcomes(members, before.cases, after.cases)
+        | {flip: sum(key in keys for key in members.keys) for flip, keys in flips.items()}
+        | {"metrics": _metrics(members, before.cases, after.cases)}
+        for name, members in sorted(categories.items())
+    } or None
+
+
+def _categories(shared: SharedCases, categories: Mapping[str, str]) -> dict[str, SharedCases]:
+    """The shared cases of each category; those without one are left out."""
+    names = list(map(categories.get, shared.keys))
+    if len({*names}) == 1:  # nothing to divide, and nothing to look up
+        return {name: shared for name in names[:1] if name is not None}
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(names):
+        if name is not None:
+            numbers.setdefault(name, []).append(number)
+    return {
+        name: SharedCases(values_at(shared.keys, at), values_at(shared.before, at), values_at(shared.after, at))
+        for name, at in numbers.items()
+    }
+
+
+def _outcomes(shared: SharedCases, before: CaseColumns, after: CaseColumns) -> dict[str, Any]:
+    was, now = values_at(before.outcomes, shared.before), values_at(after.outcomes, shared.after)
+    return {
+        "cases": len(was),
+        "passed_before": was.count("passed"),
+        "passed_after": now.count("passed"),
+    }
+
+
+def _metrics(shared: SharedCases, before: CaseColumns, after: CaseColumns) -> dict[str, Any]:
+    by_name = {
+        name: _means(values_at(before.scores[name], shared.before), values_at(after.scores[name], shared.after))
+        for name in sorted(before.scores.keys() & after.scores.keys())
+    }
+    return {name: means for name, means in by_name.items() if means}
+
+
+def _means(was: Column, now: Column) -> dict[str, Any] | None:
+    if None in was or None in now:
+        scored = [pair for pair in zip(was, now, strict=True) if None not in pair]
+        was, now = [pair[0] for pair in scored], [pair[1] for pair in scored]
+    if not was:
+        return None
+    n = len(was)
+    # What may be None was left out above, which a type checker does not see.
+    mean_was, mean_now = math.fsum(filter(None, was)) / n, math.fsum(filter(None, now)) / n
+    return {"before": mean_was, "after": mean_now, "delta": mean_now - mean_was, "n": n}

@@ -15,12 +15,17 @@ from pytest_rageval.metrics.described import is_described
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.numbers import duration, score_text, short
-from pytest_rageval.page.case_parts.case_texts import TextPart, limited, marked_text
-from pytest_rageval.page.case_parts.checked_claims import checked_claims
-from pytest_rageval.page.case_parts.draft_line import draft_line
-from pytest_rageval.page.case_parts.key_facts import key_facts
-from pytest_rageval.page.case_parts.trial_answers import trial_answers
-from pytest_rageval.page.run_cases import CaseLines, ListedCase
+from pytest_rageval.page.case_parts import (
+    TextPart,
+    checked_claims,
+    draft_line,
+    key_facts,
+    limited,
+    marked_text,
+    trial_answers,
+)
+from pytest_rageval.page.page_run import PageRun
+from pytest_rageval.page.run_cases import CaseLines, ListedCase, read_answers, read_case_lines
 from pytest_rageval.page.text_diff import word_diff
 from pytest_rageval.runs.disk.reader import observation_of, recorded_case
 
@@ -323,3 +328,21 @@ def latency_words(record: Mapping[str, Any]) -> str:
     if (requests := record.get("requests") or 0) > 1:
         parts.append(f"{requests} requests")
     return " · ".join(parts)
+
+
+def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str, Any] | None]:
+    """The content of the page of each of these cases; None of one without a record, none where no records are kept."""
+    keys = {case.key for case in cases}
+    lines = read_case_lines(page.side.run, keys, page.damages) if page.side.run and page.side.has_records else {}
+    other = page.before if page.compared else None
+    before = read_answers(other.run, keys, page.damages) if other and other.run and other.has_records else {}
+    view = RunView(
+        page.run_id,
+        page.config,
+        page.metrics["metrics"],
+        page.registry,
+        page.names,
+        other.run_id if other else None,
+    )
+    for case in cases if lines else ():
+        yield case_view(case, lines[case.key], before.get(case.key), view) if case.key in lines else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_rageval.page.case_views import case_views
+from pytest_rageval.page.case_view import case_views
 from pytest_rageval.page.environment import rendered
 from pytest_rageval.page.first_screen import moves, tiles
 from pytest_rageval.page.page_run import PageRun

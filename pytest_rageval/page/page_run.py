@@ -16,9 +16,15 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.page.falls import Fall, falls_by_metric, signed_width
-from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
-from pytest_rageval.page.trend import recent_runs
+from pytest_rageval.page.run_cases import (
+    Fall,
+    Flips,
+    FullTexts,
+    ListedCase,
+    falls_by_metric,
+    listed_cases,
+    signed_width,
+)
 from pytest_rageval.runs.case_columns import Column
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
@@ -29,6 +35,10 @@ from pytest_rageval.workbench.calibration_record import KeptCalibration, kept_ca
 
 if TYPE_CHECKING:
     from pytest_rageval.compare.pairing import Paired
+from pytest_rageval.runs.disk.run_ref import in_time
+from pytest_rageval.runs.history import past_run, with_changes
+
+SHOWN_RUNS = 20
 
 
 @dataclass(frozen=True)
@@ -253,3 +263,22 @@ def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
         if side.run_id == run_id:
             return side
     return None
+
+
+def recent_runs(run: StoredRun) -> list[PastRun]:
+    """The run and those of the same cases before it, the oldest first; folders that cannot be read are passed over."""
+    folders = in_time(run.path.parent)
+    names = [folder.name for folder in folders]
+    until = names.index(run.path.name) if run.path.name in names else len(folders)
+    dataset = run.config["dataset_hash"]
+    runs = [past_run(run)]
+    for folder in reversed(folders[:until]):
+        if len(runs) == SHOWN_RUNS:
+            break
+        try:
+            past = past_run(StoredRun(folder))
+        except SettingsError:  # not finished, or damaged: `rageval history` names it
+            continue
+        if past.dataset_hash == dataset and not past.is_partial:
+            runs.append(past)
+    return list(with_changes(reversed(runs)))

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
 from pytest_rageval.cases.notes.gold_places import cannot_be_won_line
 from pytest_rageval.compare import comparison_words as words
+from pytest_rageval.compare.case_filter import all_rounded, case_file, group_of, latency_of, layers_of, tags_of
 from pytest_rageval.compare.gate_lines import gate_line
+from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.page import first_screen, sections
-from pytest_rageval.page.case_index import add_falls, add_scores, add_texts, case_columns
-from pytest_rageval.page.case_views import case_views
-from pytest_rageval.page.data_blocks import BODIES, TEXTS, DataBlocks, level_of
+from pytest_rageval.page.case_view import case_views
 from pytest_rageval.page.environment import macro, policy, rendered, script, style
 from pytest_rageval.page.page_run import PageRun
 from pytest_rageval.page.run_cases import ListedCase
+from pytest_rageval.runs.row import Row
+from pytest_rageval.text import printable
 
+BODIES = 96
+"""Cases in a block of rendered fragments: to open a case, its block is inflated, 1 MB in 1 ms. Each block holds what
+pages have in common: with half as many cases a block, the same size takes level 8, and a quarter more time.
+"""
+TEXTS = 2048
+"""Cases in a block of questions, answers and reasons."""
+LOOSE, LEVEL = 4, 6
+"""Of zlib. At 8 fragments are 3 % smaller and take a quarter longer; words and numbers 1 %, and twice as long. At 4
+these are a tenth larger, in less than half of the time."""
+MANY = 20_000
+"""Cases of a list from which on time counts for more than size."""
 BUDGET = 2_000
 """Cases whose page is in the file, worst first, unless all are asked for."""
 PLAIN = 200
@@ -34,6 +50,35 @@ KEYS = (("/", "filter"), ("j k", "next, previous row"), ("Enter", "open"), ("Esc
 BLOCKS = '<script type="text/plain" id="blocks">'
 ONE_SIDED = (("changed_cases", "changed in between"), ("only_before", "only before"),
              ("only_after", "only in this run"))  # fmt: skip
+
+
+def level_of(cases: int) -> int:
+    """How closely the list of so many cases is packed."""
+    return LEVEL if cases < MANY else LOOSE
+
+
+class DataBlocks:
+    """Lines in the order in which they were added; a line is named by its number."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, value: Any, level: int = LEVEL) -> int:
+        """Add a JSON value; its line."""
+        self.lines.append(_packed(value, level))
+        return len(self.lines) - 1
+
+    def replace(self, line: int, value: Any, level: int = LEVEL) -> None:
+        self.lines[line] = _packed(value, level)
+
+    def add_parts(self, values: Sequence[Any], size: int, level: int = LEVEL) -> list[int]:
+        """Add a list in blocks of so many; the lines."""
+        return [self.add(values[start : start + size], level) for start in range(0, len(values), size)]
+
+
+def _packed(value: Any, level: int = LEVEL) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return b64encode(zlib.compress(text.encode(), level)).decode("ascii")
 
 
 def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
@@ -172,3 +217,87 @@ def _sections(page: PageRun) -> Mapping[str, Any]:
         "definitions": sections.definitions(page),
         "one_sided": ONE_SIDED,
     }
+
+
+def case_columns(page: PageRun) -> dict[str, Any]:
+    """The index block: a list of values by column, names by number where they repeat."""
+    cases = page.cases
+    tags = _Tags()
+    layers = list(LAYERS)
+    layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
+    return {
+        "run": page.run_id,
+        "compared": page.compared is not None,
+        "both": page.has_both_sides,
+        "id": [printable(case.id) for case in cases],
+        **_coded("file", [case_file(case.key) for case in cases]),
+        **_coded("outcome", [case.row.outcome for case in cases]),
+        **_coded("change", [case.change for case in cases]),
+        **_group("category", cases),
+        **_group("difficulty", cases),
+        **_group("domain", cases),
+        "tag": [tags.codes_of(case.row) for case in cases],
+        "tags": tags.names,
+        "layer": [sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
+                  for case in cases],
+        "layers": layers,
+        **_coded("fallen", [case.fallen or "" for case in cases]),
+        "drop": all_rounded(case.drop for case in cases),
+        "widths": page.widths,
+        "level": all_rounded(case.level for case in cases),
+        "latency": [latency_of(case.row) for case in cases],
+    }  # fmt: skip
+
+
+class _Tags:
+    """Tags by number, in the order in which they were first met."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._codes: dict[str, int] = {}
+        self._sets: dict[Hashable, list[int]] = {}
+
+    def codes_of(self, row: Row) -> list[int]:
+        """The numbers of a case's tags; worked out once for all cases with the same."""
+        source = row.groups["tag"], row.failed
+        codes = self._sets.get(source)
+        if codes is None:
+            codes = self._sets[source] = [self._code(tag) for tag in tags_of(row)]
+        return codes
+
+    def _code(self, tag: str) -> int:
+        if tag not in self._codes:
+            self._codes[tag] = len(self.names)
+            self.names.append(printable(tag))
+        return self._codes[tag]
+
+
+def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
+    """A column of numbers, and under its plural the names that they stand for."""
+    codes: dict[str, int] = {}
+    column_values = [codes.setdefault(value, len(codes)) for value in values]
+    return {column: column_values, f"{column}s": [printable(name) for name in codes]}
+
+
+def _group(group: str, cases: Sequence[ListedCase]) -> Mapping[str, Any]:
+    return _coded(group, [group_of(case.row, group) for case in cases])
+
+
+def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
+    """Questions, answers, reasons and places in blocks of their own: only rows in sight and words to find need them."""
+    rows = [
+        [printable(text) for text in (case.texts.question, case.texts.answer, case.why, case.texts.place)]
+        for case in cases
+    ]
+    return blocks.add_parts(rows, TEXTS, level_of(len(cases)))
+
+
+def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
+    """A block a metric with the score of each case, null where it has none."""
+    level = level_of(len(page.cases))
+    return {name: blocks.add(all_rounded(scores), level) for name, scores in page.score_columns.items()}
+
+
+def add_falls(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
+    """A block a metric that fell in some case: the numbers of these cases, the largest fall first."""
+    return {name: blocks.add([fall.number for fall in falls]) for name, falls in page.falls.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -27,6 +27,10 @@ WHY = 140
 CHANGES = ("worse", "unmeasured", "new", "same", "fixed")
 """What became of a case since the other run; `same` where there is none, or nothing flipped."""
 _RANKS = {"error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
+FullTexts = dict[str, tuple[str | None, str | None]]
+"""Question and answer of a case by its key, uncut."""
+_NO_FALL: tuple[float, str | None] = (0.0, None)
+_SEVERITY = attrgetter("severity")
 
 
 class CaseTexts(NamedTuple):
@@ -102,10 +106,6 @@ def on_one_line(text: str | None, most: int) -> str:
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
-FullTexts = dict[str, tuple[str | None, str | None]]
-"""Question and answer of a case by its key, uncut."""
-
-
 def listed_cases(
     side: Side, flips: Flips, before: Scores | None, names: Mapping[str, str], full_texts: FullTexts | None = None
 ) -> list[ListedCase]:
@@ -178,9 +178,7 @@ class EarlierScores(NamedTuple):
         ]
 
 
-_NO_FALL: tuple[float, str | None] = (0.0, None)
 NO_TEXTS = CaseTexts("", "", "", 1)
-_SEVERITY = attrgetter("severity")
 
 
 def _listed(
@@ -301,3 +299,35 @@ def _trials(run: StoredRun, name: str, keys: Set[str], fields: Set[str]) -> dict
 def _files(run: StoredRun, name: str) -> list[Path]:
     """The run's file of this name and, of a run that has not ended or was killed, what its workers had written."""
     return [path for path in (run.path / name, *journals(run.path, name)) if path.is_file()]
+
+
+class Fall(NamedTuple):
+    """One case in one metric: how far it fell as a share of the scale, negative; its number in the list; its scores."""
+
+    share: float
+    number: int
+    before: float
+    after: float
+
+
+def falls_by_metric(
+    cases: Sequence[ListedCase],
+    before: CaseColumns,
+    metrics: Mapping[str, Mapping[str, Any]],
+    names: Mapping[str, str],
+) -> dict[str, list[Fall]]:
+    """By metric the falls, the largest first. `names`: metrics of the other run by what they are called in this one."""
+    earlier = EarlierScores.of(before, names)
+    widths = {name: signed_width(metric) for name, metric in metrics.items()}
+    falls: dict[str, list[Fall]] = {}
+    for number, case in enumerate(cases):
+        for name, was, now in earlier.moved(case.row) if case.drop < 0 else ():
+            if name in widths and (share := (now - was) / widths[name]) < 0:
+                falls.setdefault(name, []).append(Fall(share, number, was, now))
+    return {name: sorted(falls[name]) for name in sorted(falls)}
+
+
+def signed_width(metric: Mapping[str, Any]) -> float:
+    """Return the width of a metric's scale, negative if lower is better."""
+    low, high = metric["scale"]
+    return float(high - low) if metric["better"] == "higher" else float(low - high)

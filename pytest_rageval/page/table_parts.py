@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from pytest_rageval.numbers import score_text
-from pytest_rageval.page.case_views import case_views
+from pytest_rageval.page.case_view import case_views
 from pytest_rageval.page.environment import environment
 from pytest_rageval.page.first_screen import tiles
 from pytest_rageval.page.page_run import PageRun

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
+from pytest_rageval.compare.case_diff import representative_trial
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.described import is_described
+from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Gold, Observation
 from pytest_rageval.numbers import score_text, short
-from pytest_rageval.page.case_view import ChunkRow, latency_words
+from pytest_rageval.page.case_view import ChunkRow, RunView, case_view, latency_words
+from pytest_rageval.page.page_run import compared_side
+from pytest_rageval.page.run_cases import CaseLines, CaseTexts, ListedCase, read_case_lines
 from pytest_rageval.plan import Plan
 from pytest_rageval.report.columns import aligned, last_wrapped, shortened, wrapped
-from pytest_rageval.report.recorded_case import RecordedCase
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.text import printable
 
 TEXT = 300
@@ -25,6 +32,7 @@ FOLDED = 3
 """Lines of a chunk that are shown."""
 LEAST = 20
 """Columns that a text has at least, however narrow the terminal."""
+NOTHING_CAME = ChunkRow(None, "other", "", "", None, None)
 
 
 class Form(NamedTuple):
@@ -140,9 +148,6 @@ def _mark_of(chunk: ChunkRow) -> str:
     return f"{chunk.mark}{' was not retrieved' if chunk.rank is None else ''}"
 
 
-NOTHING_CAME = ChunkRow(None, "other", "", "", None, None)
-
-
 def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterator[str]:
     """The text of a chunk under its row, in full as far as the run keeps it."""
     kept = obs.answer.chunks[chunk.rank - 1].text if obs and obs.answer.chunks and chunk.rank else None
@@ -204,3 +209,43 @@ def _section(title: str, rows: Sequence[Sequence[str]], width: int) -> Iterator[
 
 def _text(text: str) -> str:
     return shortened(printable(text), TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCase:
+    """A case with what its run keeps of it.
+
+    case         as lists of cases hold it, compared with nothing
+    record       of the trial that shows the outcome
+    observation  the line of observations.jsonl for it; None where the run keeps none
+    view         the content of its page
+    """
+
+    case: ListedCase
+    record: Mapping[str, Any]
+    observation: Mapping[str, Any] | None
+    view: Mapping[str, Any]
+
+
+def recorded_case_of(run: StoredRun, last: Mapping[str, Any], registry: Registry, baseline: Path) -> RecordedCase:
+    """The case of its `last` record in the run. `baseline`: the file of the project's baseline."""
+    key = last["case_key"]
+    # Of a run that died, a worker's file may hold the record.
+    lines = read_case_lines(run, {key}).get(key) or CaseLines({last["trial"]: last}, {})
+    record = representative_trial(lines.records)
+    [row] = cases_of(map(Row.of, lines.records.values()))
+    source = record.get("source") or {}
+    place = f"{source['file']}:{source['line']}" if source.get("file") else ""
+    case = ListedCase(row, CaseTexts("", "", place, len(lines.records)), "same", 0.0, None, 1.0)
+    metrics = (run.metrics or {}).get("metrics", {})
+    view = case_view(case, lines, _earlier(run, key, baseline), RunView(run.run_id, run.config, metrics, registry, {}))
+    return RecordedCase(case, record, lines.observations.get(record["trial"]), view)
+
+
+def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:
+    """The case in the run with which this one was compared, where that keeps records, and the two could be compared."""
+    comparison = (run.metrics or {}).get("comparison")
+    if comparison is None or not comparison["compared"] or key in comparison["changed_cases"]:
+        return None
+    side = compared_side(run, run.path.parent.parent, baseline)
+    return read_case_lines(side.run, {key}).get(key) if side and side.run and side.has_records else None

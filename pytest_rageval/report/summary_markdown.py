@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.cases.notes.gold_places import unwinnable_line
-from pytest_rageval.compare.gate_lines import gate_line
+from pytest_rageval.compare.gate_lines import evidence, gate_line
 from pytest_rageval.compare.layer_table import LayerRow, layer_rows
 from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.numbers import change, denominator, duration, score_text
-from pytest_rageval.report.markdown_text import escaped, table
-from pytest_rageval.report.summary_comparison import beside_others
-from pytest_rageval.report.summary_failures import failures
+from pytest_rageval.report.markdown_text import escaped, folded, table
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.disk.reader import run_level_names
 from pytest_rageval.runs.judge_notes import failure_note
@@ -22,6 +20,23 @@ from pytest_rageval.text import counted
 
 BUILT = {"index": "index_build", "retriever": "retriever", "answerer": "answerer"}
 """Versions of parts of the system, by what they are called in config.json."""
+QUIET = ("unchanged", "new", "incomparable")
+Comparison = Mapping[str, Any]
+ADVICE = {
+    "L1_": "the system misreads questions: look at entity linking and concept mapping in the traces of",
+    "L2_doc_retrieval_fail": "the right passages do not come: look at chunking, k and the query of",
+    "L2_multi_hop_fail": "not all passages of a multi-hop question come: try a larger k, or split the question, for",
+    "L2_specificity_fail": "look-alikes come instead: look at the ranking of",
+    "L2_negative_fail": "something comes where nothing should: raise the retrieval threshold; see",
+    "L2_recency_fail": "the older of two conflicting sources is cited, or the conflict hidden: look at dates for",
+    "L3_": "the graph gives the wrong entities or edges: look at the graph and its query for",
+    "L4_": "inferences break the ontology: look at the traces of",
+    "L5_wrong_answer": "answers differ from the reference: read answer and reference of",
+    "L5_": "the judge finds answers wanting: read the judgements of",
+    "abstention_fail": "the system answers what its documents do not hold: raise the abstention threshold; see",
+    "over_abstention_fail": "the system refuses what it could answer: lower the abstention threshold; see",
+}
+PLACE = "metrics.json names all"
 
 
 def summary_markdown(
@@ -221,3 +236,132 @@ def _breakdown(metrics: Mapping[str, Any], name: str) -> Iterator[str]:
 def _breakdown_row(row: LayerRow, outcomes: Sequence[str]) -> list[str]:
     scores = (score_text(cell.score) for cell in row.cells.values())
     return [escaped(row.name), str(row.cases), *(str(row.outcomes[outcome]) for outcome in outcomes), *scores]
+
+
+class Other(NamedTuple):
+    """What the run is set beside: its name in the heads of the table, and in a sentence."""
+
+    short: str
+    name: str
+    comparison: Comparison
+
+
+def beside_others(
+    baseline: Comparison | None, previous: Comparison | None, *, is_partial: bool, can_be_baseline: bool
+) -> Iterator[str]:
+    """`previous`: the comparison with the run before this one; left out where that is the baseline."""
+    is_same = bool(baseline and previous and baseline["baseline_run_id"] == previous["baseline_run_id"])
+    others = [Other("baseline", "the baseline", baseline)] if baseline else []
+    if previous and not is_same:
+        others.append(Other("previous", "the previous run", previous))
+    yield "## Compared"
+    yield ""
+    yield _with_which(baseline, previous, is_same=is_same, can_be_baseline=can_be_baseline)
+    yield ""
+    for other in others:
+        for problem in other.comparison["problems"]:
+            yield f"**Not comparable with {other.name} as they are**: {escaped(problem)}."
+            yield ""
+    yield from _moved(others)
+    for other in others:
+        yield from _cases(other, is_partial=is_partial)
+
+
+def _with_which(
+    baseline: Comparison | None, previous: Comparison | None, *, is_same: bool, can_be_baseline: bool
+) -> str:
+    before = f"The previous complete run is {escaped(previous['baseline_run_id'])}" if previous else ""
+    if is_same:
+        return f"{before}; it is the baseline."
+    if not baseline:
+        advice = ": `pytest --rageval-update-baseline` makes this run the first one" if can_be_baseline else ""
+        none = f"There was no baseline{advice}"
+        return f"{none}. {before}." if before else f"{none}, and no complete run before this one."
+    first = f"The baseline is {escaped(baseline['baseline_run_id'])}"
+    return f"{first}. {before}." if before else f"{first}. There was no complete run before this one."
+
+
+def _moved(others: list[Other]) -> Iterator[str]:
+    """The metrics that moved against one of them: before, change and verdict of each, side by side."""
+    names = dict.fromkeys(name for other in others for name in other.comparison["metrics"] if _has_moved(name, other))
+    if not names:
+        if others:
+            yield "No metric moved beyond its tolerance or significantly."
+            yield ""
+        return
+    heads = [f"{other.short}: {head}" for other in others for head in ("before", "change", "evidence", "verdict")]
+    yield from table(["metric", "now", *heads], [_row(name, others) for name in names])
+
+
+def _has_moved(name: str, other: Other) -> bool:
+    return other.comparison["metrics"][name]["verdict"] not in QUIET
+
+
+def _row(name: str, others: list[Other]) -> list[str]:
+    metrics = [other.comparison["metrics"].get(name) for other in others]
+    now = next((metric["after"] for metric in metrics if metric is not None and metric["after"] is not None), None)
+    return [f"`{name}`", score_text(now), *(cell for metric in metrics for cell in _cells(metric))]
+
+
+def _cells(metric: Mapping[str, Any] | None) -> list[str]:
+    if metric is None:
+        return ["–", "–", "", "not there"]
+    numbers = [score_text(metric["before"]), change(metric["delta"])]
+    return [*numbers, escaped(evidence(metric)), escaped(metric["verdict"])]
+
+
+def _cases(other: Other, *, is_partial: bool) -> Iterator[str]:
+    """What became of cases. Those that newly fail against the baseline stand above, among what fails now."""
+    comparison, place = other.comparison, "metrics.json"
+    titles = {
+        "flipped_to_fail": f"Fail now, did not in {other.name}",
+        "flipped_to_pass": f"Pass now, failed in {other.name}",
+        "not_measured": f"Failed in {other.name} by gates that were not measured now",
+        "newly_gated": f"Fail gates that {other.name} did not measure",
+        "only_before": f"Only in {other.name}",
+        "only_after": f"Not in {other.name}",
+        "changed_cases": f"Another case than in {other.name}, compared with nothing",
+    }
+    if other.short == "baseline":
+        del titles["flipped_to_fail"]
+    if is_partial:  # the other cases are no news
+        del titles["only_before"]
+    listed = {title: comparison[name] for name, title in titles.items() if comparison[name]}
+    lines = [line for title, keys in listed.items() for line in folded(title, keys, place)]
+    if lost := comparison["unmeasured"]:
+        cases = [f"{case['case_key']} ({case['reason']})" for case in lost]
+        lines += folded(f"Have no score now, had one in {other.name}", cases, place)
+    yield from lines
+    yield from [""] * bool(lines)
+
+
+def failures(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Nothing where nothing fails."""
+    tags = sorted(metrics["failure_tags"].items(), key=lambda item: (-len(item[1]), item[0]))
+    new = (metrics.get("comparison") or {}).get("flipped_to_fail", [])
+    gates = [gate for gate in metrics["gates"] if gate["passed"] is False]
+    errors = metrics["outcomes"]["error"]
+    if not (tags or new or gates or errors):
+        return
+    yield "## What fails now"
+    yield ""
+    yield from (f"- gate of the run: {escaped(gate_line(gate))}" for gate in gates)
+    if errors:
+        yield f"- {'1 case ends in an error' if errors == 1 else f'{errors:,} cases end in errors'}: see run.log"
+    if new:
+        yield from folded("**Fail now, did not in the baseline**", new, PLACE)
+    for tag, keys in tags:
+        yield from folded(f"**{escaped(tag)}**", keys, PLACE)
+    yield ""
+    yield from _advice(tags)
+
+
+def _advice(tags: list[tuple[str, list[str]]]) -> Iterator[str]:
+    if not tags:
+        return
+    yield "What to look at first:"
+    yield ""
+    for tag, keys in tags[:3]:
+        advice = next((text for start, text in ADVICE.items() if tag.startswith(start)), "look at")
+        yield f"- {advice[0].upper()}{advice[1:]} {', '.join(map(escaped, keys[:3]))}."
+    yield ""

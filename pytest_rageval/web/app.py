@@ -1,19 +1,27 @@
-"""The app: pages behind the guard, made from its settings; nothing happens at import."""
+"""The app: pages behind the guard, made from its settings, and its errors as pages; nothing happens at import."""
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import Depends, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
+from pytest_rageval.errors import RagevalError
+from pytest_rageval.text import printable
 from pytest_rageval.web import asset_files
-from pytest_rageval.web.error_pages import add_error_pages, refused
 from pytest_rageval.web.forms.submitted import submitted
 from pytest_rageval.web.index_of_site import open_run_index
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.labelling.label_desk import LabelDesk
-from pytest_rageval.web.opened_runs import OpenedRuns
+from pytest_rageval.web.opened_runs import OpenedRuns, StillReadingError
 from pytest_rageval.web.pages import (
     agents,
     case,
@@ -24,29 +32,26 @@ from pytest_rageval.web.pages import (
     dataset_labelling,
     datasets,
     demo,
-    draft_case,
     health,
     history,
     jobs,
     label,
     login,
     new_run,
-    opinions,
     run,
     runs,
 )
+from pytest_rageval.web.rendering import page
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.seal import open_seal
 from pytest_rageval.web.security.token_check import TokenCheck
 from pytest_rageval.web.settings import WebSettings, check_reach
-from pytest_rageval.web.site import Site
+from pytest_rageval.web.site import Site, UnknownPageError
 
 ROUTERS = (
     asset_files.router, login.router, dashboard.router, runs.router, run.router, case.router, compare.router,
     history.router, agents.router, dataset_import.router, datasets.router, dataset_cases.router, health.router,
-    jobs.router, new_run.router, label.router, draft_case.router, dataset_labelling.router,
-    demo.router,
-    opinions.router,
+    jobs.router, new_run.router, label.router, dataset_labelling.router, demo.router,
 )  # fmt: skip
 """A page module adds its router here; its link stands in the navigation from then on."""
 
@@ -54,6 +59,9 @@ ROUTERS = (
 _OFF = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
 NO_TELEMETRY: Mapping[str, Any] = {"telemetry": _OFF}
 """Newer FastAPI would follow an environment that asks for spans; older ones take no notice of this."""
+AGAIN_S = 2
+"""Seconds until a page that is not there yet asks again."""
+LOG = logging.getLogger("rageval.web")
 
 
 def create_web_app(settings: WebSettings) -> FastAPI:
@@ -76,3 +84,71 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     add_error_pages(app)
     app.add_middleware(Guard, settings=settings, seal=seal, tokens=tokens, refused=refused)
     return app
+
+
+def add_error_pages(app: FastAPI) -> None:
+    """Let everything that a route raises end in a page."""
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(RequestValidationError, _of_address)
+    app.add_exception_handler(RagevalError, _of_rageval)
+    app.add_exception_handler(StillReadingError, _of_reading)
+    for kind in (OSError, sqlite3.Error):
+        app.add_exception_handler(kind, _of_disk)
+    app.add_exception_handler(Exception, _of_bug)
+
+
+def refused(request: Request, error: HTTPException) -> Response:
+    """The page of a request that was not taken."""
+    return error_page(request, error.status_code, [str(error.detail)], error.headers)
+
+
+def error_page(
+    request: Request, status: int, problems: list[str], headers: Mapping[str, str] | None = None
+) -> Response:  # fmt: skip
+    title = HTTPStatus(status).phrase
+    response = page(request, "error.html", status=status, title=title, code=status, problems=problems)
+    response.headers.update(headers or {})
+    return response
+
+
+def _of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if str(error.detail) == HTTPStatus(error.status_code).phrase:  # raised by the framework, which says no more
+        words = {404: "There is no such page.", 405: "This page cannot be asked so."}
+        error.detail = words.get(error.status_code, error.detail)
+    return refused(request, error)
+
+
+def _of_address(request: Request, error: Exception) -> Response:
+    """A path or a query that no page has."""
+    assert isinstance(error, RequestValidationError)
+    problems = [f"{'.'.join(map(str, flaw['loc'][1:]))}: {flaw['msg']}" for flaw in error.errors()]
+    return error_page(request, 400, problems)
+
+
+def _of_rageval(request: Request, error: Exception) -> Response:
+    """What the user can mend: a folder that is broken, a setting that is wrong."""
+    assert isinstance(error, RagevalError)
+    status = 404 if isinstance(error, UnknownPageError) else 409
+    return error_page(request, status, list(error.problems))
+
+
+def _of_reading(request: Request, error: Exception) -> Response:
+    """A page that is not there yet: it asks for itself again, without a script."""
+    response = page(request, "still_reading.html", status=202, what=str(error))
+    response.headers["Refresh"] = str(AGAIN_S)
+    return response
+
+
+def _of_disk(request: Request, error: Exception) -> Response:
+    """A disk that is full, a folder that is gone or not ours: whatever is written is written whole or not at all."""
+    place, why = getattr(error, "filename", None), getattr(error, "strerror", None) or str(error)
+    LOG.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, why)
+    problem = f"{place}: {why}" if place else why
+    remedy = "Nothing of this was saved. Free some space, or mend the folder; then go back, and send it once more."
+    return error_page(request, 507, [printable(problem), *([remedy] if request.method == "POST" else [])])
+
+
+def _of_bug(request: Request, error: Exception) -> Response:
+    LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
+    return error_page(request, 500, ["Something went wrong here; what it was stands where rageval web was started."])

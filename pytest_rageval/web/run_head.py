@@ -1,10 +1,17 @@
-"""The head of a run's pages: which versions it is made from, where it was started, what it is about."""
+"""The head of a run's pages: which versions it is made from, where it was started; and what an unfinished run has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_rageval.compare.case_diff import representative_trial
+from pytest_rageval.page.report_file import FILES
+from pytest_rageval.page.run_cases import read_case_lines
+from pytest_rageval.report.explain import RecordedCase, recorded_case_of
+from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.versions.slugs import is_slug
 
@@ -44,3 +51,22 @@ def _version(kind: str, name: object, version: object) -> MadeFrom | None:
     if not isinstance(name, str) or not isinstance(version, int):
         return None
     return MadeFrom(name, version, path_to(kind, name, "versions", str(version)) if is_slug(name) else "")
+
+
+class UnfinishedRun(NamedTuple):
+    """How far the run has come, why it is no finished one, and its files: name, is it there, what it holds."""
+
+    state: str
+    problems: Sequence[str]
+    files: Sequence[tuple[str, bool, str]]
+
+
+def unfinished_run(run: StoredRun, problems: Sequence[str]) -> UnfinishedRun:
+    files = [(name, (run.path / name).is_file(), what) for name, what in FILES.items()]
+    return UnfinishedRun(run.state, list(dict.fromkeys(problems)), files)
+
+
+def unfinished_case(run: StoredRun, key: str, baseline: Path) -> RecordedCase | None:
+    """A case of such a run, read without the others; None of one that is not recorded. `baseline`: the project's."""
+    lines = read_case_lines(run, {key}).get(key)
+    return recorded_case_of(run, representative_trial(lines.records), registry_of(run), baseline) if lines else None

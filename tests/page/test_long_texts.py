@@ -11,7 +11,7 @@ from page_states import PLAN, a_full_record, an_observation, page_between, write
 from stored_pair import store
 from two_runs import a_row
 
-from pytest_rageval.page.case_views import case_views
+from pytest_rageval.page.case_view import case_views
 from pytest_rageval.page.environment import case_address
 from pytest_rageval.report.case_markdown import case_markdown
 from pytest_rageval.runs.records import to_line

@@ -19,10 +19,9 @@ from two_runs import a_plan
 from pytest_rageval.numbers import score_text
 from pytest_rageval.page import first_screen, sections
 from pytest_rageval.page.case_comparison import aligned_chunks
-from pytest_rageval.page.case_parts.case_texts import marked_text
-from pytest_rageval.page.data_blocks import BODIES
+from pytest_rageval.page.case_parts import marked_text
 from pytest_rageval.page.figures import doubling_histogram, histogram, interval_figure, least_span, spark
-from pytest_rageval.page.report_page import report_html
+from pytest_rageval.page.report_page import BODIES, report_html
 from pytest_rageval.runs.records import to_line
 
 

@@ -15,7 +15,7 @@ from chromium import Chromium, OpenPage
 from page_states import CASES, LONG, a_page, page_between, some_cases, store_full, write_page
 from project import SOME, Project
 
-from pytest_rageval.page.case_views import case_views
+from pytest_rageval.page.case_view import case_views
 from pytest_rageval.page.environment import case_address
 from pytest_rageval.report.case_markdown import case_markdown
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_rageval.compare.case_filter import all_rounded, rounded
-from pytest_rageval.page.data_blocks import MANY, DataBlocks, level_of
+from pytest_rageval.page.report_page import MANY, DataBlocks, level_of
 from pytest_rageval.page.run_cases import EarlierScores, Flips, Scale, on_one_line
 from pytest_rageval.runs.case_columns import CaseColumns
 from pytest_rageval.runs.row import CaseScores, Row, SharedParts

@@ -16,9 +16,8 @@ from pytest_rageval.cases import load_file
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import NOWHERE, EvalCase, Gold
-from pytest_rageval.web.versions.dataset import DatasetAbout
-from pytest_rageval.web.versions.dataset_diff import case_changes, dataset_changes
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
+from pytest_rageval.web.versions.value_changes import case_changes, dataset_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion, UnknownVersion
 
 ABOUT = DatasetAbout(name="Products", description="of the shop", tags=("shop",), origin="one.csv")

@@ -13,7 +13,7 @@ from project import Project, a_case, a_missed_case
 from resealed import change_lines
 from web_app import WebApp, served
 
-from pytest_rageval.web.pages.draft_case import OTHER_DRAFTS
+from pytest_rageval.web.pages.case import OTHER_DRAFTS
 
 
 def saved(app: WebApp, run: str, case: str) -> dict[str, list[str]]:

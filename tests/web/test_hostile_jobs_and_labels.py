@@ -16,8 +16,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.web.versions.dataset import DatasetAbout
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 
 ID = "</title><script>top.hacked=1</script>"
 

@@ -9,10 +9,9 @@ import pytest
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.web.jobs.env_file import read_env_file
+from pytest_rageval.web.jobs.env_file import read_env_file, run_environment
 from pytest_rageval.web.jobs.job_log import LONGEST_LINE, JobLog, log_tail
 from pytest_rageval.web.jobs.progress import ProgressReader
-from pytest_rageval.web.jobs.run_environment import run_environment
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from web_app import WebApp, served
 from pytest_rageval.cases import load_file
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.web.versions.dataset import DatasetAbout
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 
 pytestmark = [pytest.mark.browser, pytest.mark.child_process]
 SERIOUS = ("serious", "critical")

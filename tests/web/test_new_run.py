@@ -21,8 +21,7 @@ from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.web.jobs.jobs import MOST_AT_ONCE
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.web.versions.dataset import DatasetAbout
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 
 JUDGE = "openai:qwen2.5-14b@http://127.0.0.1:9"
 CHOSEN = {"agent": "calculator/1", "dataset": "sums/1"}

@@ -11,8 +11,7 @@ import click
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.report.case_markdown import case_markdown
-from pytest_rageval.report.explain import Form, explanation
-from pytest_rageval.report.recorded_case import RecordedCase, recorded_case_of
+from pytest_rageval.report.explain import Form, RecordedCase, explanation, recorded_case_of
 from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.stored_plan import plan_of
 from pytest_rageval.text import counted

@@ -15,11 +15,11 @@ from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.text import excerpt, names_of
 from pytest_rageval.web.forms.form_state import FormState, read_form, split_tags
-from pytest_rageval.web.forms.text_lengths import Address, Note, OneLine, Paragraphs, Prose, Title
+from pytest_rageval.web.forms.submitted import Address, Note, OneLine, Paragraphs, Prose, Title
 from pytest_rageval.web.versions.agent import ANSWERS_ONLY, DEFAULT_THRESHOLD, LONGEST_PROMPT, Agent
 from pytest_rageval.web.versions.agent_check import agent_problems
+from pytest_rageval.web.versions.agent_store import new_agent
 from pytest_rageval.web.versions.judge_prompts import default_prompt, editable_rubrics, own_prompt
-from pytest_rageval.web.versions.new_agent import new_agent
 
 TARGET_KINDS = (
     ("demo", "the demo system"), ("http", "HTTP, at a URL"), ("chat", "a model behind a chat endpoint"),

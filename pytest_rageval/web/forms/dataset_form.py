@@ -15,9 +15,9 @@ from pytest_rageval.io.messages import Unsound, spelled
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, EvalCase, Json
 from pytest_rageval.web.forms.form_state import FormState, read_form, split_tags
-from pytest_rageval.web.forms.text_lengths import Note, OneLine, Paragraphs, Title
+from pytest_rageval.web.forms.submitted import Note, OneLine, Paragraphs, Title
 from pytest_rageval.web.uploads.dataset_upload import too_long, trimmed
-from pytest_rageval.web.versions.dataset import DatasetAbout
+from pytest_rageval.web.versions.dataset_store import DatasetAbout
 
 
 class ImportForm(BaseModel):

@@ -1,4 +1,4 @@
-"""A form as it was sent: read within limits, and only from a page of the same session."""
+"""A form as it was sent: read within limits, only from a page of the same session; texts by how long they may be."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Annotated
 
 from fastapi import Depends, Request
+from pydantic import Field
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
+from pytest_rageval.io.expected import Expects
 from pytest_rageval.web.rendering import FORM_TOKEN
 from pytest_rageval.web.security.session import BrowserSession
 from pytest_rageval.web.site import site_of
+from pytest_rageval.web.versions.agent import LONGEST_NOTE, LONGEST_PROMPT
 
 KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
+Title = Annotated[str, Field(max_length=80), Expects("at most 80 characters")]
+OneLine = Annotated[str, Field(max_length=500), Expects("at most 500 characters")]
+Note = Annotated[str, Field(max_length=LONGEST_NOTE), Expects(f"at most {LONGEST_NOTE:,} characters")]
+Address = Annotated[str, Field(max_length=2_000), Expects("at most 2,000 characters")]
+Paragraphs = Annotated[str, Field(max_length=2_000), Expects("at most 2,000 characters")]
+Prose = Annotated[str, Field(max_length=LONGEST_PROMPT), Expects(f"at most {LONGEST_PROMPT:,} characters")]
 
 
 async def submitted(request: Request) -> AsyncIterator[FormData]:

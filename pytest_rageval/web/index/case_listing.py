@@ -10,9 +10,8 @@ from typing import Any
 from pytest_rageval.compare.case_filter import decided_changes
 from pytest_rageval.compare.cut_offs import renamed_metrics
 from pytest_rageval.compare.side import Side
-from pytest_rageval.page.falls import falls_by_metric
 from pytest_rageval.page.page_run import PageRun, compared_side
-from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, listed_cases
+from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, falls_by_metric, listed_cases
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.stored_plan import registry_of
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.lock import is_locked
 from pytest_rageval.judges.cache.cache_file import is_broken, transaction
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.index_file import IndexFile
-from pytest_rageval.web.index.job_rows import ended_job, row_of_job
-from pytest_rageval.web.index.run_rows import RUN_COLUMNS, IndexedRun, read_run, unstorable
-from pytest_rageval.web.jobs.job_files import ENDED, JOB
+from pytest_rageval.web.index.run_rows import RUN_COLUMNS, IndexedRun, RunRow, read_run, unstorable
+from pytest_rageval.web.jobs.job_files import ENDED, JOB, read_end, read_job
+from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, status
+from pytest_rageval.web.jobs.progress import ProgressReader
 
 T = TypeVar("T")
 BATCH = 20
@@ -186,13 +190,13 @@ def _stamp(folder: Path, job: Path) -> _Stamp:
     parts, newest, is_finished = [], 0, False
     for path in (folder / CONFIG, folder / METRICS, folder / RESULTS, job / JOB, job / ENDED):
         try:
-            status = os.stat(path)
+            about = os.stat(path)
         except OSError:
             parts.append("-")
             continue
         is_finished |= path.name == METRICS
-        newest = max(newest, status.st_mtime_ns)
-        parts.append(f"{status.st_mtime_ns}:{status.st_size}")
+        newest = max(newest, about.st_mtime_ns)
+        parts.append(f"{about.st_mtime_ns}:{about.st_size}")
     if not is_finished:
         parts.append("written" if is_locked(folder) else "still")
     return _Stamp(" ".join(parts), newest)
@@ -239,3 +243,30 @@ def drop_cases(connection: sqlite3.Connection, number: int) -> None:
     connection.execute("DELETE FROM case_tables WHERE number = ?", (number,))
     for table in ("cases", "texts"):
         connection.execute(f"DROP TABLE IF EXISTS {table}_{int(number)}")
+
+
+def ended_job(folder: Path, run_folder: Path) -> JobStatus | None:
+    """Return the job of a run that has ended; None where it goes on, or there is none."""
+    try:
+        job = read_job(folder)
+    except SettingsError:
+        return None
+    state = status(folder, job, run_folder, ProgressReader(run_folder, job.cases).read())
+    return None if state.is_going else state
+
+
+def row_of_job(folder: Path, run_folder: Path, stamp: str) -> IndexedRun | None:
+    """Return the row of a run that died before it had a folder; None of any other."""
+    ended, end = ended_job(folder, run_folder), read_end(folder)
+    if ended is None or (end is not None and end.exit_code in ENDED_WITH_A_VERDICT):
+        return None  # it goes on; or it came to its end, and somebody deleted its folder
+    job, run_id = ended.job, printable(folder.name)
+    row = RunRow(
+        run_id, stamp, "failed", datetime.fromisoformat(job.created).astimezone(UTC).isoformat(timespec="microseconds"),
+        source=job.source, series=json.dumps([True, job.agent, job.dataset], ensure_ascii=False),
+        agent=job.agent, agent_version=str(job.agent_version),
+        dataset=job.dataset, dataset_version=str(job.dataset_version),
+        description=printable(job.description) or None, tone="red", problem=printable(ended.sentence),
+        searched=" ".join((run_id, job.description, job.agent, job.dataset, ended.sentence)).lower(),
+    )  # fmt: skip
+    return IndexedRun(row)

@@ -1,4 +1,4 @@
-"""A project's `.env`: keys for the runs that the web app starts. Nothing else reads it.
+"""A project's `.env`: keys for the environment of runs that the web app starts. Nothing else reads it.
 
 One `NAME=value` a line; `export` before it is allowed, empty lines and those that begin with `#` say nothing. A value
 in single or double quotation marks is what stands between them; any other ends with the line. Nothing is filled in and
@@ -7,16 +7,22 @@ nothing is escaped: a file that means more than this is refused, lest a key be s
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_rageval.config.settings import ENVIRONMENT
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 
 LARGEST = 64 * 1024
 """Bytes."""
 _LINE = re.compile(r"(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(?P<value>.*)")
 _QUOTED = re.compile(r"""(?P<mark>['"])(?P<value>[^'"\\$]*)(?P=mark)(?:[ \t]+#.*)?""")
 _PLAIN = re.compile(r"""[^\s'"\\$#`]*""")
+NOT_HANDED_ON = (*ENVIRONMENT, WEB_TOKEN)
+"""They would ask another system than the agent's, write elsewhere, or give the run the word for the server."""
 
 
 def read_env_file(path: Path) -> dict[str, str]:
@@ -62,3 +68,16 @@ def _value(written: str) -> str | None:
     if (quoted := _QUOTED.fullmatch(written)) is not None:
         return quoted["value"]
     return written if _PLAIN.fullmatch(written) else None
+
+
+def run_environment(root: Path, env_file: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variables for a run of this project's code; what is set already counts more than the file.
+
+    SettingsError where the file cannot be read.
+    """
+    own = os.environ if environment is None else environment
+    variables = {**({} if env_file is None else read_env_file(env_file)), **own}
+    for name in NOT_HANDED_ON:
+        variables.pop(name, None)
+    paths = [str(root), *filter(None, [variables.get("PYTHONPATH")])]
+    return variables | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}

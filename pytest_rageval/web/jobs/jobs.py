@@ -22,6 +22,7 @@ from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_json, write_text
 from pytest_rageval.runs.disk.folder import check_reports
 from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.web.jobs.env_file import run_environment
 from pytest_rageval.web.jobs.job_files import (
     CANCELLED,
     CONFIGURATION,
@@ -38,7 +39,6 @@ from pytest_rageval.web.jobs.job_log import LOG, log_tail
 from pytest_rageval.web.jobs.job_status import JobStatus, status
 from pytest_rageval.web.jobs.process_identity import identify
 from pytest_rageval.web.jobs.progress import ProgressReader
-from pytest_rageval.web.jobs.run_environment import run_environment
 from pytest_rageval.web.security.code_border import check_listed
 
 MOST_AT_ONCE = 4

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.model_spec import chat_model
+from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.model import EvalCase
+from pytest_rageval.plan import make_plan
+from pytest_rageval.runs.estimate import estimate_at
 from pytest_rageval.text import counted
 from pytest_rageval.web.jobs.job_files import Source
 from pytest_rageval.web.jobs.jobs import Order
-from pytest_rageval.web.jobs.run_outlook import RunOutlook, run_outlook
 from pytest_rageval.web.uploads.answers_upload import AnswersUpload
 from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.agent_check import agent_warnings
 from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.web.versions.dataset import DatasetVersion
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
 from pytest_rageval.web.versions.judge_prompts import MAIN_RUBRIC
 
 CASES = "evalcases"
@@ -28,6 +35,8 @@ keeps its key from version to version."""
 
 NEED_CONTEXTS = ("groundedness", "faithfulness", "claim_support", "citation_accuracy", "synthesis", "composite")
 """Metrics that hold an answer against what it rests on, and have no value where that is not there."""
+FREE = ("lexical", "none", "stub", "nli")
+"""Judges that ask nobody."""
 
 
 @dataclass(frozen=True)
@@ -107,3 +116,41 @@ class RunChoice:
             answers=kept_as, description=description, baseline=baseline, warnings=tuple(self.warnings(answers)),
             left_out=tuple(self.left_out(answers)),
         )  # fmt: skip
+
+
+class RunOutlook(NamedTuple):
+    """Lines to be shown before a run is started."""
+
+    asked: str
+    judged: str
+    price: str | None
+
+
+def run_outlook(agents: AgentStore, slug: str, number: int, cases: int, source: Source) -> RunOutlook:
+    """What a run of an agent version over so many cases takes; SettingsError where it could not begin.
+
+    No server is asked, and no key is needed for it.
+    """
+    with tempfile.TemporaryDirectory(prefix="rageval-outlook-") as folder:
+        agents.write_configuration(slug, number, Path(folder))
+        settings = load_settings(Path(folder), environment={})
+        plan = make_plan(settings, agents.registry, Path(folder))
+    times = cases * settings.repeat
+    asked = "nothing is asked: the answers are there" if source != "connector" else (
+        f"{counted(times, 'question')} to {settings.target}"
+    )  # fmt: skip
+    if settings.judge.partition(":")[0] in FREE or settings.retrieval_only or not plan.wordings:
+        words = " compares words, a heuristic" if settings.judge == "lexical" else ""
+        return RunOutlook(asked, f"judge {settings.judge}{words}: nobody is asked, nothing is paid", None)
+    judgements = times * settings.judge_repeats * len(plan.wordings)
+    judged = f"judge {settings.judge}: up to {counted(judgements, 'judgement')} ({', '.join(plan.wordings)})"
+    price = estimate_at(_tariff(settings), plan, cases)
+    return RunOutlook(asked, judged, price or "what a judgement costs there is not known")
+
+
+def _tariff(settings: Settings) -> Tariff | None:
+    """The prices of the model behind the judge; None where the spec names no model."""
+    try:
+        return chat_model(settings.judge, EndpointOptions(base_url=settings.judge_base_url, is_replay=True)).tariff
+    except SettingsError:
+        return None

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_rageval.cases.loading import load_file
+from pytest_rageval.cases.marks import Marks, case_with_marks
+from pytest_rageval.cases.note_versions import NOTE_HASHES
 from pytest_rageval.cases.writing.case_text import JsonLines
 from pytest_rageval.cases.writing.json_edit import edited_json
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.atomic import read_json, write_bytes, write_json, write_lines
 from pytest_rageval.io.strict_json import parse
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.labelling.label_transfer import LabelTransfer, label_transfer
 from pytest_rageval.web.site import UnknownPageError
-from pytest_rageval.web.versions.dataset import DatasetVersion
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
 from pytest_rageval.web.versions.kept_version import saved_now
 from pytest_rageval.web.versions.slugs import checked_slug, is_slug
+from pytest_rageval.web.versions.value_changes import DatasetChanges, dataset_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion, locked_folder
 from pytest_rageval.workbench.label.label_store import aside_file
 
@@ -220,3 +222,59 @@ def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:
     lines = {case.source.line: text.text_of(case.source.line) for case in cases}
     nameless = {case.source.line: case.id for case in cases if parse(lines[case.source.line]).get("id") is None}
     return text.composed({line: edited_json(lines[line], {("id",): name}) for line, name in nameless.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTransfer:
+    """What was labelled in a copy, over the cases of a newer version.
+
+    labelled  cases of the copy whose labels differ from those of the version that it began from, by id
+    newer     the cases of the newer version
+    disputed  ids of labelled cases whose labels the newer version changed too, to others
+    homeless  labelled cases that the newer version does not have
+    """
+
+    labelled: Mapping[str, EvalCase]
+    newer: Sequence[EvalCase]
+    disputed: list[str]
+    homeless: list[EvalCase]
+
+    @property
+    def changes(self) -> DatasetChanges:
+        """What the labels change in the newer version."""
+        after = [
+            case_with_marks(case, Marks.of(self.labelled[case.id])) if case.id in self.labelled else case
+            for case in self.newer
+        ]
+        return dataset_changes(self.newer, after)
+
+    def content(self, newer_content: bytes) -> bytes:
+        """The file of the newer version with the labels; all else stays as it is there, byte for byte."""
+        text = JsonLines(newer_content)
+        changed = {
+            case.source.line: text.line_with(case, Marks.of(self.labelled[case.id]), _hashes(self.labelled[case.id]))
+            for case in self.newer
+            if case.id in self.labelled
+        }
+        return text.composed(changed)
+
+
+def label_transfer(
+    begun: Sequence[EvalCase], labelled: Sequence[EvalCase], newer: Sequence[EvalCase]
+) -> LabelTransfer:  # fmt: skip
+    """Hold a copy against the version that it began from, and that against the newer one."""
+    marks_begun = {case.id: Marks.of(case) for case in begun}
+    marks_newer = {case.id: Marks.of(case) for case in newer}
+    changed = {case.id: case for case in labelled if Marks.of(case) != marks_begun.get(case.id)}
+    disputed = [
+        case_id for case_id, case in changed.items()
+        if case_id in marks_newer and marks_newer[case_id] not in (marks_begun.get(case_id), Marks.of(case))
+    ]  # fmt: skip
+    homeless = [case for case_id, case in changed.items() if case_id not in marks_newer]
+    return LabelTransfer(changed, newer, disputed, homeless)
+
+
+def _hashes(case: EvalCase) -> Mapping[str, str]:
+    """Hashes of the notes that the labels were made from."""
+    hashes = case.metadata.get(NOTE_HASHES)
+    return {path: str(digits) for path, digits in hashes.items()} if isinstance(hashes, Mapping) else {}

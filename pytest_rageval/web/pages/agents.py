@@ -29,11 +29,11 @@ from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.versions.agent import Agent, AgentVersion
 from pytest_rageval.web.versions.agent_check import agent_warnings
-from pytest_rageval.web.versions.agent_diff import agent_changes, changed_in_words
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.agent_toml import threshold_gate
 from pytest_rageval.web.versions.judge_prompts import MAIN_RUBRIC, editable_rubrics
 from pytest_rageval.web.versions.slugs import slug_of
+from pytest_rageval.web.versions.value_changes import agent_changes, changed_in_words
 from pytest_rageval.web.versions.version_folder import NewerVersion
 
 router = APIRouter()

@@ -16,8 +16,8 @@ from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import TheSite, UnknownPageError
-from pytest_rageval.web.versions.dataset_diff import case_changes
 from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.value_changes import case_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion
 
 router = APIRouter()

@@ -39,9 +39,9 @@ from pytest_rageval.web.uploads.dataset_upload import (
 )
 from pytest_rageval.web.uploads.table_dialect import ENCODINGS, SEPARATORS, TableDialect, chosen_dialect
 from pytest_rageval.web.uploads.upload_folder import Upload, UploadedFile, UploadFolder
-from pytest_rageval.web.versions.dataset_diff import dataset_changes
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 from pytest_rageval.web.versions.slugs import slug_of
+from pytest_rageval.web.versions.value_changes import dataset_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion
 
 router = APIRouter()

@@ -6,24 +6,56 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import Response
 
 from pytest_rageval.cases.marks import Marks
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.io.expected import Expects
 from pytest_rageval.web.forms.form_state import FormState, read_form
-from pytest_rageval.web.forms.labelling_form import BeginForm, SaveCopyForm, SystemsForm
-from pytest_rageval.web.forms.submitted import Submitted
-from pytest_rageval.web.labelling.chunk_systems import offered_systems
+from pytest_rageval.web.forms.new_run import version_choice
+from pytest_rageval.web.forms.submitted import Note, Submitted
+from pytest_rageval.web.labelling.chunk_systems import DEMO, PROJECT, offered_systems
 from pytest_rageval.web.labelling.label_desk import TheDesk, Where
 from pytest_rageval.web.labelling.working_copy import WorkingCopy
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import MOST_SHOWN, Datasets
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import TheSite
-from pytest_rageval.web.versions.dataset import DatasetVersion
+from pytest_rageval.web.versions.dataset_store import DatasetVersion
 from pytest_rageval.web.versions.version_folder import NewerVersion
 
+MOST_SYSTEMS = 8
+"""Systems that are asked for one case: each is asked for 20 chunks."""
 router = APIRouter()
+
+
+def _system(written: str) -> str:
+    if written not in (PROJECT, DEMO) and version_choice(written) is None:
+        raise ValueError("names no system; choose one of the list")
+    return written
+
+
+SystemName = Annotated[str, AfterValidator(_system), Expects("one of the list")]
+
+
+class SystemsForm(BaseModel):
+    """Who gives the chunks; nobody: the notes alone are searched."""
+
+    systems: list[SystemName] = Field(default_factory=list, max_length=MOST_SYSTEMS)
+
+
+class BeginForm(SystemsForm):
+    """A working copy of `version`, which the page showed as the newest."""
+
+    version: int = Field(ge=1)
+
+
+class SaveCopyForm(BaseModel):
+    """The working copy as the version after `based_on`, which the page showed as the newest."""
+
+    note: Note = ""
+    based_on: int = Field(ge=1)
 
 
 class CopyPages:

@@ -17,9 +17,8 @@ from pytest_rageval.web.labelling.label_desk import TheDesk
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.site import Site, TheSite
-from pytest_rageval.web.versions.dataset import DatasetVersion
-from pytest_rageval.web.versions.dataset_diff import dataset_changes
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
+from pytest_rageval.web.versions.value_changes import dataset_changes
 from pytest_rageval.workbench.audit.gold_findings import findings_in_notes
 from pytest_rageval.workbench.audit.label_findings import AuditFinding, audit_in_words, findings_in_files
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import path_to, see
-from pytest_rageval.web.versions.demo_versions import save_demo_agent, save_demo_questions
+from pytest_rageval.web.versions.agent_store import AgentStore, new_agent
+from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
+from pytest_rageval.web.versions.slugs import slug_of
+from pytest_rageval.web.versions.version_folder import NewerVersion
+from pytest_rageval.workbench.scaffold.demo_project import shipped
 
 router = APIRouter()
+AGENT, QUESTIONS = "Demo", "Demo questions"
+CASE_FILES = ("notes_anchors.jsonl", "reference.csv", "sanity.jsonl")
+"""Those of the shipped case files whose cases an answer, or what was retrieved, is compared with."""
 
 
 @router.post("/demo/agent")
@@ -22,3 +32,26 @@ def make_demo_agent(_: Submitted, store: Agents) -> Response:
 @router.post("/demo/questions")
 def make_demo_questions(_: Submitted, store: Datasets) -> Response:
     return see(path_to("datasets", save_demo_questions(store)))
+
+
+def save_demo_agent(store: AgentStore) -> str:
+    """The slug of the demo as an agent, which is made unless one of that name is there."""
+    slug = slug_of(AGENT)
+    about = "The small RAG system inside the package: real retrieval over shipped notes, no model, no network."
+    with suppress(NewerVersion):
+        store.save(slug, new_agent(store.registry, AGENT, about), "", 0)
+    return slug
+
+
+def save_demo_questions(store: DatasetStore) -> str:
+    """The slug of the demo's questions as a dataset, which is made unless one of that name is there."""
+    slug = slug_of(QUESTIONS)
+    paths = [shipped("evalcases") / name for name in CASE_FILES]
+    cases = [case for path in paths for case in load_file(path, path.parent).cases]
+    about = DatasetAbout(
+        name=QUESTIONS, description="What the notes of the demo answer, and what they do not.",
+        origin=" + ".join(CASE_FILES),
+    )  # fmt: skip
+    with suppress(NewerVersion):
+        store.save(slug, about, cases, "", 0)
+    return slug

@@ -20,6 +20,9 @@ from pytest_rageval.web.pages.dataset_labelling import TheCopyPages
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import TheSite, UnknownPageError
+from pytest_rageval.workbench.label.label_agreement import agreements
+from pytest_rageval.workbench.label.label_store import opinion_files, opinions
+from pytest_rageval.workbench.label.opening import cases_to_label
 
 POOL_WITHIN_S = 1.5
 """Seconds that a page waits for the chunks of its case; then it is shown without them, and asks again."""
@@ -28,6 +31,8 @@ MARK_WITHIN_S = 20.0
 CLOSED = "This file was saved, discarded or read again in another window meanwhile; nothing was marked. Open it again."
 
 router = APIRouter()
+MOST_DIFFERENCES = 200
+"""Of one pair that are shown."""
 
 
 @router.get("/label")
@@ -147,3 +152,21 @@ def _shown(
             is_aside=labelling.is_aside, asks_to_clear=asks_to_clear, shows_scores=shows_scores,
             back=path_to("datasets", where.dataset, "label") if where.dataset else path_to("label"),
         )  # fmt: skip
+
+
+@router.get("/label/opinions")
+def opinions_page(request: Request, site: TheSite, desk: TheDesk, file: str = "", dataset: str = "") -> Response:
+    """How far people agree, and the cases in which they do not."""
+    project = site.project()
+    if dataset:
+        path = desk.copies.path(desk.copies.sound(dataset).slug)
+    else:
+        files = label_files(project)
+        if file not in files or file.endswith(ENDING):
+            raise HTTPException(404, f"There is no case file {file!r} in this project.")
+        path = files[file]
+    given = {name: opinions(place, project.root) for name, place in opinion_files(path).items()}
+    results = agreements(cases_to_label(path, project), given)
+    return page(
+        request, "opinions.html", where=Where(file, dataset), results=results, names=list(given), most=MOST_DIFFERENCES,
+    )  # fmt: skip

@@ -20,8 +20,7 @@ from pytest_rageval.web.forms.new_run import NewRunForm, VersionChoice, version_
 from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.jobs.job_files import Source
 from pytest_rageval.web.jobs.jobs import Jobs
-from pytest_rageval.web.jobs.run_choice import RunChoice
-from pytest_rageval.web.jobs.run_outlook import RunOutlook
+from pytest_rageval.web.jobs.run_choice import RunChoice, RunOutlook
 from pytest_rageval.web.pages.jobs import TheJobs
 from pytest_rageval.web.rendering import NEW_RUN, page, path_to, see
 from pytest_rageval.web.site import TheSite

@@ -24,9 +24,8 @@ from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.opened_runs import OpenedRun, TheRuns, run_of
 from pytest_rageval.web.pages.jobs import TheJobs, jobs_of
 from pytest_rageval.web.rendering import page, path_to, see
-from pytest_rageval.web.run_head import head_of_run
+from pytest_rageval.web.run_head import head_of_run, unfinished_run
 from pytest_rageval.web.site import Site, TheSite, UnknownPageError
-from pytest_rageval.web.unfinished_run import unfinished_run
 
 FORMATS = {
     "csv": (csv_lines, "text/csv; charset=utf-8"),

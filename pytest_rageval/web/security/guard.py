@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import ipaddress
+import re
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -11,15 +16,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pytest_rageval.web.security.body_limit import CLOSE, bounded_receive
+from pytest_rageval.numbers import short
 from pytest_rageval.web.security.headers import with_headers
-from pytest_rageval.web.security.host import is_own_host
-from pytest_rageval.web.security.origin import SAFE_METHODS, is_own_origin
 from pytest_rageval.web.security.seal import Seal
 from pytest_rageval.web.security.session import BrowserSession, session_of
 from pytest_rageval.web.security.token_check import TokenCheck
-from pytest_rageval.web.settings import WebSettings
+from pytest_rageval.web.settings import MEGABYTE, WebLimits, WebSettings
 
+SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = SAFE_METHODS | {"POST"}
 LOGIN = "/login"
 ASSETS = "/assets/"
@@ -28,6 +32,11 @@ TOKEN = "token"  # noqa: S105 because it is the name of a parameter
 """In an address it is taken for a cookie and goes: it stays in no history, bookmark or referrer."""
 PAGES_WITH_EFFECTS = frozenset({"/label/cases"})
 """Pages that query systems as soon as they are opened: a link on another site must not lead there."""
+SLOWEST = 1_000
+"""Bytes a second that a body must come with on the whole: a byte now and then would hold a connection for days."""
+CLOSE = {"Connection": "close"}
+"""The rest of the body is not read, so that nothing else can be on this connection."""
+_HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
 
 
 class Guard:
@@ -114,3 +123,80 @@ class Guard:
         if is_safe and not kind and headers.get("hx-request") is None:
             return RedirectResponse(LOGIN, 303)
         raise HTTPException(401, "Log in first: this app asks for its token.", {"WWW-Authenticate": "Bearer"})
+
+
+def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Receive:
+    """`receive` that ends a body that is too large (413) or comes too slowly (408)."""
+    is_upload = headers.get("content-type", "").lower().startswith("multipart/form-data")
+    most = limits.upload_bytes if is_upload else limits.form_bytes
+    announced = headers.get("content-length", "0")
+    size = separators = 0
+    is_over = False
+    began: float | None = None
+
+    async def bounded() -> Message:
+        nonlocal size, separators, is_over, began
+        if is_over:  # from now on it is waited for the end of the connection
+            return await receive()
+        if announced.isdecimal() and int(announced) > most:
+            raise _too_large(most)
+        began = began or time.monotonic()
+        left = began + limits.body_seconds + size / SLOWEST - time.monotonic()
+        try:
+            message = await asyncio.wait_for(receive(), max(0.0, min(left, limits.body_seconds)))
+        except TimeoutError:
+            raise HTTPException(408, f"This came too slowly: {size:,} bytes until now.", CLOSE) from None
+        is_over = not message.get("more_body", False)
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > most:
+            raise _too_large(most)
+        separators += piece.count(b"&")  # the reader counts no blank fields, and takes seconds for millions of them
+        if not is_upload and separators > limits.fields:
+            raise HTTPException(400, f"This form has more than {limits.fields:,} fields.", CLOSE)
+        return message
+
+    return bounded
+
+
+def _too_large(most: int) -> HTTPException:
+    return HTTPException(413, f"This is larger than {short(most / MEGABYTE)} MB, the most that is taken.", CLOSE)
+
+
+def host_name(header: str) -> str | None:
+    """The name or address of a Host header, in small letters without its port; None where it is no host."""
+    match = _HOST.fullmatch(header)
+    return match["name"].strip("[]").rstrip(".").lower() if match else None
+
+
+def is_own_host(header: str, names: Iterable[str], *, is_loopback: bool) -> bool:
+    """Is the app called by a name of its own?
+
+    Numbers cannot be rebound to another address: where only this machine can reach the app, those of this machine are
+    right, else all. Ports are no matter: a forwarded one differs.
+    """
+    name = host_name(header)
+    if name is None:
+        return False
+    if name == "localhost" or name in {own.lower() for own in names}:
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return address.is_loopback or not is_loopback
+
+
+def is_own_origin(scheme: str, host: str, origin: str | None, fetch_site: str | None) -> bool:
+    """May a request with these headers write? Both may be absent (no browser sends them so); neither may be foreign."""
+    if fetch_site is not None and fetch_site != "same-origin":
+        return False
+    if origin is None:
+        return True
+    try:
+        parts = urlsplit(origin)
+        is_bare = not (parts.path or parts.query or parts.fragment or parts.username)
+    except ValueError:
+        return False
+    # A proxy in front may speak https where we speak http: a page of the same host is ours either way.
+    return is_bare and parts.scheme in {scheme, "https"} and parts.netloc.lower() == host.lower()

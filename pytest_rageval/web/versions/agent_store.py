@@ -9,14 +9,18 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_bytes
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.web.versions.agent import Agent, AgentVersion
+from pytest_rageval.web.versions.agent import DEFAULT_THRESHOLD, Agent, AgentVersion
 from pytest_rageval.web.versions.agent_toml import RUBRICS, agent_text, read_agent
-from pytest_rageval.web.versions.judge_prompts import write_prompts
+from pytest_rageval.web.versions.judge_prompts import MAIN_RUBRIC, write_prompts
 from pytest_rageval.web.versions.kept_version import saved_now
-from pytest_rageval.web.versions.version_folder import VersionFolder
-from pytest_rageval.web.versions.version_seal import CHANGED, seal_problem, sealed_text
+from pytest_rageval.web.versions.version_folder import CHANGED, VersionFolder, seal_problem, sealed_text
 
 CONFIGURATION = "rageval.toml"
+FIRST_METRICS = (MAIN_RUBRIC, "faithfulness")
+"""On in a new agent, each with the default threshold."""
+OFF_AT_FIRST = ("token_f1", "groundedness", "correctness")
+"""Off in a new agent although runs of the command begin with them: token_f1 holds it against a right answer
+that it says more than the reference, and the other two would have a judge paid for nearly what FIRST_METRICS ask."""
 
 
 class AgentStore:
@@ -92,3 +96,13 @@ class AgentStore:
 def _read_agent(content: bytes, slug: str, number: int, place: str, registry: Registry) -> AgentVersion:
     """A version as its file says; what was read is kept, for lists name every version on every page."""
     return read_agent(content, slug, number, place, registry)
+
+
+def new_agent(registry: Registry, name: str = "", description: str = "") -> Agent:
+    """An agent as it is begun: the demo system, held to two judged metrics."""
+    on = [metric.name for metric in registry if metric.on_by_default or metric.name in FIRST_METRICS]
+    return Agent(
+        name=name, description=description, target="demo",
+        metrics=tuple(metric for metric in on if metric not in OFF_AT_FIRST),
+        thresholds=dict.fromkeys(FIRST_METRICS, DEFAULT_THRESHOLD),
+    )  # fmt: skip

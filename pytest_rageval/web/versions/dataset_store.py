@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_rageval.cases import case_to_mapping
 from pytest_rageval.cases.loading import CaseFile, load_file
@@ -16,10 +16,8 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.versions.dataset import DatasetAbout, DatasetVersion
-from pytest_rageval.web.versions.kept_version import saved_now
-from pytest_rageval.web.versions.version_folder import VersionFolder
-from pytest_rageval.web.versions.version_seal import CHANGED, NO_SEAL, text_hash
+from pytest_rageval.web.versions.kept_version import KeptVersion, saved_now
+from pytest_rageval.web.versions.version_folder import CHANGED, NO_SEAL, VersionFolder, text_hash
 
 ABOUT = ".json"
 """Suffix of the file that says what a version is."""
@@ -130,3 +128,31 @@ def _content_hash(path: Path, _mtime_ns: int, _size: int) -> str:
 def _loaded(path: Path, _mtime_ns: int, _size: int) -> CaseFile:
     """A case file read whole; it is kept for the pages that follow."""
     return load_file(path, path.parent)
+
+
+class DatasetAbout(BaseModel):
+    """What a person says of a dataset.
+
+    origin  the files that its cases were read from, as they were called
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    origin: str = ""
+
+
+class DatasetVersion(KeptVersion):
+    """A version of a dataset as it is kept; the cases stand in its file.
+
+    cases  how many there are; None where nothing says it
+    """
+
+    about: DatasetAbout
+    cases: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.about.name

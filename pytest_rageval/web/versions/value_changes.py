@@ -1,12 +1,17 @@
-"""Changes of named values between two versions of anything, each with both texts and their difference by words."""
+"""The difference of two versions of an agent or a dataset: values by name, each with both texts, word by word."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.cases import case_to_mapping
+from pytest_rageval.model import EvalCase
 from pytest_rageval.page.text_diff import DiffPiece, word_diff
+from pytest_rageval.text import counted, cut
+from pytest_rageval.web.versions.agent import LONGEST_NOTE, Agent
+from pytest_rageval.web.versions.judge_prompts import default_prompt, editable_rubrics
 
 
 class ValueChange(NamedTuple):
@@ -44,3 +49,77 @@ def compared_text(value: Any) -> str:
     if value and isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return "\n".join(value)
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def agent_changes(before: Agent, after: Agent) -> list[ValueChange]:
+    """What differs, in the order of the form. A prompt that only one of them has of its own is held against the
+    shipped one, which the other used."""
+    own = {*before.prompts, *after.prompts}
+    return list(value_changes(_agent_values(before, own), _agent_values(after, own)))
+
+
+def changed_in_words(changes: list[ValueChange]) -> str:
+    """`threshold of reference_match 0.7 → 0.8, judge prompt of reference_match`: what a note may say."""
+    return cut(", ".join(map(_in_words, changes)) or "nothing", LONGEST_NOTE)
+
+
+def _agent_values(agent: Agent, own: set[str]) -> dict[str, Any]:
+    values = agent.model_dump(exclude={"prompts", "more"})
+    values["prompts"] = {
+        name: agent.prompts.get(name) or (default_prompt(name) if name in editable_rubrics() else "")
+        for name in sorted(own)
+    }
+    return {**values, "more": agent.more}
+
+
+def _in_words(change: ValueChange) -> str:
+    name = change.name
+    kind, _, inner = name.partition(".")
+    if kind == "prompts":
+        return f"judge prompt of {inner}"
+    name = f"threshold of {inner}" if kind == "thresholds" else name.replace("_", " ")
+    is_short = max(len(change.before), len(change.after)) <= 30 and "\n" not in change.before + change.after
+    return f"{name} {change.before or '–'} → {change.after or '–'}" if is_short else name
+
+
+class ChangedCase(NamedTuple):
+    """A case that both versions hold, and what differs."""
+
+    case: EvalCase
+    changes: list[ValueChange]
+
+
+class DatasetChanges(NamedTuple):
+    """What differs between two versions, cases known by their ids."""
+
+    added: list[EvalCase]
+    removed: list[EvalCase]
+    changed: list[ChangedCase]
+
+    def __str__(self) -> str:
+        numbers = {"added": len(self.added), "removed": len(self.removed), "changed": len(self.changed)}
+        words = [f"{counted(number, 'case')} {verb}" for verb, number in numbers.items() if number]
+        return ", ".join(words) or "no case differs"
+
+
+def dataset_changes(before: Sequence[EvalCase], after: Sequence[EvalCase]) -> DatasetChanges:
+    """Compare two versions; a case with another id is another case."""
+    earlier = {case.id: case for case in before}
+    later = {case.id for case in after}
+    kept = (ChangedCase(case, case_changes(earlier[case.id], case)) for case in after if case.id in earlier)
+    return DatasetChanges(
+        added=[case for case in after if case.id not in earlier],
+        removed=[case for case in before if case.id not in later],
+        changed=[case for case in kept if case.changes],
+    )
+
+
+def case_changes(before: EvalCase, after: EvalCase) -> list[ValueChange]:
+    """What differs between two cases, but for where they are written."""
+    return list(value_changes(_case_values(before), _case_values(after)))
+
+
+def _case_values(case: EvalCase) -> dict[str, Any]:
+    mapping = case_to_mapping(case)
+    del mapping["source"]
+    return mapping

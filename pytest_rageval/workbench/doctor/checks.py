@@ -1,21 +1,26 @@
-"""The checks of `rageval doctor`: configuration, cases, judge, cache. None of them costs anything."""
+"""The checks of `rageval doctor`: configuration, cases, system, judge, cache, places. None of them costs anything."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 from pytest_rageval.cases import find_case_files, load_file
+from pytest_rageval.cases.discovery import case_files_of
 from pytest_rageval.cases.notes.gold_places import unwinnable
 from pytest_rageval.cases.notes.note_folder import NoteFolder
 from pytest_rageval.compare.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import RagevalError, SettingsError, TargetError
 from pytest_rageval.gates.gate import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_target
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cache_file import connect, open_alone
 from pytest_rageval.judges.canaries.check_record import check_of_run, kept_check
@@ -23,13 +28,29 @@ from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint import body_of
+from pytest_rageval.matching import match
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.ontology import load_validator
+from pytest_rageval.model import Answer, Chunk, EvalCase
 from pytest_rageval.plan import make_plan
+from pytest_rageval.prepare import make_target
+from pytest_rageval.runs.disk.folder import check_reports
+from pytest_rageval.targets import check_target
+from pytest_rageval.targets.index_listing import ListsChunks
+from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 from pytest_rageval.workbench.doctor.diagnosis import Check, Diagnosis
-from pytest_rageval.workbench.doctor.place_checks import look_at_extras, look_at_ontology, look_at_reports
-from pytest_rageval.workbench.doctor.target_checks import look_at_target
 
+LONGEST_LISTING = 3.0
+"""Seconds for the chunks of an index: a doctor is not waited for."""
+LITTLE, TOO_LITTLE = 2**30, 64 * 2**20
+"""Free bytes below which a doubt, or a problem, is said."""
+EXTRAS = {
+    "web": ("fastapi", "uvicorn", "python_multipart"), "cli": ("textual",), "ontology": ("rdflib", "pyshacl"),
+    "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
+    "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "ray": ("ray",),
+}  # fmt: skip
+"""Optional parts of the installation, by the modules that each needs."""
 MOST_PROBLEMS = 10
 """Of case files that are shown; `rageval cases validate` lists all."""
 INIT, VALIDATE, AUDIT, JUDGE = (
@@ -41,6 +62,111 @@ INIT, VALIDATE, AUDIT, JUDGE = (
 """Commands that mend what is wrong, or say more of it."""
 SERVER_S = 2.0
 """Seconds for the judge's server to say that it is there."""
+_TOO_LATE = f"its server did not answer within {SERVER_S:g} s"
+
+
+def look_at_target(project: Project) -> Iterator[Diagnosis]:
+    """The configured target: can it be made, can it be reached, does it have all answers? It is asked no question."""
+    spec = project.settings.target
+    if spec is None:
+        yield Diagnosis("warning", "none", "set target, or override the rag_client fixture")
+        return
+    name = public_target(spec)
+    try:
+        target = make_target(project)
+    except RagevalError as error:
+        yield from (Diagnosis("problem", problem) for problem in error.problems)
+        return
+    cases = _cases(project)
+    if problems := check_target(target, spec, cases, is_partial_allowed=project.settings.allow_partial):
+        yield from (Diagnosis("problem", problem) for problem in problems)
+        return
+    is_http = spec.startswith(("http:", "https:", "openai:", "ollama:"))
+    yield Diagnosis("ok", f"{name}: {'something listens there' if is_http else 'is there'}; no question was asked")
+    yield from asyncio.run(_index(target, project, cases))
+
+
+async def _index(target: Target, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
+    """Does the index hold the gold, where the system lists its chunks?"""
+    try:
+        if not isinstance(target, ListsChunks):
+            return []
+        async with asyncio.timeout(LONGEST_LISTING):
+            chunks = await target.index_chunks()
+        return [] if chunks is None else [*_gold_in_index(project, chunks, cases)]
+    except TimeoutError:
+        return [Diagnosis("warning", f"its chunks were not listed within {LONGEST_LISTING:g} s",
+                          "rageval cases audit --index waits longer")]  # fmt: skip
+    except TargetError as error:
+        return [Diagnosis("warning", f"its chunks cannot be listed: {error}", "mend that, or leave the listing out")]
+    finally:
+        await target.aclose()
+
+
+def _gold_in_index(project: Project, chunks: Sequence[Chunk], cases: Sequence[EvalCase]) -> Iterator[Diagnosis]:
+    """Golds that no chunk of the index matches: their cases cannot be won, whatever the system does."""
+    whole_index = Answer("", chunks=tuple(chunks))
+    lost = []
+    labelled = 0
+    for case in cases:
+        matching = match(case, whole_index, project.settings.gold_by)
+        if matching.kind == "none":
+            continue
+        labelled += 1
+        hits = {gold for golds in matching.hits or () for gold in golds}
+        groups = case.gold.support_groups if matching.kind == "anchors" else ()
+        if not any(hits >= {*group} for group in groups or [[gold] for gold in range(matching.golds)]):
+            lost.append(case.key)
+    cases_labelled = counted(labelled, "labelled case")
+    if lost:
+        what = f"{len(lost)} of {cases_labelled} cannot be won: no indexed chunk matches the gold of {listed(lost)}"
+        yield Diagnosis("warning", what, "mend the labels, or index what is missing")
+    elif labelled:
+        all_of_them = f"all {cases_labelled}" if labelled > 1 else cases_labelled
+        yield Diagnosis("ok", f"its {counted(len(chunks), 'chunk')} hold the gold of {all_of_them}")
+
+
+def _cases(project: Project) -> list[EvalCase]:
+    files = case_files_of(project.root, project.settings.cases, project.reports)
+    return [case for path in files for case in load_file(path, project.root).cases]
+
+
+def look_at_reports(project: Project) -> Iterator[Diagnosis]:
+    """The folder of runs: can it be written, is there room?"""
+    check_reports(project.reports)
+    runs = sum(1 for _ in project.reports.glob("runs/*/config.json"))
+    baseline = "no baseline yet" if project_baseline(project) is None else "with a baseline"
+    yield Diagnosis("ok", f"{project.settings.reports}/ can be written: {counted(runs, 'run')}, {baseline}")
+    free = shutil.disk_usage(_nearest_existing(project.reports)).free
+    shown = f"{free / 2**30:.1f} GiB free"
+    if free < LITTLE:
+        yield Diagnosis(
+            "problem" if free < TOO_LITTLE else "warning", shown, "make room; rageval runs prune removes runs"
+        )
+    else:
+        yield Diagnosis("ok", shown)
+
+
+def look_at_ontology(project: Project) -> Iterator[Diagnosis]:
+    """The files that the graph's claims are checked against."""
+    places = project.settings.ontology
+    if places is None:
+        yield Diagnosis("ok", "none: claims of a knowledge graph are checked against none")
+        return
+    validator = load_validator(places, project.root)
+    yield Diagnosis("ok", f"{', '.join(places)}, sha256 {validator.digest[:12]}")
+
+
+def look_at_extras(_: Project) -> Iterator[Diagnosis]:
+    """Optional parts of the installation."""
+    installed = [name for name, modules in EXTRAS.items() if all(find_spec(module) for module in modules)]
+    missing = [name for name in EXTRAS if name not in installed]
+    fix = f"pip install 'pytest-rageval[{missing[0]}]', for one that you need" if missing else ""
+    yield Diagnosis("ok", f"installed: {', '.join(installed) or 'none'}; not: {', '.join(missing) or 'none'}", fix)
+
+
+def _nearest_existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
@@ -203,9 +329,6 @@ def _silence(url: str) -> str | None:
         return None
 
     return asyncio.run(ask())
-
-
-_TOO_LATE = f"its server did not answer within {SERVER_S:g} s"
 
 
 def _cannot_be_asked(judge: Judge, *, is_replay: bool) -> str | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.model import EvalCase
+from pytest_rageval.matching import GoldBy, observe
+from pytest_rageval.model import Chunk, EvalCase, Observation
 from pytest_rageval.text import counted
 from pytest_rageval.workbench.sweep.bench import Answers, Bench
-from pytest_rageval.workbench.sweep.cuts import cut_to, differing, probe_of, why_not_derivable
 from pytest_rageval.workbench.sweep.grid import Family, Point
 from pytest_rageval.workbench.sweep.ranking import (
     CaseParts,
@@ -26,6 +26,14 @@ from pytest_rageval.workbench.sweep.ranking import (
 
 FEW = 0.1
 """Up to this share of cases that retrieve otherwise when asked, these alone are asked at every point of the family."""
+Probes = MutableMapping[str, list[str]]
+"""By the widest point of a family, keys of the cases whose lists are not those cut from it."""
+NOTHING_TO_RANK_BY = (
+    "sweep: no point has a score: retrieval is measured where a case has gold or is unanswerable, and the system "
+    "reports its chunks; label some cases, see docs/cases.md"
+)
+Listing = tuple[tuple[object, ...], ...]
+"""The chunks of an answer in order, by what tells them apart."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +123,6 @@ def _axes(point: ScoredPoint) -> tuple[float, float]:
 
 Stage = Callable[[Sequence[ScoredPoint]], None]
 """Hears of the points that are scored so far."""
-Probes = MutableMapping[str, list[str]]
-"""By the widest point of a family, keys of the cases whose lists are not those cut from it."""
 
 
 def run_sweep(
@@ -137,12 +143,6 @@ def run_sweep(
 def _first_error(errors: Mapping[str, str]) -> str:
     key, message = next(iter(errors.items()))
     return f"all cases ended in errors, as {key}: {message}"
-
-
-NOTHING_TO_RANK_BY = (
-    "sweep: no point has a score: retrieval is measured where a case has gold or is unanswerable, and the system "
-    "reports its chunks; label some cases, see docs/cases.md"
-)
 
 
 class _Sweeping:
@@ -294,3 +294,52 @@ class _Sweeping:
     def _note(self, note: str) -> None:
         if note not in self._notes:
             self._notes.append(note)
+
+
+def why_not_derivable(observations: Iterable[Observation], cuts: Sequence[str]) -> str | None:
+    """Why lists cannot be cut: the system reports no chunks, or none with a score; None where they can."""
+    for observation in observations:
+        chunks = observation.answer.chunks
+        if chunks is None:
+            return f"no retrieved chunks are reported, as for {observation.case.id}"
+        if "min_score" in cuts and any(chunk.score_final is None for chunk in chunks):
+            return f"chunks come without score_final, as for {observation.case.id}"
+    return None
+
+
+def cut_to(observation: Observation, point: Point, k: int, gold_by: GoldBy) -> Observation:
+    """What the case retrieves at a point, from what it retrieved at the widest one; `k` is that of the point."""
+    least = point.params.get("min_score")
+    chunks: Sequence[Chunk] = observation.answer.chunks or ()
+    if least is not None:
+        chunks = [chunk for chunk in chunks if chunk.score_final is not None and chunk.score_final >= least]
+    answer = replace(observation.answer, chunks=tuple(chunks[:k]))
+    return observe(observation.case, answer, k=k, asked_k=k, gold_by=gold_by)
+
+
+def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], int], gold_by: GoldBy) -> Point:
+    """The point at which a case shows best whether its list is cut: the highest threshold, with a k of its own.
+
+    That is the smallest k for which there is still room below the chunks over the threshold: a system that looks for
+    others where it found few fills it. Where none has room, the smallest k of all: there a list is cut by number.
+    """
+    points = family.by_score
+    for point in points:
+        k = k_of(point)
+        if len(cut_to(observation, point, k + 1, gold_by).answer.chunks or ()) < k:
+            return point
+    return points[0]
+
+
+def listing(observation: Observation) -> Listing:
+    """The chunks that came, in order, with their scores."""
+    return tuple(
+        (chunk.chunk_id or chunk.doc_id, chunk.rel_path, chunk.heading_path, chunk.start_line, chunk.score_final,
+         None if chunk.chunk_id or chunk.doc_id else chunk.text)
+        for chunk in observation.answer.chunks or ()
+    )  # fmt: skip
+
+
+def differing(derived: Mapping[str, Observation], real: Mapping[str, Observation]) -> tuple[str, ...]:
+    """Keys of the cases that retrieve otherwise when they are asked, or that could not be asked."""
+    return tuple(key for key in derived if key not in real or listing(derived[key]) != listing(real[key]))
