@@ -18,7 +18,7 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Redo, aggregate_again
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
-from pytest_rageval.runs.disk.metrics_file import write_metrics
+from pytest_rageval.runs.disk.folder import write_metrics
 from pytest_rageval.text import counted
 
 F = TypeVar("F", bound=Callable[..., object])

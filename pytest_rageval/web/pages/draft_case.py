@@ -16,7 +16,7 @@ from pytest_rageval.io.line_index import Check, index, record_at
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
-from pytest_rageval.runs.disk.stored_records import check_observation, check_result
+from pytest_rageval.runs.disk.row_records import check_observation, check_result
 from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.labelling.label_desk import Where
 from pytest_rageval.web.rendering import see
