@@ -18,15 +18,14 @@ from pytest_rageval.compare.verdict_sentence import NOT_COMPARABLE, VerdictFacts
 from pytest_rageval.compare.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.gates.gate import Gate, doubtful_limits, is_meant_for
 from pytest_rageval.io.atomic import read_json, write_json
-from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.case_columns import CaseColumns
-from pytest_rageval.runs.config import flat_names, observed, reported, stated_otherwise
+from pytest_rageval.runs.config import flat_names, hardware, observed, reported, stated_otherwise
 from pytest_rageval.runs.decision_hash import gates_in_effect, labelled_case
-from pytest_rageval.runs.disk.metrics_file import write_metrics
+from pytest_rageval.runs.disk.folder import write_metrics
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS
 from pytest_rageval.runs.disk.score_table import write_scores
 from pytest_rageval.runs.disk.writer import Keeper

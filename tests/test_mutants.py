@@ -77,13 +77,13 @@ MUTANTS = {
     "a formula gates beside a model": Mutant(
         "looks_at", "any(looks_at(other, trial) for other in gate.yields_to)", "False", GATES
     ),
-    "what is not applicable counts as an error": Mutant(
-        "_metric", "measure.name not in rows.not_applicable[place]", "True", AGGREGATE
-    ),
+    "what is not applicable counts as an error": Mutant("_metric", "name not in row.not_applicable", "True", AGGREGATE),
     "an error counts as a case without a gate": Mutant(
-        "aggregate", "examined == 0 and outcome != 'error'", "examined == 0", AGGREGATE
+        "aggregate", "row.gates_examined == 0 and row.outcome != 'error'", "row.gates_examined == 0", AGGREGATE
     ),
-    "a skipped case counts as asked": Mutant("_facts", "outcome != 'skipped' or bool(names)", "True", AGGREGATE),
+    "a skipped case counts as asked": Mutant(
+        "_facts", "row.outcome != 'skipped' or row.not_applicable", "True", AGGREGATE
+    ),
     "a gate of the run holds without a value": Mutant(
         "_run_gate", "value is not None and gate.holds(value)", "value is None or gate.holds(value)", AGGREGATE
     ),

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.io.json_limits import limits_broken
 from pytest_rageval.io.records import Name, RecordReader, becomes
+from pytest_rageval.io.strict_json import limits_broken
 from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Json, Turn
 
 T = TypeVar("T")

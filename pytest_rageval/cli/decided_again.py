@@ -15,10 +15,11 @@ from pytest_rageval.cli.stored_run import Opened
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
+from pytest_rageval.rescore.recorded_measures import Stays, is_described_measure
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
-from pytest_rageval.rescore.rescore import Redo, aggregate_again
+from pytest_rageval.rescore.rescore import Redo, aggregate_again, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
-from pytest_rageval.runs.disk.metrics_file import write_metrics
+from pytest_rageval.runs.disk.folder import write_metrics
 from pytest_rageval.text import counted
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -43,6 +44,25 @@ class Deciding(NamedTuple):
         with Progress("scored") as watch:
             how = Redo(at.run, plan, config, at.baseline, labels=labels.cases if labels else None, watch=watch)
             finished = aggregate_again(how, labels.applied if labels else None)
+        self.end(finished, plan, at)
+
+    def score_again(self, at: Opened, metrics: Sequence[str], stays: Stays = is_described_measure) -> NoReturn:
+        """Score the run again, by the new labels if any were named, and leave.
+
+        `stays`: which measures keep their scores where the labels are those of the run.
+        """
+        if self.aggregate_only:
+            self.end_with_aggregates(at)
+        check_observed(at.run)
+        plan = plan_again(at.run, at.settings, at.root, metrics=metrics)
+        labels = self.labels(at)
+        config = config_again(at.run, plan, **(labels.changed if labels else {}))
+        with Progress("scored") as watch:
+            cases = labels.cases if labels else None
+            # Scores by the old labels must not stand beside those by the new ones.
+            kept = is_described_measure if labels else stays
+            how = Redo(at.run, plan, config, at.baseline, stays=kept, labels=cases, watch=watch)
+            finished = redo(how, labels.applied if labels else None)
         self.end(finished, plan, at)
 
     def end(self, finished: Finished, plan: Plan, at: Opened) -> NoReturn:

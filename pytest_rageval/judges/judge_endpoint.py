@@ -7,8 +7,8 @@ from pathlib import Path
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_from_spec
-from pytest_rageval.llm.budget import Budget
 from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.prices import Budget
 
 
 def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:

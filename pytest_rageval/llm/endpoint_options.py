@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pytest_rageval.llm.budget import Budget
+from pytest_rageval.llm.prices import Budget
 from pytest_rageval.model import Json
 
 

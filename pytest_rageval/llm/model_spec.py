@@ -17,9 +17,8 @@ from pytest_rageval.llm.credentials import judge_key, unneeded_key
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.providers.anthropic import AnthropicWire
-from pytest_rageval.llm.providers.azure import AzureWire
 from pytest_rageval.llm.providers.ollama import OllamaWire
-from pytest_rageval.llm.providers.openai import OpenAiWire
+from pytest_rageval.llm.providers.openai import AzureWire, OpenAiWire
 from pytest_rageval.text import printable
 
 WIRES: Mapping[str, type[OpenAiWire] | type[AnthropicWire] | type[OllamaWire]] = {

@@ -29,8 +29,7 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
 from pytest_rageval.plugin.batches import PARTS, Batches
-from pytest_rageval.plugin.case_files.case_hook import with_case_hook
-from pytest_rageval.plugin.case_files.marked_tests import marked_cases
+from pytest_rageval.plugin.case_files.case_hook import marked_cases, with_case_hook
 from pytest_rageval.plugin.case_verdict import assert_gates
 from pytest_rageval.plugin.current_test import KeptCurrentTest
 from pytest_rageval.plugin.display.captured_output import CapturedOutput

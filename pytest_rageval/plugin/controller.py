@@ -16,16 +16,14 @@ from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
 from pytest_rageval.page.report_file import EndReport
 from pytest_rageval.plugin.active import ActiveSession
-from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict
-from pytest_rageval.plugin.display.summary_line import summarised
-from pytest_rageval.plugin.display.terminal_summary import write_summary
+from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict, summarised, write_summary
 from pytest_rageval.plugin.extent import extent_of
 from pytest_rageval.plugin.items import EvalItem, fixture_definition
 from pytest_rageval.plugin.preflight import CLIENT, is_ours, judges_of_files, overrides, report_problems
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.report.run_reports import write_reports
-from pytest_rageval.runs.estimate import estimate
+from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.record_lines import RecordLine
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable

@@ -15,7 +15,6 @@ from typing import Any
 from pytest_rageval.cases import content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import conditions_text
-from pytest_rageval.io.hardware import hardware
 from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.metrics.index_coverage import reported_versions
 from pytest_rageval.model import EvalCase
@@ -31,6 +30,9 @@ CANNOT_CHANGE_RESULTS = frozenset(
      "allow_partial", "resume", "shard", "skipped", "max_cost", "judge_concurrency", "judge_requests_per_minute",
      "judge_tokens_per_minute", "judge_options", "judge_name", "origin", "adaptive_concurrency"}
 )  # fmt: skip
+CPUS = Path("/proc/cpuinfo")
+GPUS = Path("/proc/driver/nvidia/gpus")
+"""A folder for each GPU, where NVIDIA's driver is loaded."""
 
 
 def run_config(
@@ -240,3 +242,40 @@ def _hash(value: Any) -> str:
     """SHA-256 of the canonical JSON."""
     text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def hardware() -> dict[str, Any]:
+    """Number and model of CPUs, memory in MiB, model of the GPU; null where the system does not say."""
+    memory = None
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return {
+        "cpus": os.cpu_count(),
+        "cpu_model": _labelled(CPUS, "model name", "Hardware", "Model") or platform.processor() or None,
+        "machine": platform.machine(),
+        "memory_mib": memory,
+        "gpu_model": _gpu_model(GPUS),
+        "system": platform.system(),
+    }
+
+
+def _gpu_model(gpus: Path) -> str | None:
+    """The models of the GPUs as their driver tells them; no program is asked."""
+    try:
+        models = [_labelled(gpu / "information", "Model") for gpu in sorted(gpus.iterdir())]
+    except OSError:
+        return None
+    return ", ".join(model for model in models if model) or None
+
+
+def _labelled(path: Path, *labels: str) -> str | None:
+    """The value of the first line `label : value` of a file that has one of these labels; what follows is not read."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for line in file:
+                label, _, value = line.partition(":")
+                if label.strip() in labels and value.strip():
+                    return value.strip()
+    except OSError:
+        return None
+    return None

@@ -1,14 +1,19 @@
-"""Notes on who judged: not pinned, not at temperature 0, unchecked, judging itself or its kin, suspicious replies."""
+"""What judging may cost; notes on who judged: not pinned, unchecked, judging itself or its kin, suspicious replies."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.judges.judge import several_served
+from pytest_rageval.judges.judge import Judge, several_served
 from pytest_rageval.llm.model_identity import model_family, same_model
+from pytest_rageval.plan import Plan
 from pytest_rageval.text import counted
+
+if TYPE_CHECKING:
+    from pytest_rageval.llm.prices import Tariff
+
 
 Judges = Iterable[Mapping[str, Any] | None]
 
@@ -91,3 +96,24 @@ def _check_notes(model: str, check: Mapping[str, Any] | None) -> Iterator[str]:
     if failed:
         parts = (f"{name} {len(result['failed'])} of {result['canaries']}" for name, result in failed.items())
         yield f"judge {model} failed canaries when it was checked ({check['checked'][:10]}): {', '.join(parts)}"
+
+
+def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
+    """What judging so many cases may cost; None where nothing is paid, or nobody knows the price."""
+    return estimate_at(getattr(judge, "tariff", None), plan, cases)
+
+
+def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:
+    """What judging so many cases may cost at these prices; None where nothing is paid, or nobody knows the price."""
+    settings = plan.settings
+    if tariff is None or settings.judge_cache == "replay" or settings.retrieval_only:
+        return None
+    times = cases * settings.repeat * settings.judge_repeats
+    dollars = tariff.estimate([wording.prompt for wording in plan.wordings.values()], settings.k, times)
+    if dollars is None:
+        return None
+    most = counted(times * len(plan.wordings), "judgement")
+    return (
+        f"judge {tariff.model}: up to {most}, about ${dollars:.2f} by list prices "
+        f"({counted(settings.k, 'passage')} of usual length each); what the judge cache holds costs nothing"
+    )

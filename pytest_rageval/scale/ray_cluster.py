@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import signal
+import socket
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from pytest_rageval.prepare import Prepared
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
 from pytest_rageval.scale.dispatch import Begun, Came, Ended, Event, Lost
 from pytest_rageval.scale.portion_worker import PortionWorker
-from pytest_rageval.scale.ray_address import check_address
 
 BEFORE_IMPORT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """Ray reports nothing to its makers, and leaves the variables alone that choose a GPU."""
@@ -28,6 +28,10 @@ JOB = "rageval run --engine ray"
 WAIT_S = 0.5
 GOODBYE_S = 10.0
 """In which workers close target, judge and cache, once all cases are done."""
+PATIENCE_S = 5.0
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""What a client of HTTP/2 says first, with settings that change nothing."""
+SETTINGS_FRAME = 4
 
 
 class RayCluster:
@@ -176,3 +180,30 @@ def _reason(error: Exception) -> str:
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0].strip() if lines else described_exception(error)
+
+
+def check_address(address: str) -> None:
+    """SettingsError unless something at this address speaks as the head of a cluster does."""
+    if address in ("auto", "local"):
+        return
+    if "://" in address:
+        raise SettingsError(
+            f"--address {address}: write HOST:PORT of the cluster's head, as `ray start --head` says it"
+        )
+    host, _, port = address.rpartition(":")
+    if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise SettingsError(f"--address {address}: expected HOST:PORT, as in 10.0.0.1:6379, auto or local")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), PATIENCE_S) as connection:
+            if os.environ.get("RAY_USE_TLS") == "1":
+                return
+            connection.settimeout(PATIENCE_S)
+            connection.sendall(PREFACE)
+            reply = connection.recv(9)
+    except OSError as error:
+        reason = "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+        raise SettingsError(
+            f"--address {address}: cannot be reached within {PATIENCE_S:g} s: {reason}; is the cluster's head running?"
+        ) from None
+    if len(reply) < 4 or reply[3] != SETTINGS_FRAME:
+        raise SettingsError(f"--address {address}: what listens there is no head of a Ray cluster; is the port right?")

@@ -1,21 +1,63 @@
-"""A RAG system behind the native HTTP contract: `POST {url}/api/v1/ask?debug=true`."""
+"""The native HTTP contract, `POST {url}/api/v1/ask?debug=true`: of a server, or through a client of the user's own."""
 
 from __future__ import annotations
 
-from pytest_rageval.errors import TargetError
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, runtime_checkable
+
+from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
+from pytest_rageval.io.messages import found, shown_value
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
-from pytest_rageval.targets.ask_body import ASK_PATH, CHUNKS_PATH, STATS_PATH, ask_body
 from pytest_rageval.targets.connection import USUAL, Connection
-from pytest_rageval.targets.index_listing import listed_chunks
-from pytest_rageval.targets.native_contract import answer_from_body, data_from_body, get_ready
+from pytest_rageval.targets.foreign_code import call_foreign, too_large
+from pytest_rageval.targets.native_contract import answer_from_body, answer_from_response, data_from_body, get_ready
 
+MOST_PAGES = 10_000
 OTHER_API = "; an API of its own is described by target.mapping, see docs/targets.md"
 """Where a server knows nothing of our path, or of our body."""
+ASK_PATH = "/api/v1/ask"
+STATS_PATH = "/api/v1/index/stats"
+CHUNKS_PATH = "/api/v1/index/chunks"
+
+
+@runtime_checkable
+class ListsChunks(Protocol):
+    """A target that can list what its index holds."""
+
+    async def index_chunks(self) -> list[Chunk] | None:
+        """All chunks; None where the system does not offer that."""
+
+
+async def listed_chunks(page: Callable[[str | None], Awaitable[Json]], where: str) -> list[Chunk]:
+    """The chunks of all pages; TargetError where one is not as the contract has it.
+
+    A page is `{"chunks": [{chunk_id, rel_path, heading_path, text …}], "next": …}`; while `next` is not null, it is
+    sent as `cursor` for the chunks that follow.
+    """
+    chunks: list[Chunk] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        data = await page(cursor)
+        listed = data.get("chunks") if isinstance(data, dict) else None
+        if not isinstance(listed, list):
+            raise TargetError("invalid_response", f"{where}: chunks is {found(listed)}, expected a list")
+        answer = answer_from_response({"answer": "", "debug": {"retrieved_chunks": listed}}, where)
+        chunks += answer.chunks or ()
+        following = data.get("next")
+        if following is None:
+            return chunks
+        if not isinstance(following, str) or following == cursor:
+            raise TargetError(
+                "invalid_response", f"{where}: next is {found(following)}, expected another cursor or null"
+            )
+        cursor = following
+    raise TargetError("too_large", f"{where}: more than {MOST_PAGES:,} pages")
 
 
 class HttpTarget:
@@ -68,3 +110,81 @@ class HttpTarget:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+def ask_body(request: AskRequest) -> dict[str, Json]:
+    """Question, k, scope, history and parameters that are set; the server's defaults stand for all others."""
+    body: dict[str, Json] = {**request.params, "question": request.question, "k": request.k}
+    if request.history is not None:
+        body["history"] = [turn._asdict() for turn in request.history]
+    if request.vaults:
+        body["vaults"] = list(request.vaults)
+    if request.folders:
+        body["folders"] = list(request.folders)
+    return body
+
+
+class ClientTarget:
+    """Speaks the native contract through anything with a `base_url` and a `post`, sync or async.
+
+    Time-outs other than the total one, retries and credentials are the client's own business, and so is closing it.
+    """
+
+    def __init__(
+        self, client: Any, name: str | None = None, *, timeout: float = 120.0, max_bytes: int = 16 * 2**20
+    ) -> None:
+        base = getattr(client.base_url, "host", client.base_url)
+        if not base:
+            raise SettingsError(f"rag_client: the {type(client).__name__} has no base URL; give it one")
+        self.name = name or f"{type(client).__module__.partition('.')[0]}.{type(client).__name__}"
+        self._client = client
+        self._timeout = timeout
+        self._max_bytes = max_bytes
+        self._is_async = inspect.iscoroutinefunction(client.post)
+
+    async def ask(self, request: AskRequest) -> Answer:
+        """One question, sent once."""
+        question = {"params": {"debug": "true"}, "json": ask_body(request)}
+
+        def post() -> tuple[int, bytes]:
+            response = self._client.post(ASK_PATH, **question)
+            return int(response.status_code), bytes(response.content)
+
+        async def post_async() -> tuple[int, bytes]:
+            response = await self._client.post(ASK_PATH, **question)
+            return int(response.status_code), bytes(response.content)
+
+        status, body = await call_foreign(
+            post_async if self._is_async else post,
+            self.name,
+            self._timeout,
+            is_async=self._is_async,
+            kind_of=_kind_of,
+        )
+        if len(body) > self._max_bytes:
+            raise TargetError("too_large", too_large(self.name, self._max_bytes))
+        if 200 <= status < 300:
+            return answer_from_body(body, self.name)
+        kind = "rate_limited" if status == 429 else "http_4xx" if 400 <= status < 500 else "http_5xx"
+        message = f"{self.name}: status {status}: {shown_value(body.decode('utf-8', 'replace'))}"
+        raise TargetError(kind if status >= 400 else "invalid_response", message, status=status)
+
+    async def aclose(self) -> None:
+        """The client belongs to who made it."""
+
+
+_KINDS = {
+    "ConnectError": "connect",
+    "ConnectTimeout": "connect",
+    "ConnectionRefusedError": "connect",
+    "TimeoutException": "timeout",
+    "Timeout": "timeout",
+    "NetworkError": "reset",
+    "RemoteProtocolError": "reset",
+    "ConnectionError": "reset",
+}
+
+
+def _kind_of(error: BaseException) -> str:
+    """The kind by the names of the exception's classes: the client's library need not be imported to know them."""
+    return next((_KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in _KINDS), "exception")

@@ -16,10 +16,9 @@ from pydantic_core import core_schema
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.expected import EXTRA
-from pytest_rageval.io.json_limits import limits_broken
 from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, found, shown_value, wrong
 from pytest_rageval.io.records import RecordReader
-from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
 from pytest_rageval.targets.values import Wrong, plain_json

@@ -86,7 +86,7 @@ def target_from_object(
     if isinstance(obj, Target):
         return obj
     if hasattr(obj, "post") and hasattr(obj, "base_url"):
-        from pytest_rageval.targets.client_target import ClientTarget
+        from pytest_rageval.targets.http_target import ClientTarget
 
         return ClientTarget(obj, name, timeout=timeout, max_bytes=max_bytes)
     if callable(obj):

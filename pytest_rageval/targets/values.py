@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pytest_rageval.io.json_limits import MAX_BITS, MAX_DEPTH
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.io.strict_json import MAX_BITS, MAX_DEPTH
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 

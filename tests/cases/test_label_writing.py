@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.marks import Marks, case_with_marks
 from pytest_rageval.cases.note_versions import changed_notes, note_hashes
-from pytest_rageval.cases.writing.case_text import case_text
+from pytest_rageval.cases.writing.case_text import case_text, edited_row, row_texts
 from pytest_rageval.cases.writing.case_writer import CaseWriter, ChangedMeanwhile
-from pytest_rageval.cases.writing.csv_edit import edited_row, row_texts
 from pytest_rageval.cases.writing.json_edit import edited_json
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.lock import take_lock

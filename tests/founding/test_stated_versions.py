@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from project import SOME, Project, lines_with
 
-from pytest_rageval.io import hardware as hardware_module
-from pytest_rageval.io.hardware import hardware
+from pytest_rageval.runs import config as config_module
+from pytest_rageval.runs.config import hardware
 
 STATED = '[tool.rageval.versions]\nllm = "llama3.2"\nchunker = "v1.2"'
 
@@ -92,8 +92,8 @@ def test_config_names_cpu_memory_and_gpu(project: Project, tmp_path: Path, monke
     cpus.write_text("processor\t: 0\nmodel name\t: EPYC 9354\n")
     (gpus / "0000:01:00.0").mkdir(parents=True)
     (gpus / "0000:01:00.0" / "information").write_text("Model: \t\t NVIDIA L4\nIRQ:  5\n")
-    monkeypatch.setattr(hardware_module, "CPUS", cpus)
-    monkeypatch.setattr(hardware_module, "GPUS", gpus)
+    monkeypatch.setattr(config_module, "CPUS", cpus)
+    monkeypatch.setattr(config_module, "GPUS", gpus)
     project.cases(SOME)
     project.run("-q", "--rageval-run-id", "a")
     machine = config(project, "a")["hardware"]
@@ -102,5 +102,5 @@ def test_config_names_cpu_memory_and_gpu(project: Project, tmp_path: Path, monke
 
 
 def test_a_machine_without_a_gpu_says_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(hardware_module, "GPUS", tmp_path / "none")
+    monkeypatch.setattr(config_module, "GPUS", tmp_path / "none")
     assert hardware()["gpu_model"] is None

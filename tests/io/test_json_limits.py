@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval.io.json_limits import MAX_DEPTH, limits_broken
+from pytest_rageval.io.strict_json import MAX_DEPTH, limits_broken
 
 
 def nested(levels: int) -> Any:

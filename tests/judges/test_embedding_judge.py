@@ -16,8 +16,8 @@ from pytest_rageval.judges.embedding.embedding_judge import STRANGERS, Embedding
 from pytest_rageval.judges.embedding.vectors import BATCH
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.llm.budget import Budget
 from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.prices import Budget
 from pytest_rageval.model import Judgement, JudgeRequest
 
 QUICK = 0.01

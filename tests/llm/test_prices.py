@@ -6,8 +6,7 @@ import pytest
 from processes import python
 
 from pytest_rageval.errors import ModelFailure, SettingsError
-from pytest_rageval.llm.budget import Budget
-from pytest_rageval.llm.prices import Tariff, cost_of
+from pytest_rageval.llm.prices import Budget, Tariff, cost_of
 
 OPENAI = "https://api.openai.com/v1/chat/completions"
 ANTHROPIC = "https://api.anthropic.com/v1/messages"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from project import Project, a_case, a_missed_case
 
-from pytest_rageval.plugin.display.summary_line import SummarisedText, summarised
+from pytest_rageval.plugin.display.run_verdict import SummarisedText, summarised
 
 
 @pytest.mark.parametrize("how", [(), ("-n", "1")], ids=["alone", "with workers"])

@@ -12,8 +12,8 @@ import pytest
 from project import SOME, Project
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.scale import ray_address
-from pytest_rageval.scale.ray_address import check_address
+from pytest_rageval.scale import ray_cluster
+from pytest_rageval.scale.ray_cluster import check_address
 
 
 @contextlib.contextmanager
@@ -62,7 +62,7 @@ def test_another_kind_of_server_is_no_cluster():
 
 
 def test_a_silent_server_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ray_address, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(ray_cluster, "PATIENCE_S", 0.05)
     with listening(None) as address, pytest.raises(SettingsError, match=r"within 0\.05 s: no answer"):
         check_address(address)
 

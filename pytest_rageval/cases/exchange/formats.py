@@ -8,13 +8,11 @@ from typing import NamedTuple
 
 from pytest_rageval.cases.exchange.beir import read_beir, write_beir
 from pytest_rageval.cases.exchange.case_csv import write_csv
-from pytest_rageval.cases.exchange.deepeval_goldens import write_deepeval
 from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
-from pytest_rageval.cases.exchange.promptfoo_tests import write_promptfoo
-from pytest_rageval.cases.exchange.ragas_rows import write_ragas
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
 from pytest_rageval.cases.exchange.row_files import LONGEST, is_table
 from pytest_rageval.cases.exchange.squad import is_squad, read_squad, write_squad
+from pytest_rageval.cases.exchange.tool_cases import write_deepeval, write_promptfoo, write_ragas
 from pytest_rageval.cases.exchange.tool_rows import read_tool_rows
 from pytest_rageval.cases.exchange.trec import read_trec, write_trec
 from pytest_rageval.errors import CaseError

@@ -5,18 +5,135 @@ from __future__ import annotations
 import codecs
 import csv
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from typing import Protocol
 
-from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.cases.marks import Marks
-from pytest_rageval.cases.writing.csv_edit import edited_row, row_texts
+from pytest_rageval.cases.canonical import written_anchor
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.keys import CELLS, spelling_of
+from pytest_rageval.cases.marks import Marks, Place, case_with_marks
+from pytest_rageval.cases.note_versions import NOTE_HASHES
 from pytest_rageval.cases.writing.json_edit import KeyPath, edited_json
-from pytest_rageval.cases.writing.label_values import changed_values, with_values
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import flag_of
+from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.strict_json import parse
-from pytest_rageval.model import EvalCase, Json
+from pytest_rageval.model import Anchor, EvalCase, Json
+
+Record = Mapping[str, Json]
+
+
+def changed_values(record: Record, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
+    """What to set in the record of a case so that it says `marks`; nothing where it says them already.
+
+    hashes  of the notes that the golds stand in, by path
+    """
+    before = Marks.of(case)
+    values: dict[KeyPath, Json] = {}
+    if marks.answerable != before.answerable:
+        values["answerable",] = marks.answerable
+    parts = _id_values if marks.kind == "ids" else _anchor_values
+    values |= parts(record, before, marks)
+    if not values:
+        return {}
+    if marks.kind == "anchors" and hashes:
+        values["metadata", NOTE_HASHES] = dict(hashes)
+    elif marks.kind == "anchors" and _inner(record, "metadata").get(NOTE_HASHES) is not None:
+        values["metadata", NOTE_HASHES] = {}
+    return _checked(record, case, marks, values)
+
+
+def _anchor_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Json]:
+    values: dict[KeyPath, Json] = {}
+    supports = _path(record, "supports", "gold_supports")
+    groups = _path(record, "support_groups", "required_support_groups")
+    irrelevant = _path(record, "irrelevant_supports", "irrelevant_supports")
+    if marks.golds != before.golds:
+        values[supports] = _written(marks.golds, before.golds, _at(record, supports))
+    if marks.groups != before.groups:
+        values[groups] = [list(group) for group in marks.groups]
+    if marks.irrelevant != before.irrelevant:
+        values[irrelevant] = _written(marks.irrelevant, before.irrelevant, _at(record, irrelevant))
+    if not marks.answerable:
+        rule = _path(record, "recency_conflict_rule", "recency_conflict_rule")
+        if _at(record, rule) is not None:
+            values[rule] = None
+    return values
+
+
+def _id_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Json]:
+    values: dict[KeyPath, Json] = {}
+    spelling = spelling_of(record.keys(), _inner(record, "gold").keys())
+    ids: KeyPath = (
+        ("relevant_ids",) if "ids" in spelling
+        else ("gold", "doc_chunk_ids") if "doc_chunk_ids" in _inner(record, "gold") or "layers" in spelling
+        else ("gold", "chunk_ids")
+    )  # fmt: skip
+    irrelevant: KeyPath = ("irrelevant_ids",) if "ids" in spelling else ("gold", "irrelevant_ids")
+    if marks.golds != before.golds:
+        values[ids] = list(marks.golds)
+        grades = _inner(record, "gold").get("relevance")
+        if isinstance(grades, dict) and any(gold in grades for gold in set(before.golds) - set(marks.golds)):
+            kept = {name: grade for name, grade in grades.items() if grade <= 0 or name in marks.golds}
+            values["gold", "relevance"] = kept
+    if marks.irrelevant != before.irrelevant:
+        values[irrelevant] = list(marks.irrelevant)
+    return values
+
+
+def _path(record: Record, in_gold: str, on_line: str) -> KeyPath:
+    """Where a part is written: where it is, or else where the line has its other parts."""
+    gold = _inner(record, "gold")
+    if record.get(on_line) is not None:
+        return (on_line,)
+    is_canonical = any(key in gold for key in ("supports", "support_groups", "irrelevant_supports"))
+    return (
+        ("gold", in_gold) if in_gold in gold or (is_canonical and record.get("gold_supports") is None) else (on_line,)
+    )
+
+
+def _inner(record: Record, key: str) -> Mapping[str, Json]:
+    value = record.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _at(record: Record, path: KeyPath) -> Json:
+    return record.get(path[0]) if len(path) == 1 else _inner(record, path[0]).get(path[1])
+
+
+def _written(places: Sequence[Place], before: Sequence[Place], written: Json) -> list[Json]:
+    """The places as plain data; one that stood there before as it was written."""
+    as_it_was = dict(zip(before, written, strict=False)) if isinstance(written, list) else {}
+    return [as_it_was.get(place, written_anchor(place) if isinstance(place, Anchor) else place) for place in places]
+
+
+def _checked(record: Record, case: EvalCase, marks: Marks, values: dict[KeyPath, Json]) -> dict[KeyPath, Json]:
+    """The values, if the record that they make is read as this case with these marks; else a CaseError."""
+    try:
+        made, _ = case_from_record(deepcopy(with_values(record, values)), case.source)
+    except Unsound as unsound:
+        raise CaseError(*(f"case {case.id!r}: {finding}" for finding in unsound.findings.kept)) from None
+    if made.requires_kg != case.requires_kg:
+        # A key of another spelling may change what an absent requires_kg means.
+        values["requires_kg",] = case.requires_kg
+        made = replace(made, requires_kg=case.requires_kg)
+    if Marks.of(made) != Marks.of(case_with_marks(case, marks)):
+        raise CaseError(f"case {case.id!r}: its spelling has no room for these marks; give it gold_supports")
+    return values
+
+
+def with_values(record: Record, values: Mapping[KeyPath, Json]) -> dict[str, Json]:
+    """The record with the values set; the one given stays as it is."""
+    made = dict(record)
+    for path, value in values.items():
+        if len(path) == 1:
+            made[path[0]] = value
+        else:
+            made[path[0]] = {**_inner(made, path[0]), path[1]: value}
+    return made
 
 
 class CaseText(Protocol):
@@ -120,3 +237,45 @@ def _cell(value: Json) -> str:
 def case_text(content: bytes, file: str) -> CaseText:
     """The text of a case file that was read without problems; CSV by its name."""
     return CsvRows(content, file) if file.lower().endswith(".csv") else JsonLines(content)
+
+
+_CELL = re.compile(r'"(?:[^"]|"")*"|[^,\r\n]*')
+
+
+def row_texts(text: str) -> Iterator[tuple[int, str]]:
+    """Each row of a CSV text with its line ends, and the 1-based line that it begins at; lines inside quotes belong
+    to the row that opened them."""
+    rows: list[str] = []
+    first, is_open = 1, False
+    for number, line in enumerate(re.split(r"(?<=\n)", text), start=1):
+        if not rows:
+            first = number
+        rows.append(line)
+        is_open ^= line.count('"') % 2 == 1
+        if not is_open:
+            yield first, "".join(rows)
+            rows = []
+    if rows:
+        yield first, "".join(rows)
+
+
+def edited_row(text: str, header: Sequence[str], cells: Mapping[str, str]) -> str:
+    """The text of a row with these cells set, by the header's names; a cell that was quoted stays so."""
+    for name, value in cells.items():
+        start, end = _cell_span(text, header.index(name))
+        must_quote = text[start : start + 1] == '"' or any(mark in value for mark in ',"\r\n')
+        written = '"' + value.replace('"', '""') + '"' if must_quote else value
+        text = text[:start] + written + text[end:]
+    return text
+
+
+def _cell_span(text: str, position: int) -> tuple[int, int]:
+    start = 0
+    for _ in range(position):
+        start = _end_of_cell(text, start) + 1
+    return start, _end_of_cell(text, start)
+
+
+def _end_of_cell(text: str, start: int) -> int:
+    match = _CELL.match(text, start)
+    return match.end() if match else start

@@ -16,7 +16,7 @@ from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import Chunk, EvalCase
 from pytest_rageval.prepare import make_target
-from pytest_rageval.targets.index_listing import ListsChunks
+from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import printable
 from pytest_rageval.workbench.audit.gold_findings import findings_in_index, findings_in_notes, findings_in_runs
 from pytest_rageval.workbench.audit.label_findings import AuditFinding, audit_in_words, findings_in_files

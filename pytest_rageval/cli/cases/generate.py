@@ -19,10 +19,10 @@ from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.llm.budget import Budget
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import chat_model
+from pytest_rageval.llm.prices import Budget
 from pytest_rageval.text import counted, printable
 from pytest_rageval.workbench.generate.draft import Draft, NotePassage, Sifted, sift
 from pytest_rageval.workbench.generate.model_drafts import ModelDrafts

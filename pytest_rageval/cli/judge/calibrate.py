@@ -26,7 +26,7 @@ from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge, identity_of, several_served
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.llm.budget import Budget
+from pytest_rageval.llm.prices import Budget
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.metrics.rubric_metric import with_rubric_metrics

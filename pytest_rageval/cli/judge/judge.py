@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from types import TracebackType
+from typing import Any, NoReturn, Self
 
 import click
 
 from pytest_rageval.cli.decided_again import Deciding, deciding, deciding_options
 from pytest_rageval.cli.earlier_names import CommandOnRun
 from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
-from pytest_rageval.cli.judge.interruptible import Interruptible
-from pytest_rageval.cli.judge.spot_check import spot_check
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import Opened, opened, run_argument
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.finish import is_last_run
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge, described_judge
 from pytest_rageval.judges.judge_endpoint import judge_endpoint
-from pytest_rageval.llm.budget import Budget
+from pytest_rageval.llm.prices import Budget
 from pytest_rageval.plan import Plan
 from pytest_rageval.prepare import run_check
+from pytest_rageval.report.columns import aligned
+from pytest_rageval.report.run_reports import write_reports
 from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
 from pytest_rageval.rescore.rescore import Lines, Redo, check_observed, redo
 from pytest_rageval.rescore.rescore_plan import config_again, plan_again
-from pytest_rageval.runs.estimate import estimate
+from pytest_rageval.runs.disk.folder import RunFolder, write_metrics
+from pytest_rageval.runs.interrupts import Interrupts
+from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.text import counted, names_of, printable
+from pytest_rageval.workbench.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
 NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
@@ -184,3 +191,105 @@ async def _check(judge: Judge) -> None:
             raise SettingsError(f"judge {judge.model!r}: {problem}")
     finally:
         await judge.aclose()
+
+
+class Interruptible:
+    """The time in which a run is judged. A signal ends it until `begin_writing`; from there on it waits for the end."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._interrupts = Interrupts(self._leave_written)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def begin_writing(self) -> None:
+        """To be called before the first file of the run is replaced."""
+        self._interrupts.install()
+        self._interrupts.begin_finishing()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None or issubclass(kind, SystemExit):
+                self._interrupts.end_finishing()
+        finally:
+            self._interrupts.restore()
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._leave("is as it was; what was judged is in the judge cache")
+
+    def _leave_written(self) -> NoReturn:
+        self._leave("was written by then, with what was judged")
+
+    def _leave(self, state: str) -> NoReturn:
+        click.echo(f"interrupted: run {self._run_id} {state}", err=True)
+        sys.exit(STOPPED)
+
+
+SHOWN = 50
+
+
+def spot_check(
+    at: Opened,
+    first: Plan,
+    second: Plan,
+    judge: Judge,
+    n: int | None,
+    watch: Callable[[int], None],
+    begin_writing: Callable[[], None],
+) -> None:
+    """Check the run's judge against another, say what came, and write it to metrics.json and the reports."""
+    folder = RunFolder(at.run.path)
+    folder.claim()
+    try:
+        check = check_by_second_judge(at.run, first, second, judge, n, watch)
+        begin_writing()
+        _write(at, check, first)
+    finally:
+        folder.close()
+    for line in _lines(check):
+        click.echo(printable(line))
+    if check.served:
+        names = printable(", ".join(sorted(check.served)))
+        click.secho(
+            f"WARNING: both judges were served by {names}: this shows how steady it is, not whether it is right",
+            fg="yellow",
+        )
+    if check.rate > TOO_OFTEN:
+        rate = f"{check.rate:.0%}".replace("%", " %")
+        warning = f"the judges disagree on {rate} of the answers: do not rely on either before people have judged some"
+        click.secho(f"WARNING: {warning}", fg="yellow")
+
+
+def _write(at: Opened, check: SpotCheck, plan: Plan) -> None:
+    metrics = dict(at.run.finished_metrics) | {"judge_reliability": check.as_mapping()}
+    metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": check.in_short()}
+    write_metrics(at.run.path / "metrics.json", metrics)
+    if is_last_run(metrics, at.project.reports):
+        write_metrics(at.project.reports / "metrics.json", metrics)
+    for problem in write_reports(at.run.path, plan, at.run.scores.cases if at.run.scores else {}):
+        click.secho(printable(problem), fg="yellow")
+
+
+def _lines(check: SpotCheck) -> Iterator[str]:
+    yield f"{check.first_judge} and {check.second_judge} on {counted(check.n, 'answer')}"
+    rows = [["rubric", "scores", "disagree", "rate", "mean difference"]]
+    for rubric, figures in check.by_rubric.items():
+        rate, difference = f"{figures['disagreement_rate']:.0%}", f"{figures['mean_difference']:.3f}"
+        rows.append([rubric, str(figures["n"]), str(figures["disagreeing"]), rate.replace("%", " %"), difference])
+    yield from aligned(rows)
+    yield "scores as shares of their scale; apart by more than 0.2, or a gate between them, is a disagreement"
+    if check.failed:
+        yield f"{counted(check.failed, 'answer')} could not be judged; the first: {check.problem}"
+    if check.disagreeing:
+        yield ""
+        rows = [["case", "score", "first", "second", "gate between"]]
+        for pair in check.disagreeing[:SHOWN]:
+            case = f"{pair.case_key} trial {pair.trial}" if pair.trial else pair.case_key
+            rows.append([printable(case), pair.score, f"{pair.first:.2f}", f"{pair.second:.2f}", pair.gate or ""])
+        yield from aligned(rows, to_the_left=True)
+    if len(check.disagreeing) > SHOWN:
+        yield and_more(len(check.disagreeing) - SHOWN) + ": see judge_reliability in metrics.json"
+    rate = f"{check.rate:.0%}".replace("%", " %")
+    yield f"disagreement rate: {rate} of {counted(check.n, 'answer')}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,19 +13,29 @@ from typing import Any, NamedTuple
 import click
 
 from pytest_rageval.cli.earlier_names import with_present_names
-from pytest_rageval.cli.exit_codes import BROKEN_CASES, CODES_OF_PYTEST, INTERRUPTED, NO_CASES, USAGE, exit_codes
+from pytest_rageval.cli.end_of_run import show
+from pytest_rageval.cli.exit_codes import (
+    BROKEN_CASES,
+    CODES_OF_PYTEST,
+    INTERNAL,
+    INTERRUPTED,
+    NO_CASES,
+    USAGE,
+    exit_codes,
+)
 from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.run.case_selection import BrokenCaseFiles, CaseSelection, Wanted, select_cases
-from pytest_rageval.cli.run.pipeline import Elsewhere, Pipeline, prepare_unjudged
-from pytest_rageval.cli.run.run_ending import exit_code, outcome
-from pytest_rageval.cli.run.run_options import run_options, settings_given
+from pytest_rageval.cli.run.pipeline import Elsewhere, Ended, Pipeline, prepare_unjudged, resume_command
+from pytest_rageval.cli.run.run_options import as_written_here, run_options, settings_given
 from pytest_rageval.cli.run.screen import Screen
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError
+from pytest_rageval.finish import Finished
 from pytest_rageval.io.environment_secrets import secrets_of_environment
-from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.prepare import NO_TARGET, Prepared, check_can_answer, check_gate_conditions, make_target, prepare
+from pytest_rageval.report.gate_tests import gate_tests
 from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
@@ -32,6 +43,7 @@ from pytest_rageval.text import counted
 SKIPPED_LAYERS = ("retrieval", "abstention")
 NAMES = {"--eval-set": "PATHS", "--api-url": "--target", "--judge-model": "--judge", "--output-dir": "--reports",
          "--use-judge": None}  # fmt: skip
+REPORTS = ("summary.md", "report.html")
 
 
 class WrongUsage(click.UsageError):
@@ -232,3 +244,82 @@ def _target(prepared: Prepared, cases: CaseSelection) -> Target:
     if not prepared.settings.dry_run or (prepared.settings.target or "").startswith("answers:"):
         check_can_answer(prepared, target, cases.cases)
     return target
+
+
+def exit_code(ended: Ended, screen: Screen) -> int:
+    """Show what the run came to; its exit code."""
+    if ended.is_broken:
+        return INTERNAL
+    code = show(ended.finished, ended.prepared.plan, as_written_here) if ended.finished is not None else 0
+    for note in ended.notes:
+        screen.line(note, colour="yellow")
+    if ended.finished is not None:
+        for path in _reports(ended.finished):
+            screen.line(f"{path.stem}: {_from_here(path)}")
+    if ended.left_out_judge is not None:
+        screen.line(f"judge its answers later: {judge_command(ended)}", colour="yellow")
+    if _can_be_resumed(ended):
+        screen.line(f"interrupted; {resume_command(ended.run_id)} finishes it", colour="yellow")
+    elif ended.is_interrupted:
+        screen.line("interrupted before anything was answered: nothing is kept", colour="yellow")
+    if ended.is_interrupted:
+        return INTERRUPTED
+    return max(code, int(bool(screen.failed_steps) or ended.has_stopped))
+
+
+def _can_be_resumed(ended: Ended) -> bool:
+    """Is there more to ask, and anything to go on from? A run in which nothing was answered has left no folder."""
+    is_unfinished = ended.finished is not None and ended.finished.is_unfinished
+    folder = ended.prepared.project.reports / "runs" / ended.run_id
+    return ended.is_broken or ((ended.is_interrupted or is_unfinished) and folder.is_dir())
+
+
+def judge_command(ended: Ended) -> str:
+    """What judges the answers of a run whose judge could not be asked."""
+    return f"rageval judge {ended.run_id} --judge {public_target(ended.left_out_judge or 'SPEC')}"
+
+
+def outcome(ended: Ended, screen: Screen) -> dict[str, Any]:
+    """What `--json` says of a run beside the exit code."""
+    finished, mask = ended.finished, ended.prepared.mask
+    content: dict[str, Any] = {"run": ended.run_id, "failed_steps": screen.failed_steps}
+    if finished is not None:
+        failed = (test for test in gate_tests(finished, ended.prepared.plan) if test.outcome == "failed")
+        content |= {
+            "folder": str(finished.folder),
+            "reports": {path.stem: str(path) for path in _reports(finished)},
+            "verdict": finished.metrics["verdict"]["word"],
+            "sentence": finished.metrics["verdict"]["sentence"],
+            "partial": finished.is_partial,
+            "outcomes": finished.metrics["outcomes"],
+            "overall_score": finished.metrics["overall_score"],
+            "failed_gates": {test.name: test.message for test in failed},
+        }
+    masked: dict[str, Any] = mask.value(content | {"next": list(_next(ended))})
+    return masked
+
+
+def _reports(finished: Finished) -> Iterator[Path]:
+    return (path for name in REPORTS if (path := finished.folder / name).is_file())
+
+
+def _from_here(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _next(ended: Ended) -> Iterator[str]:
+    """Commands that one would type now."""
+    finished = ended.finished
+    if ended.left_out_judge is not None:
+        yield judge_command(ended)
+    if _can_be_resumed(ended):
+        yield resume_command(ended.run_id)
+    if finished is None:
+        return
+    if bad := [row.key for row in finished.rows if row.outcome in ("failed", "error")]:
+        yield f"rageval explain {ended.run_id} {shlex.quote(bad[0])}"
+    if finished.metrics["comparison"] is not None:
+        yield f"rageval compare baseline {ended.run_id}"
+    elif finished.metrics["can_be_baseline"] and not ended.is_interrupted:
+        yield "rageval run --update-baseline"

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
+from pydantic import TypeAdapter
 
 from pytest_rageval.cases import case_schema
 from pytest_rageval.cli.exit_codes import exit_codes_of
 from pytest_rageval.cli.look.metrics import describe
 from pytest_rageval.config.options import OPTIONS
-from pytest_rageval.config.settings import ENVIRONMENT
-from pytest_rageval.config.settings_schema import settings_schema
+from pytest_rageval.config.settings import ENVIRONMENT, Settings
+from pytest_rageval.config.settings_sources import TABLE_ONLY_AS_OPTION
 from pytest_rageval.gates.gate import CLOSED, FIELDS, GATE_FORM, GATE_PATTERN, HOLDS
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, REGRESSION_FORM, REGRESSION_PATTERN
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import Json
-from pytest_rageval.runs.disk.stored_kinds import result_schema
+from pytest_rageval.model import CaseResult, EvalCase, Json
+from pytest_rageval.plan import make_plan
+from pytest_rageval.runs.records import SCHEMA, result_record
 
 PARTS = ("commands", "pytest_options", "settings", "environment", "case", "result", "gates", "metrics")
 PACKAGE = Path(__file__).parents[2]
@@ -125,4 +128,100 @@ def _gate_grammar() -> dict[str, Json]:
             "pattern": REGRESSION_PATTERN.pattern,
             "defaults": list(DEFAULT_REGRESSIONS),
         },
+    }
+
+
+def settings_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of the table. What ties keys together is checked by loading alone."""
+    schema = Settings.model_json_schema()
+    fields: dict[str, Any] = schema["properties"]
+    keys = {name: field for name, field in fields.items() if name not in TABLE_ONLY_AS_OPTION}
+    api = {"url": {"type": "string"}, "mapping": fields["mapping"]}
+    keys["target"] = {"anyOf": [fields["target"], {"type": "object", "properties": api, "additionalProperties": False}]}
+    keys["metrics"] = {
+        "type": "object",
+        "properties": {"enabled": fields["enabled"]},
+        "additionalProperties": fields["metric_options"]["additionalProperties"],
+    }
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "[tool.rageval]"}
+    untitled: dict[str, Any] = _untitled(schema | {"properties": keys} | about)
+    return untitled | about
+
+
+def _untitled(schema: Any) -> Any:
+    """Without the titles that are made from names, and without null, which TOML cannot write."""
+    if isinstance(schema, list):
+        return [_untitled(each) for each in schema if each != {"type": "null"}]
+    if not isinstance(schema, dict):
+        return schema
+    tidy = {key: _untitled(inner) for key, inner in schema.items() if not _is_idle(key, inner)}
+    alternatives = tidy.get("anyOf")
+    return {**tidy.pop("anyOf")[0], **tidy} if alternatives is not None and len(alternatives) == 1 else tidy
+
+
+def _is_idle(key: str, inner: Any) -> bool:
+    return (key == "title" and isinstance(inner, str)) or (key == "default" and inner is None)
+
+
+@dataclass(frozen=True, slots=True)
+class _FailedGate:
+    metric: str
+    threshold: str
+    value: float | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    passed: bool
+    gates_held: int
+    failed_gates: list[_FailedGate]
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """The kinds of what a result holds; null is absent, so what may be null has a default."""
+
+    case_key: str
+    trial: int
+    test_case_id: str
+    content_hash: str
+    answerable: bool
+    tags: list[str]
+    source: dict[str, Json]
+    outcome: Literal["passed", "failed", "error", "skipped", "xfailed"]
+    references: list[dict[str, Json]]
+    retrieved_chunks: list[dict[str, Json]]
+    latency: dict[str, float | None]
+    scores: dict[str, float]
+    score_details: dict[str, dict[str, Json]]
+    cost: dict[str, Json]
+    verdict: _Verdict
+    skipped_metrics: dict[str, str | None]
+    attempts: int
+    category: str | None = None
+    difficulty: str | None = None
+    domain: str | None = None
+    reason: str | None = None
+    question: str | None = None
+    answer: str | None = None
+    judge: dict[str, Json] | None = None
+    abstention: dict[str, Json] | None = None
+    error: dict[str, str | None] | None = None
+
+
+def result_schema() -> dict[str, Json]:
+    """JSON Schema (draft 2020-12) of a line of results.jsonl: every key that is written, with the kind of its value as
+    far as readers rely on it."""
+    plan = make_plan(Settings(), load_registry())
+    written = result_record(CaseResult(EvalCase(id="", question=""), "error"), plan, "")
+    kinds = TypeAdapter(_Result).json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Result of a case",
+        "description": f"One line of results.jsonl, schema {SCHEMA}; docs/runs.md says what each key means.",
+        "type": "object",
+        "properties": {name: kinds["properties"].get(name, {}) for name in written},
+        "required": [*written],
+        "$defs": kinds["$defs"],
     }

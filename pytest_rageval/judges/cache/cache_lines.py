@@ -12,10 +12,9 @@ from typing import Annotated, BinaryIO
 from pydantic import AfterValidator, Field
 
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.io.json_limits import limits_broken
 from pytest_rageval.io.messages import Unsound, found
 from pytest_rageval.io.records import RecordReader
-from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import Entry
 from pytest_rageval.judges.cache.cache_key import KeyParts

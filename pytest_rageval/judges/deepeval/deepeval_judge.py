@@ -16,7 +16,7 @@ from pytest_rageval.judges.model.model_judge import MOST_TOKENS
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
-from pytest_rageval.llm.pinning import is_pinned
+from pytest_rageval.llm.model_identity import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import cut, excerpt, printable
 

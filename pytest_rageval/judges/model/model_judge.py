@@ -13,7 +13,7 @@ from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.fencing import Prompt, new_marker
 from pytest_rageval.llm.json_reply import UnreadableReply
-from pytest_rageval.llm.pinning import is_pinned
+from pytest_rageval.llm.model_identity import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest, Rubric
 from pytest_rageval.text import cut, printable
 

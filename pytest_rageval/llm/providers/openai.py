@@ -1,12 +1,14 @@
-"""Chat endpoints of OpenAI's kind: OpenAI itself, llama.cpp, vLLM, Ollama and many more.
+"""Chat endpoints of OpenAI's kind: OpenAI itself, Azure, llama.cpp, vLLM, Ollama and many more.
 
-Source: OpenAI's API reference, *The chat completion object*.
+Sources: OpenAI's API reference, *The chat completion object*; Azure OpenAI's REST API reference, *Chat completions*.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import quote, urlsplit
 
+from pytest_rageval.http.address import endpoint
 from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, addresses, sent_messages
 from pytest_rageval.llm.chat_reply import (
     ChatReply,
@@ -20,7 +22,7 @@ from pytest_rageval.llm.chat_reply import (
     token_count,
     unread_fields,
 )
-from pytest_rageval.llm.credentials import KeySource, bearer, judge_key, openai_variable
+from pytest_rageval.llm.credentials import AZURE_KEY, KeySource, api_key, bearer, judge_key, openai_variable
 from pytest_rageval.model import Json
 
 OPENAI_URL = "https://api.openai.com"
@@ -33,6 +35,7 @@ _ENDINGS: Mapping[str, Ending] = {
     "recitation": "content_filter",
     "refusal": "refusal",
 }
+API_VERSION = "2024-10-21"
 
 
 class OpenAiWire:
@@ -101,3 +104,21 @@ def _ending(reason: str | None, refusal: str | None, text: str | None, message: 
     if not text and (message.get("tool_calls") or message.get("function_call")):
         return "tool_calls"
     return None
+
+
+class AzureWire(OpenAiWire):
+    """POST …/openai/deployments/DEPLOYMENT/chat/completions?api-version=…, with the key in a header `api-key`.
+
+    The URL is that of the resource, or already that of the deployment.
+    """
+
+    api = "azure"
+
+    def __init__(self, url: str, deployment: str, api_version: str | None, *, key_of: KeySource = judge_key) -> None:
+        version = {"api-version": api_version or API_VERSION}
+        is_whole = "/deployments/" in urlsplit(url).path
+        below = "" if is_whole else f"/openai/deployments/{quote(deployment, safe='')}"
+        self.chat_url = endpoint(url, f"{below}/chat/completions", **version)
+        resource = url.partition("/openai/deployments/")[0]
+        self.models_url = endpoint(resource, "/openai/models", **version)
+        self.headers, self.key_name = api_key("api-key", key_of(self.chat_url, AZURE_KEY, ""))

@@ -1,20 +1,91 @@
-"""The run's verdict in pytest: its gates as tests of their own, and the exit status that they set.
+"""The run's verdict in pytest: its summary, its gates as tests of their own, and the exit status that they set.
 
 So they count in the terminal, in JUnit XML and in pytest-html.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_rageval.finish import Finished
-from pytest_rageval.plugin.display.summary_line import summarised
+from pytest_rageval.page.report_file import EndReport
 from pytest_rageval.report.gate_tests import GateTest
+from pytest_rageval.report.summary_terminal import summary
 from pytest_rageval.text import printable
+
+
+class Crash(NamedTuple):
+    """Where a test failed, and its message, as at the end of a traceback of pytest's."""
+
+    path: str
+    lineno: int
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.lineno}" if self.lineno else self.path
+        return f"{place}: {self.message.partition(chr(10))[0]}"
+
+
+class SummarisedText(str):
+    """A report's text that is also what the short summary, and the only line of `--tb=line`, show of it."""
+
+    reprcrash: Crash
+    is_line: bool
+    """Is the line that pytest makes of `reprcrash` all that is shown?"""
+    same_as: str | None
+    """The test whose error was shown already, if it was the same; JUnit and others get the text nevertheless."""
+
+    def toterminal(self, out: Any) -> None:
+        if self.same_as is not None:
+            out.line(f"the same error as of {self.same_as}")
+        elif not self.is_line:
+            out.line(self)
+
+
+def summarised(
+    longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = False, same_as: str | None = None
+) -> Any:  # fmt: skip
+    """A report's `longrepr` in the form whose message pytest's summaries show; `lineno` 0 where there is no line.
+
+    Only for reports that no process sends on: the channel between processes takes plain text alone.
+    """
+    if same_as is not None and not isinstance(longrepr, str):
+        longrepr = longrepr.reprcrash.message
+    if not isinstance(longrepr, str):
+        return longrepr
+    text = SummarisedText(longrepr)
+    text.reprcrash, text.is_line, text.same_as = Crash(path, lineno, longrepr), is_line, same_as
+    return text
+
+
+def write_summary(
+    terminal: pytest.TerminalReporter, finished: Finished, notes: Sequence[str], root: Path, report: EndReport | None
+) -> None:
+    """Short by default, metric by metric with -v, nothing with -qq."""
+    if terminal.verbosity < -1:
+        return
+    terminal.write_sep("=", "rageval")
+    lines = summary(finished.metrics, finished.rows, width=terminal._tw.fullwidth, verbose=terminal.verbosity > 0)
+    for line in lines:
+        terminal.write_line(printable(line.text), **({} if line.style == "plain" else {line.style: True}))
+    for note in (*finished.notes, *notes):
+        terminal.write_line(printable(note), yellow=True)
+    if finished.is_unfinished:
+        terminal.write_line(f"interrupted; pytest --rageval-resume {finished.folder.name} finishes it", yellow=True)
+    folder = finished.folder
+    shown = folder.relative_to(root) if folder.is_relative_to(root) else folder
+    terminal.write_line(f"summary: {shown / 'summary.md'}")
+    if report is not None:
+        if report.problem is None:
+            terminal.write_line(f"report:  {shown / report.path.name}")
+        else:
+            terminal.write_line(printable(report.problem), yellow=True)
+
 
 FILE = "rageval-gates"
 

@@ -14,9 +14,11 @@ from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.display.progress_line import WorkersProgress
 from pytest_rageval.plugin.items import node_name, without_group
 from pytest_rageval.plugin.workers.blocks import SCHEDULER, are_blocks_wanted
-from pytest_rageval.plugin.workers.killing import kill_workers
 from pytest_rageval.plugin.workers.scheduling import BlockScheduler
 from pytest_rageval.plugin.workers.worker_notes import WorkerNotes
+
+PATIENCE = 0.3
+"""Seconds in which workers may end by themselves at a second signal."""
 
 
 class ControlledWorkers:
@@ -64,8 +66,18 @@ class ControlledWorkers:
             self._config.pluginmanager.register(progress, "rageval-progress")
 
     def kill(self) -> bool:
-        """End the workers by force; True if there are none any more."""
-        return kill_workers(self._config)
+        """End the workers by force, after a moment; True if there are none any more.
+
+        xdist itself gives them ten seconds, more than who presses Ctrl-C twice will wait.
+        """
+        controller = self._config.pluginmanager.get_plugin("dsession")
+        if controller is None:
+            return True
+        group = getattr(getattr(controller, "nodemanager", None), "group", None)
+        if group is None:
+            return False
+        group.terminate(timeout=PATIENCE)
+        return True
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

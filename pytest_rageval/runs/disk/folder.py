@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.lock import LockHeld, take_lock
 from pytest_rageval.text import printable
 
@@ -20,6 +23,7 @@ scores.jsonl
 report.*
 cache/
 """
+FIRST = ("partial", "selection")
 
 
 def check_reports(reports: Path) -> None:
@@ -120,3 +124,18 @@ class RunFolder:
         if self._claim is not None:
             os.close(self._claim)
             self._claim = None
+
+
+def write_metrics(path: Path, metrics: Mapping[str, Any]) -> None:
+    """Replace a metrics.json in one step: keys sorted, so that equal metrics are equal bytes.
+
+    That of a partial run begins with `partial` and with what was selected: nobody takes it for the whole.
+    """
+    first = [name for name in FIRST if metrics["partial"] and name in metrics]
+    head = [_member(name, metrics[name]) for name in first]
+    rest = [_member(name, metrics[name]) for name in sorted(metrics.keys() - {*first})]
+    write_text(path, "{\n" + ",\n".join([*head, *rest]) + "\n}\n")
+
+
+def _member(name: str, value: Any) -> str:
+    return json_text({name: value}, sort_keys=True)[2:-2]

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Place, whole_records
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS
-from pytest_rageval.runs.disk.stored_records import check_observation, check_result
+from pytest_rageval.runs.disk.row_records import check_observation, check_result
 
 Position = tuple[str, int, str, int]
 """Case file, line, case key, trial."""

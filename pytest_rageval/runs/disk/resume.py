@@ -16,7 +16,7 @@ from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, 
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun, observation_of
-from pytest_rageval.runs.disk.stored_records import check_observation, check_result
+from pytest_rageval.runs.disk.row_records import check_observation, check_result
 
 REDONE = frozenset({"crash", "record"})
 """Kinds of error that stand for a case which nobody finished."""

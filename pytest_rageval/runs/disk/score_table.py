@@ -24,7 +24,7 @@ from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import lines_of, whole_records
 from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, unsealed
 from pytest_rageval.runs.case_columns import CaseColumns
-from pytest_rageval.runs.disk.stored_records import check_result
+from pytest_rageval.runs.disk.row_records import check_result
 from pytest_rageval.runs.row import Row, SharedParts, cases_of, in_order
 
 SCORES = "scores.jsonl"

@@ -17,7 +17,7 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import check_same, fold_journals, journals, mend
-from pytest_rageval.runs.disk.stored_records import check_result
+from pytest_rageval.runs.disk.row_records import check_result
 from pytest_rageval.runs.record_lines import RecordLine
 from pytest_rageval.runs.records import result_record
 from pytest_rageval.runs.row import Row, SharedParts

@@ -18,7 +18,7 @@ from pytest_rageval.llm.model_spec import chat_model
 from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import make_plan
-from pytest_rageval.runs.estimate import estimate_at
+from pytest_rageval.runs.judge_notes import estimate_at
 from pytest_rageval.text import counted
 from pytest_rageval.web.jobs.job_files import Source
 from pytest_rageval.web.jobs.jobs import Order

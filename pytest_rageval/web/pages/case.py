@@ -21,7 +21,7 @@ from pytest_rageval.page.run_cases import ListedCase
 from pytest_rageval.page.sections import DefinitionText, definitions_of
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
-from pytest_rageval.runs.disk.stored_records import check_observation, check_result
+from pytest_rageval.runs.disk.row_records import check_observation, check_result
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CaseList, CaseQuery

@@ -36,7 +36,7 @@ from pytest_rageval.plan import make_plan
 from pytest_rageval.prepare import make_target
 from pytest_rageval.runs.disk.folder import check_reports
 from pytest_rageval.targets import check_target
-from pytest_rageval.targets.index_listing import ListsChunks
+from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 from pytest_rageval.workbench.doctor.diagnosis import Check, Diagnosis
