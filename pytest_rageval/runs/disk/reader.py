@@ -22,7 +22,7 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching import observe
 from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Source, Timings
 from pytest_rageval.runs.disk.row_records import check_observation, check_result, row_records
-from pytest_rageval.runs.disk.run_ref import find_run, in_time
+from pytest_rageval.runs.disk.run_ref import find_run
 from pytest_rageval.runs.disk.score_table import Scores, read_scores, scores_of_records
 from pytest_rageval.targets.native_contract import answer_from_response
 
@@ -206,19 +206,6 @@ def _judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
     error = Problem(**written["error"]) if "error" in written else None
     return Judgement(**{"rubric": rubric, "scores": {}} | values | {"error": error})
-
-
-def last_whole_run(reports: Path, **origin: str) -> str | None:
-    """Return the id of the last whole run of this origin (`agent`, `dataset`, `source`); None if there is none."""
-    for folder in reversed(in_time(reports / "runs")):
-        run = StoredRun(folder)
-        try:
-            known = run.config.get("origin") or {}
-            if run.state == "complete" and origin.items() <= known.items():
-                return run.run_id
-        except SettingsError:
-            continue  # damaged: an earlier one says more than an error about a run that nobody named
-    return None
 
 
 def open_stored_run(reports: Path, reference: str, baseline: Path | None = None) -> StoredRun:
