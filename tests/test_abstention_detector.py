@@ -366,6 +366,7 @@ def test_equal_answers_get_equal_scores_in_every_process():
             env={"PYTHONHASHSEED": seed, "PYTHONUTF8": "1"},
             capture_output=True,
             text=True,
+            timeout=120,
             check=True,
         ).stdout.strip()
         for seed in ("1", "2")

@@ -74,6 +74,11 @@ class EvalSession:
         """All case files that the globs find, whatever was selected."""
         return tuple(case_files_of(self.root, self.globs, self.reports_folder))
 
+    @cached_property
+    def _real_files(self) -> frozenset[str]:
+        """The found files without links: none of them is collected by a second name."""
+        return frozenset(map(os.path.realpath, self.found_files))
+
     @property
     def all_files(self) -> list[Path]:
         """Case files that the globs find, and those collected because they were named."""
@@ -85,7 +90,7 @@ class EvalSession:
             return False
         is_named = path in self.named_files
         if is_case_file(path, self.root, self.globs):
-            return is_named or path in self.found_files  # not by a second name, through a link
+            return is_named or path in self.found_files or os.path.realpath(path) not in self._real_files
         return is_named and (cases.looks_like_cases(path) or is_of_questions(path))
 
     def is_faulty(self, path: Path) -> bool:

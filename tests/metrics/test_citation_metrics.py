@@ -111,7 +111,7 @@ def test_citing_both_is_enough_where_no_acknowledgement_is_asked_for():
     [
         "It is 30.9 Hz [1], or 29.4 Hz [2].",
         "It is 30.9 Hz, or 29.4 Hz, see [1, 2].",
-        "Notes disagree [1-2].",
+        "It is 30.9 Hz or 29.4 Hz [1-2].",
         "It is 30.9 HZ. The note of 2024-05-06 says 29.4.",
         "drift-v2.md says one thing, drift.md another.",
         "According to “Drift v2” it is not what it was on 2024-05-06.",
