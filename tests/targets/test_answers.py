@@ -111,7 +111,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path):
         b'["q9"]',
         b'{"id": "q10", "answer": "x",}',
         b'{"id": " ", "answer": "x"}',
-        b'{"id": "q11", "answer": "x", "more": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"id": "q11", "answer": "x", "more": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b'{"id": "q12", "retrieved_chunks": [{"rank": "x"}]}',
         b'{"id": "q13", "answer": "x", "meta": "y"}',
     ]
