@@ -185,13 +185,13 @@ def test_a_comparison_is_called_by_the_name_of_the_package_that_makes_it(project
     """Whoever imported a module of that package first: the name then stands for the package, which can be called."""
     project.write(
         "compared.py",
-        "from pytest_rageval.compare.pairing import pair\n"
+        "from pytest_rageval.comparison.pairing import pair\n"
         "from pytest_rageval import compare, evaluate\n"
         "import inspect, pytest_rageval\n"
         "case = {'id': 'one', 'question': 'Who?', 'reference': 'Ann'}\n"
         "before = evaluate([case], lambda question: 'Ann', run_id='a')\n"
         "print(compare(before, evaluate([case], lambda question: 'Bob', run_id='b')).newly_failing)\n"
-        "print(pytest_rageval.compare is compare, pytest_rageval.compare.pairing.pair is pair)\n"
+        "print(pytest_rageval.comparison is compare, pytest_rageval.comparison.pairing.pair is pair)\n"
         "print([*inspect.signature(compare).parameters])\n",
     )
     printed = python("compared.py", cwd=project.path, check=True).stdout.splitlines()
