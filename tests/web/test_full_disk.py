@@ -128,6 +128,7 @@ def stopped_job(root: Path) -> None:
     (run_folder / "config.json").write_bytes((root / "reports" / "runs" / "now" / "config.json").read_bytes())
 
 
+@pytest.mark.child_process
 def test_every_form_says_that_the_disk_is_full_and_is_taken_once_there_is_room(place: tuple[Path, Full]):
     root, full = place
     store_fallen(root / "reports", failing=2, cases=4)
