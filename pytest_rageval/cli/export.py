@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import track
 
+from pytest_rageval.cli.options import REPORTS
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import ExportSource, look_through, replacing
@@ -36,7 +37,7 @@ FILES = {"parquet": write_parquet, "sqlite": write_sqlite}
 @click.option("--output", metavar="FILE", help="Where to (default: report.FORMAT in the run's folder); `-`: stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there already.")
 @click.option("--full-text", is_flag=True, help="Uncut texts, from observations.jsonl.")
-@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@REPORTS
 def export(run: str, form: str, output: str | None, reports: str | None, *, force: bool, full_text: bool) -> None:
     """Export RUN (an id, `latest`, `latest~1` or a folder), each case and trial once, sorted by case key.
 

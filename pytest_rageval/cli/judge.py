@@ -11,10 +11,9 @@ from typing import Any, NoReturn, Self
 
 import click
 
-from pytest_rageval.cli.decided_again import Deciding, deciding, deciding_options
-from pytest_rageval.cli.earlier_names import CommandOnRun
-from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
+from pytest_rageval.cli.options import STOPPED, CommandOnRun, exit_codes
 from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.score import Deciding, deciding, deciding_options
 from pytest_rageval.cli.stored_run import Opened, opened, run_argument
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.errors import SettingsError

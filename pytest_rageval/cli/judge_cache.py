@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cli.exit_codes import exit_codes
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_text
@@ -33,7 +32,7 @@ def judge_cache() -> None:
 
 @judge_cache.command()
 @_CACHE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@JSON
 def stats(cache: Path | None, *, as_json: bool) -> None:
     """Count the judgements by rubric and model, with the days of the first and the last."""
     path = _path(cache)

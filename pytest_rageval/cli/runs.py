@@ -11,8 +11,7 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
-from pytest_rageval.cli.exit_codes import exit_codes
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.options import JSON, REPORTS, echo_json, exit_codes
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -23,8 +22,6 @@ from pytest_rageval.runs.disk.prune import KeptRun, kept_run, kept_runs, may_go,
 from pytest_rageval.runs.disk.reader import open_stored_run
 from pytest_rageval.text import printable
 
-_REPORTS = click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
 WIDEST = 80
 PIPED = 200
@@ -37,8 +34,8 @@ def runs() -> None:
 
 
 @runs.command(name="list")
-@_REPORTS
-@_JSON
+@REPORTS
+@JSON
 def list_(reports: str | None, *, as_json: bool) -> None:
     """List all runs by time, with what they came to and the room they take."""
     project = find_project({"reports": reports})
@@ -58,8 +55,8 @@ def list_(reports: str | None, *, as_json: bool) -> None:
 
 @runs.command()
 @click.argument("run")
-@_REPORTS
-@_JSON
+@REPORTS
+@JSON
 def show(run: str, reports: str | None, *, as_json: bool) -> None:
     """Show RUN (an id, `latest`, `latest~1` or a folder): configuration, versions, files, aggregates."""
     project = find_project({"reports": reports})
@@ -84,7 +81,7 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
 @click.option("--older-than", metavar="DAYS", type=click.FloatRange(0, 100_000), help="Only what is older than that.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_REPORTS
+@REPORTS
 @exit_codes({1: "a run could not be removed"})
 def prune(keep: int | None, older_than: float | None, reports: str | None, *, dry_run: bool, yes: bool) -> None:
     """Remove runs that are neither among the last N nor younger than DAYS.

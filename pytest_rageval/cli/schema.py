@@ -13,8 +13,8 @@ import click
 from pydantic import TypeAdapter
 
 from pytest_rageval.cases import case_schema
-from pytest_rageval.cli.exit_codes import exit_codes_of
 from pytest_rageval.cli.metrics import describe
+from pytest_rageval.cli.options import exit_codes_of
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
 from pytest_rageval.config.settings_sources import TABLE_ONLY_AS_OPTION
