@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.config.project import find_project
-from pytest_rageval.export.spreadsheet import Cell, csv_line
+from pytest_rageval.export.formats import Cell, csv_line
 from pytest_rageval.model import Json
 from pytest_rageval.numbers import NO_VALUE, change, score_text
 from pytest_rageval.render.text.columns import aligned, blocks, shortened

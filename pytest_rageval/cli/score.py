@@ -16,10 +16,8 @@ from pytest_rageval.finish import Finished
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.plan import Plan
-from pytest_rageval.rescore.recorded_measures import Stays, is_described_measure
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
-from pytest_rageval.rescore.rescore import Redo, aggregate_again, check_observed, redo
-from pytest_rageval.rescore.rescore_plan import config_again, plan_again
+from pytest_rageval.rescore.rescore import Rescoring, check_observed, is_described_measure, plan_again
 from pytest_rageval.runs.disk.folder import write_metrics
 from pytest_rageval.text import counted, names_of
 
@@ -37,33 +35,20 @@ class Deciding(NamedTuple):
         """The new labels for the run; None where no files were named. What they leave out is said."""
         return _labels(at, self.paths) if self.paths else None
 
-    def end_with_aggregates(self, at: Opened) -> NoReturn:
-        """Aggregate the scores and verdicts as they are, by the new labels if any were named, and leave."""
-        plan = plan_again(at.run, at.settings, at.root)
-        labels = self.labels(at)
-        config = config_again(at.run, plan, **labels.changed) if labels else at.run.config
-        with Progress("scored") as watch:
-            how = Redo(at.run, plan, config, at.baseline, labels=labels.cases if labels else None, watch=watch)
-            finished = aggregate_again(how, labels.applied if labels else None)
-        self.end(finished, plan, at)
-
-    def score_again(self, at: Opened, metrics: Sequence[str], stays: Stays = is_described_measure) -> NoReturn:
-        """Score the run again, by the new labels if any were named, and leave.
+    def decide(
+        self, at: Opened, metrics: Sequence[str] = (), stays: Callable[[Measure], bool] = is_described_measure
+    ) -> NoReturn:
+        """Score the run again, or only aggregate it, by the new labels if any were named, and leave.
 
         `stays`: which measures keep their scores where the labels are those of the run.
         """
-        if self.aggregate_only:
-            self.end_with_aggregates(at)
-        check_observed(at.run)
-        plan = plan_again(at.run, at.settings, at.root, metrics=metrics)
+        if not self.aggregate_only:
+            check_observed(at.run)
+        plan = plan_again(at.run, at.settings, at.root, metrics=() if self.aggregate_only else metrics)
         labels = self.labels(at)
-        config = config_again(at.run, plan, **(labels.changed if labels else {}))
         with Progress("scored") as watch:
-            cases = labels.cases if labels else None
-            # Scores by the old labels must not stand beside those by the new ones.
-            kept = is_described_measure if labels else stays
-            how = Redo(at.run, plan, config, at.baseline, stays=kept, labels=cases, watch=watch)
-            finished = redo(how, labels.applied if labels else None)
+            rescoring = Rescoring(at.run, plan, at.baseline, labels, stays, watch=watch)
+            finished = rescoring.aggregate() if self.aggregate_only else rescoring.score()
         self.end(finished, plan, at)
 
     def end(self, finished: Finished, plan: Plan, at: Opened) -> NoReturn:
@@ -124,7 +109,7 @@ def score(run: str, reports: str | None, baseline: str | None, metrics: str | No
     """Score RUN (an id, `latest`, `latest~1` or a folder) again from its observations, with the judgements that it has:
     records, verdicts, metrics.json and summary.md are rewritten together. Nothing is asked or judged."""
     shared = deciding(options, changes_scores=["--metrics"] if metrics else [])
-    shared.score_again(opened(run, reports=reports, baseline=baseline), names_of(metrics))
+    shared.decide(opened(run, reports=reports, baseline=baseline), names_of(metrics))
 
 
 @click.command(cls=CommandOnRun)
@@ -136,7 +121,7 @@ def abstention(run: str, reports: str | None, baseline: str | None, **options: A
     where the run had not scored it. All other scores stay as recorded, unless --cases brings new labels; verdicts,
     metrics.json and summary.md follow."""
     at = opened(run, reports=reports, baseline=baseline)
-    deciding(options).score_again(at, ("abstention",), stays=_is_of_another_layer)
+    deciding(options).decide(at, ("abstention",), stays=_is_of_another_layer)
 
 
 def _is_of_another_layer(measure: Measure) -> bool:

@@ -10,7 +10,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from pytest_rageval.cases.exchange.case_csv import write_csv
 from pytest_rageval.errors import CaseError, SettingsError
-from pytest_rageval.export.spreadsheet import as_text
+from pytest_rageval.export.formats import as_text
 from pytest_rageval.model import EvalCase
 from pytest_rageval.tools.audit.gold_findings import findings_in_notes
 from pytest_rageval.tools.audit.label_findings import AuditFinding, audit_in_words, findings_in_files

@@ -10,8 +10,8 @@ from starlette.responses import Response, StreamingResponse
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import look_through
+from pytest_rageval.export.formats import csv_lines
 from pytest_rageval.export.report_json import json_lines
-from pytest_rageval.export.spreadsheet import csv_lines
 from pytest_rageval.render.html.report_page import KEYS
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
