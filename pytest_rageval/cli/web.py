@@ -93,9 +93,9 @@ def _serve(
     """
     _check_extra()
     from pytest_rageval.web.app import create_web_app  # here, because the extra may be missing
-    from pytest_rageval.web.security.token_check import new_token
+    from pytest_rageval.web.security.session import new_token
     from pytest_rageval.web.server import serve_web
-    from pytest_rageval.web.settings import WebLimits, WebSettings
+    from pytest_rageval.web.site import WebLimits, WebSettings
 
     settings = WebSettings(
         root=project.root.resolve(), reports=project.reports.resolve(), data=data.resolve(),

@@ -21,8 +21,8 @@ from web_forms import errors_beside, sent_by
 
 from pytest_rageval.web import server
 from pytest_rageval.web.app import create_web_app
-from pytest_rageval.web.security.token_check import FAILURES, TokenCheck, new_token
-from pytest_rageval.web.settings import WebSettings
+from pytest_rageval.web.security.session import FAILURES, TokenCheck, new_token
+from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 

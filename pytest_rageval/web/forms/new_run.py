@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job_files import Source
-from pytest_rageval.web.versions.slugs import is_slug
+from pytest_rageval.web.versions.version_folder import is_slug
 
 LONGEST_DESCRIPTION = 500
 

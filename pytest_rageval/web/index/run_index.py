@@ -21,8 +21,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.index.index_file import IndexFile
 from pytest_rageval.web.index.run_rows import RUN_COLUMNS, IndexedRun, RunRow, read_run, unstorable
 from pytest_rageval.web.jobs.job_files import ENDED, JOB, read_end, read_job
-from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, status
-from pytest_rageval.web.jobs.progress import ProgressReader
+from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, ProgressReader, status
 
 T = TypeVar("T")
 BATCH = 20

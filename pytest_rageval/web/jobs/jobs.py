@@ -28,17 +28,17 @@ from pytest_rageval.web.jobs.job_files import (
     CONFIGURATION,
     ENDED,
     JOB,
+    LOG,
     RUN_PROCESS,
     SUPERVISOR,
     Job,
     Source,
+    identify,
+    log_tail,
     read_job,
     read_process,
 )
-from pytest_rageval.web.jobs.job_log import LOG, log_tail
-from pytest_rageval.web.jobs.job_status import JobStatus, status
-from pytest_rageval.web.jobs.process_identity import identify
-from pytest_rageval.web.jobs.progress import ProgressReader
+from pytest_rageval.web.jobs.job_status import JobStatus, ProgressReader, status
 from pytest_rageval.web.security.code_border import check_listed
 
 MOST_AT_ONCE = 4

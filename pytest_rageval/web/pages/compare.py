@@ -10,8 +10,7 @@ from starlette.responses import Response
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.web.case_list import CaseList, CaseQuery
 from pytest_rageval.web.index.run_queries import RunFilter, run_list, runs_by_id
-from pytest_rageval.web.index_of_site import TheIndex
-from pytest_rageval.web.opened_runs import BASELINE, TheRuns
+from pytest_rageval.web.opened_runs import BASELINE, TheIndex, TheRuns
 from pytest_rageval.web.pages.run import Filter, Order, PageNumber, run_content
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.run_lines import lines_of_runs

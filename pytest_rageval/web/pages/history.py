@@ -15,7 +15,7 @@ from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.web.index.run_queries import datasets_run, past_runs, run_choices
-from pytest_rageval.web.index_of_site import TheIndex
+from pytest_rageval.web.opened_runs import TheIndex
 from pytest_rageval.web.pages.runs import Word
 from pytest_rageval.web.rendering import page
 

@@ -15,17 +15,21 @@ from starlette.responses import Response
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.web.forms.form_state import FormState, read_form
+from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
 from pytest_rageval.web.forms.new_run import NewRunForm, VersionChoice, version_choice
-from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.jobs.job_files import Source
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.jobs.run_choice import RunChoice, RunOutlook
 from pytest_rageval.web.pages.jobs import TheJobs
 from pytest_rageval.web.rendering import NEW_RUN, page, path_to, see
 from pytest_rageval.web.site import TheSite
-from pytest_rageval.web.uploads.answers_upload import AnswersUpload, read_answers_upload
-from pytest_rageval.web.uploads.upload_folder import Upload, UploadedFile, UploadFolder
+from pytest_rageval.web.uploads.upload_folder import (
+    AnswersUpload,
+    Upload,
+    UploadedFile,
+    UploadFolder,
+    read_answers_upload,
+)
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 

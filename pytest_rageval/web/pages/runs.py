@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from pytest_rageval.web.index.run_queries import RunFilter, run_choices, run_list
 from pytest_rageval.web.index.run_rows import RUN_STATES
-from pytest_rageval.web.index_of_site import TheIndex
 from pytest_rageval.web.labelling.label_desk import TheDesk
+from pytest_rageval.web.opened_runs import TheIndex
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.run_lines import lines_of_runs
 

@@ -9,11 +9,17 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_bytes
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.web.versions.agent import DEFAULT_THRESHOLD, Agent, AgentVersion
-from pytest_rageval.web.versions.agent_toml import RUBRICS, agent_text, read_agent
-from pytest_rageval.web.versions.judge_prompts import MAIN_RUBRIC, write_prompts
-from pytest_rageval.web.versions.kept_version import saved_now
-from pytest_rageval.web.versions.version_folder import CHANGED, VersionFolder, seal_problem, sealed_text
+from pytest_rageval.web.versions.agent import (
+    DEFAULT_THRESHOLD,
+    MAIN_RUBRIC,
+    RUBRICS,
+    Agent,
+    AgentVersion,
+    agent_text,
+    read_agent,
+    write_prompts,
+)
+from pytest_rageval.web.versions.version_folder import CHANGED, VersionFolder, saved_now, seal_problem, sealed_text
 
 CONFIGURATION = "rageval.toml"
 FIRST_METRICS = (MAIN_RUBRIC, "faithfulness")

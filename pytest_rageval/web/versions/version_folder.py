@@ -6,15 +6,84 @@ import hashlib
 import os
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
 
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_new
 from pytest_rageval.io.lock import LockHeld, take_lock
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.web.site import UnknownPageError
-from pytest_rageval.web.versions.slugs import checked_slug, is_slug
+
+LONGEST_SLUG = 60
+_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?")
+_RESERVED = re.compile(r"con|prn|aux|nul|new|uploads|(?:com|lpt)[0-9]")
+"""Names that Windows keeps for devices, and words of our own addresses."""
+
+
+def slug_of(name: str) -> str:
+    """The slug of a name: `Shop Bot (EU)` → `shop-bot-eu`.
+
+    A name in another script keeps what is left of it in ASCII, and a hash, so that two names are two slugs.
+    """
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[: LONGEST_SLUG - 9].strip("-")
+    lost = any(character.isalnum() and not character.isascii() for character in unicodedata.normalize("NFKC", name))
+    if slug and not lost and not _RESERVED.fullmatch(slug):
+        return slug
+    digest = hashlib.sha256(unicodedata.normalize("NFC", name).encode()).hexdigest()[:8]
+    return f"{slug}-{digest}" if slug else f"n-{digest}"
+
+
+def is_slug(text: str) -> bool:
+    """Whether a text is a slug, and so may be a folder's name and a part of an address."""
+    return _SLUG.fullmatch(text) is not None and _RESERVED.fullmatch(text) is None
+
+
+def checked_slug(text: str) -> str:
+    """The text, which is a slug; SettingsError where it is none: it never becomes a path then."""
+    if not is_slug(text):
+        raise SettingsError(f"{shown_value(text)} is not a name here; names are lower-case letters, digits and hyphens")
+    return text
+
+
+class KeptVersion(BaseModel):
+    """A version as it is kept.
+
+    slug     the name in addresses and on disk
+    note     what changed, in the words of whoever saved it
+    created  UTC, ISO 8601; empty where nothing says it
+    problem  what is doubtful about the file, None where it is as it was written
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    slug: str
+    number: int
+    note: str = ""
+    created: str = ""
+    problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.slug
+
+    @property
+    def title(self) -> str:
+        """`Shop bot v3`."""
+        return f"{self.name} v{self.number}"
+
+
+def saved_now() -> str:
+    """The time that a version is saved at: UTC, ISO 8601, whole seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
 
 LOCK_PATIENCE_S = 5.0
 MOST_VERSIONS = 99_999

@@ -11,8 +11,7 @@ from pytest_rageval.config.files import AGENT
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.web.versions.dataset_store import ABOUT
-from pytest_rageval.web.versions.slugs import is_slug
-from pytest_rageval.web.versions.version_folder import VersionFolder
+from pytest_rageval.web.versions.version_folder import VersionFolder, is_slug
 
 Kind = Literal["agents", "datasets"]
 
