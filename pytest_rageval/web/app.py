@@ -23,7 +23,6 @@ from pytest_rageval.web.opened_runs import OpenedRuns, StillReadingError, open_r
 from pytest_rageval.web.pages import (
     agents,
     case,
-    compare,
     dashboard,
     dataset_cases,
     dataset_import,
@@ -31,7 +30,6 @@ from pytest_rageval.web.pages import (
     datasets,
     demo,
     health,
-    history,
     jobs,
     label,
     login,
@@ -46,11 +44,12 @@ from pytest_rageval.web.security.session import TokenCheck, open_seal
 from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
 
 ROUTERS = (
-    assets, login.router, dashboard.router, runs.router, run.router, case.router, compare.router,
-    history.router, agents.router, dataset_import.router, datasets.router, dataset_cases.router, health.router,
-    jobs.router, new_run.router, label.router, dataset_labelling.router, demo.router,
+    assets, *(module.router for module in (
+        login, dashboard, runs, run, case, agents, dataset_import, datasets, dataset_cases, health, jobs, new_run,
+        label, dataset_labelling, demo,
+    )),
 )  # fmt: skip
-"""A page module adds its router here; its link stands in the navigation from then on."""
+"""A page module is named here; its link stands in the navigation from then on."""
 
 
 _OFF = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)

@@ -135,7 +135,7 @@ def test_every_form_says_that_the_disk_is_full_and_is_taken_once_there_is_room(p
     (root / "reports" / "runs" / "now" / "observations.jsonl").unlink()
     (root / "evalcases").mkdir()
     stopped_job(root)
-    routes = {route.path for router in ROUTERS for route in router.routes if "POST" in getattr(route, "methods", ())}  # type: ignore[attr-defined]
+    routes = {route.path for router in ROUTERS for route in router.routes if "POST" in getattr(route, "methods", ())}
     with served(root) as app:
         app.post("/demo/agent")
         assert confirm(app, upload(app, ("set.csv", ROWS)), name="set").status_code == 303

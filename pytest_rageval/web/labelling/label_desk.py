@@ -30,14 +30,14 @@ from pytest_rageval.label.opening import (
     project_systems,
 )
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.forms.new_run import VersionChoice, version_choice
-from pytest_rageval.web.jobs.env_file import read_env_file
+from pytest_rageval.web.jobs.jobs import read_env_file
 from pytest_rageval.web.labelling.working_copy import WorkingCopies
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.security.code_border import check_listed
 from pytest_rageval.web.site import Site
 from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.version_folder import VersionChoice, version_choice
 
 PROJECT, DEMO = "project", "demo"
 """How the project's target and the demo are named where systems are chosen; an agent's version is `shop-bot/3`."""

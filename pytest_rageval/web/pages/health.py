@@ -19,7 +19,7 @@ from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOK
 from pytest_rageval.tools.doctor.checks import CHECKS
 from pytest_rageval.tools.doctor.diagnosis import MARKS, Diagnosis, diagnoses
 from pytest_rageval.web.forms.form_state import Submitted
-from pytest_rageval.web.jobs.env_file import read_env_file
+from pytest_rageval.web.jobs.jobs import read_env_file
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page

@@ -17,6 +17,7 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.versions.version_folder import (
+    ABOUT,
     CHANGED,
     NO_SEAL,
     KeptVersion,
@@ -24,9 +25,6 @@ from pytest_rageval.web.versions.version_folder import (
     saved_now,
     text_hash,
 )
-
-ABOUT = ".json"
-"""Suffix of the file that says what a version is."""
 
 
 class DatasetStore:

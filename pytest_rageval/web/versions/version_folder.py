@@ -1,4 +1,4 @@
-"""Version files on disk: `NAME/v3.toml`, written once under a lock, never changed, and seen however they came there."""
+"""Versions on disk: what one says of itself, its slug and name, and its file, written once under a lock."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ import hashlib
 import os
 import re
 import time
+import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from pytest_rageval.config.files import AGENT
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_new
 from pytest_rageval.io.lock import LockHeld, take_lock
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.web.site import UnknownPageError
 
+ABOUT = ".json"
+"""Suffix of the file that says what a version of a dataset is."""
 LONGEST_SLUG = 60
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?")
 _RESERVED = re.compile(r"con|prn|aux|nul|new|uploads|(?:com|lpt)[0-9]")
@@ -244,3 +251,63 @@ def seal_problem(content: bytes) -> str | None:
 def text_hash(content: bytes) -> str:
     """SHA-256 in hex digits. A line end is LF however git checked the file out."""
     return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
+
+
+class VersionChoice(NamedTuple):
+    """A version that a form names as `shop-bot/3`."""
+
+    slug: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.slug}/{self.number}"
+
+
+def version_choice(written: str) -> VersionChoice | None:
+    """The version that is named; None where the text names none."""
+    slug, _, number = written.partition("/")
+    if not is_slug(slug) or not (number.isascii() and number.isdecimal()) or len(number) > 5:
+        return None
+    return VersionChoice(slug, int(number))
+
+
+Kind = Literal["agents", "datasets"]
+
+
+def versions_title(
+    data: Path, agent: tuple[str | None, object], dataset: tuple[str | None, object]
+) -> str:  # fmt: skip
+    """`Shop bot v4 × Products v2`; what a run does not name is left out."""
+    kinds: tuple[tuple[Kind, str | None, object], ...] = (("agents", *agent), ("datasets", *dataset))
+    named = [(version_name(data, kind, slug), version) for kind, slug, version in kinds if slug]
+    return " × ".join(f"{name} v{version}" if version else name for name, version in named)
+
+
+def version_name(data: Path, kind: Kind, slug: str) -> str:
+    """The name that the newest version has; the slug where nothing says one."""
+    if not is_slug(slug):
+        return slug
+    files = VersionFolder(data / kind, ".toml" if kind == "agents" else ".jsonl")
+    try:
+        number = files.newest(slug)
+        path = files.path(slug, number) if kind == "agents" else files.beside(slug, number, ABOUT)
+        return _name_in(path, path.stat().st_mtime_ns) or slug
+    except (SettingsError, OSError):
+        return slug
+
+
+@lru_cache(maxsize=2_000)
+def _name_in(path: Path, _mtime_ns: int) -> str | None:
+    try:
+        about: Any = _about(path)
+        name = about["name"]
+    except (ValueError, RecursionError, StrictJsonError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) and name.strip() else None
+
+
+def _about(path: Path) -> Any:
+    """The part of a version's file that says what it is."""
+    if path.suffix == ".toml":
+        return tomllib.loads(path.read_text("utf-8-sig"))[AGENT]
+    return parse(path.read_bytes())["about"]
