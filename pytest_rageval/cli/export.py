@@ -21,7 +21,7 @@ from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Key
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.runs.disk.reader import open_stored_run
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 
 
 @click.command()
@@ -51,7 +51,7 @@ def export(run: str, form: str, output: Path | None, reports: str | None, *, for
         click.echo(shortened(printable(note), 500), err=True)
     _write(replace(source, watch=_watched), form, None if is_printed else path)
     if not is_printed:
-        click.echo(f"{_shown(path)}: {len(source):,} record{'' if len(source) == 1 else 's'}")
+        click.echo(f"{_shown(path)}: {counted(len(source), 'record')}")
 
 
 def _write(source: ExportSource, form: str, path: Path | None) -> None:

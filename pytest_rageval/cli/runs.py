@@ -20,7 +20,7 @@ from pytest_rageval.render.text.columns import aligned, blocks, shortened
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.disk.prune import KeptRun, kept_run, kept_runs, may_go, remove
 from pytest_rageval.runs.disk.reader import open_stored_run
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 
 VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
 WIDEST = 80
@@ -50,7 +50,7 @@ def list_(reports: str | None, *, as_json: bool) -> None:
         return
     for line in _table(runs, baseline, shutil.get_terminal_size((PIPED, 24)).columns):
         click.echo(line)
-    click.echo(f"{_many(len(runs))}, {file_size(sum(run.bytes for run in runs))}")
+    click.echo(f"{counted(len(runs), 'run')}, {file_size(sum(run.bytes for run in runs))}")
 
 
 @runs.command()
@@ -97,7 +97,7 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
     for run, reason in selection.kept:
         click.echo(f"stays: {_id(run)}: {reason}")
     if not selection.removed:
-        click.echo(f"nothing to remove among {_many(len(every))}")
+        click.echo(f"nothing to remove among {counted(len(every), 'run')}")
         return
     if dry_run or not yes:
         _echo_removed("would go: ", selection.removed)
@@ -111,14 +111,18 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
     for run, reason in done.kept:
         click.echo(f"stays: {_id(run)}: {printable(reason)}", err=True)
     left = len(every) - len(done.removed)
-    click.echo(f"removed {_many(len(done.removed))}, {file_size(sum(run.bytes for run in done.removed))}; {left} left")
+    click.echo(
+        f"removed {counted(len(done.removed), 'run')}, {file_size(sum(run.bytes for run in done.removed))}; {left} left"
+    )
     sys.exit(1 if done.kept else 0)
 
 
 def _agreed(number: int) -> bool:
     if not sys.stdin.isatty():
-        raise SettingsError(f"{_many(number)} would be removed, and nobody can be asked here; say --yes, or --dry-run")
-    return click.confirm(f"Remove {_many(number)}?")
+        raise SettingsError(
+            f"{counted(number, 'run')} would be removed, and nobody can be asked here; say --yes, or --dry-run"
+        )
+    return click.confirm(f"Remove {counted(number, 'run')}?")
 
 
 # ── where ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -249,7 +253,3 @@ def _next_of_run(run: KeptRun, baseline: str | None) -> Iterator[str]:
         yield f"rageval compare baseline {name}"
     if run.outcomes is not None:
         yield f"rageval report {name}"
-
-
-def _many(number: int) -> str:
-    return f"{number:,} run{'' if number == 1 else 's'}"
