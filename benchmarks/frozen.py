@@ -193,7 +193,7 @@ def main() -> int:
     parser.add_argument("verb", choices=["store", "compare"])
     parser.add_argument("names", nargs="*", metavar="NAME", help="scenarios to run (default: all)")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="run N scenarios at the same time")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     scenarios = chosen(options.names)
     STORED.mkdir(parents=True, exist_ok=True)
     if options.verb == "store":

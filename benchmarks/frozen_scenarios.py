@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+
+from frozen_pairs import PAIR_SCENARIOS
+from frozen_scenario import Scenario, folder, jsonl, of_run
+from frozen_wrong import WRONG_SCENARIOS
 
 REPOSITORY = Path(__file__).parent.parent
 INPUT = REPOSITORY / "tests" / "data" / "frozen-input"
-RUN_FILES = ("results.jsonl", "scores.jsonl", "metrics.json", "config.json", "summary.md", "report.html")
-
-
-class Scenario(NamedTuple):
-    """Some command lines in a fresh folder.
-
-    files    the texts of the project's files, by path
-    steps    `pytest ...`, `rageval ...`, `cp FROM TO` or `rm FILE`; ` < FILE` at the end is the standard input
-    keep     patterns of files that are kept
-    digests  those of them of which a hash is enough: of each record, or of the whole
-    """
-
-    name: str
-    files: Mapping[str, str]
-    steps: Sequence[str]
-    keep: Sequence[str] = ()
-    digests: Sequence[str] = ()
-
-
-def folder(path: Path, into: str = "") -> dict[str, str]:
-    """Return the texts of all files of a folder."""
-    return {
-        into + file.relative_to(path).as_posix(): file.read_text(encoding="utf-8")
-        for file in sorted(path.rglob("*"))
-        if file.is_file()
-    }
 
 
 def first_lines(files: Mapping[str, str], count: int) -> dict[str, str]:
     return {name: "".join(text.splitlines(keepends=True)[:count]) for name, text in files.items()}
-
-
-def jsonl(rows: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def of_run(run: str, *names: str) -> tuple[str, ...]:
-    """Return the paths of files of a run; all of `RUN_FILES` if none is named."""
-    return tuple(f"reports/runs/{run}/{name}" for name in names or RUN_FILES)
 
 
 # The shipped cases, on the demo system
@@ -113,7 +81,7 @@ DEMO_SCENARIOS = (
         ("compared.html", "page.html", "reports/baseline.json", *of_run("second")),
         ("compared.html", "page.html"),
     ),
-    Scenario("exports", RECORDED, (TWO_RUNS[0], *EXPORTS), ("out.json", "out.sqlite")),
+    Scenario("exports", RECORDED, (TWO_RUNS[0], *EXPORTS), ("out.json", "out.sqlite"), ("out.json",)),
     Scenario(
         "scored-again",
         RECORDED | {"evalcases2/sanity.jsonl": SHIPPED["evalcases/sanity.jsonl"].replace("false", "true")},
@@ -341,4 +309,4 @@ DATA_SCENARIOS = (
     ),
 )  # fmt: skip
 
-SCENARIOS: Sequence[Scenario] = (*DEMO_SCENARIOS, *VERB_SCENARIOS, *DATA_SCENARIOS)
+SCENARIOS: Sequence[Scenario] = (*DEMO_SCENARIOS, *VERB_SCENARIOS, *DATA_SCENARIOS, *PAIR_SCENARIOS, *WRONG_SCENARIOS)
