@@ -110,12 +110,14 @@ DEMO_SCENARIOS = (
             "rageval run --run-id thrice --repeat 3 --judge none evalcases/sanity.jsonl",
         ),
         (*of_run("both", "metrics.json"), *of_run("whole", "summary.md"), *of_run("thrice", "results.jsonl")),
+        of_run("thrice", "results.jsonl"),
     ),
     Scenario(
         "pytest-html",
         DEMO | {"evalcases/sanity.jsonl": SHIPPED["evalcases/sanity.jsonl"]},
         ("pytest --html page.html --self-contained-html --rageval-run-id only -v", "pytest --lf -q -k password"),
         ("page.html", *of_run("only", "config.json", "results.jsonl")),
+        of_run("only", "results.jsonl"),
     ),
     Scenario(
         "sweep-and-repl",
@@ -274,6 +276,7 @@ DATA_SCENARIOS = (
         data_project("abstention"),
         (*answered("answers", "--metrics abstention"), "rageval history"),
         of_run("answers", "results.jsonl", "summary.md"),
+        of_run("answers", "results.jsonl"),
     ),
     Scenario(
         "data-dialects",

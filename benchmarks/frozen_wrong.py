@@ -91,7 +91,7 @@ def a_scenario(name: str, wrong: Wrong) -> Scenario:
     """Run pytest and the command with the same wrong input."""
     of_pytest = wrong.options.replace("--", "--rageval-")
     steps = (f"pytest -q {of_pytest}".rstrip(), f"rageval run {wrong.options}".rstrip(), *wrong.steps)
-    return Scenario(f"wrong-{name}", GOOD | wrong.files, steps)
+    return Scenario(f"wrong-{name}", {**GOOD, **wrong.files}, steps)
 
 
 RECORD = json.dumps({"schema": 2, "case_key": "a", "scores": {}})
