@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
@@ -38,14 +39,7 @@ class AgentStore:
 
     def newest_versions(self) -> tuple[list[AgentVersion], list[str]]:
         """The newest version of each agent, by slug; and the problems of files that hold none."""
-        versions: list[AgentVersion] = []
-        problems: list[str] = []
-        for slug in self.files.slugs():
-            try:
-                versions.append(self.newest(slug))
-            except SettingsError as error:
-                problems += error.problems
-        return versions, problems
+        return _readable(partial(self.newest, slug) for slug in self.files.slugs())
 
     def newest(self, slug: str) -> AgentVersion:
         """The newest version; UnknownVersion where there is none, SettingsError where its file holds none."""
@@ -53,14 +47,7 @@ class AgentStore:
 
     def versions(self, slug: str) -> tuple[list[AgentVersion], list[str]]:
         """All versions, the newest first, and the problems of files that hold none."""
-        versions: list[AgentVersion] = []
-        problems: list[str] = []
-        for number in reversed(self.files.numbers(slug)):
-            try:
-                versions.append(self.read(slug, number))
-            except SettingsError as error:
-                problems += error.problems
-        return versions, problems
+        return _readable(partial(self.read, slug, number) for number in reversed(self.files.numbers(slug)))
 
     def read(self, slug: str, number: int) -> AgentVersion:
         """One version; a file that is not as it was written comes with its `problem`."""
@@ -96,6 +83,17 @@ class AgentStore:
         write_bytes(folder / CONFIGURATION, content)
         write_prompts(version.agent.prompts, folder / RUBRICS)
         return version
+
+
+def _readable(reads: Iterable[Callable[[], AgentVersion]]) -> tuple[list[AgentVersion], list[str]]:
+    versions: list[AgentVersion] = []
+    problems: list[str] = []
+    for read in reads:
+        try:
+            versions.append(read())
+        except SettingsError as error:
+            problems += error.problems
+    return versions, problems
 
 
 @lru_cache(maxsize=2_000)
