@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.verdicts import compare_with_baseline
+from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.verdicts import compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import Plan, make_plan

@@ -63,7 +63,7 @@ def inside(queries: int, rounds: int) -> dict[str, Any]:
 
 
 def _match(asked: list[tuple[EvalCase, Answer]], observed: list[Observation]) -> None:
-    from pytest_rageval.matching import observe
+    from pytest_rageval.matching.places import observe
 
     observed.extend([observe(*one) for one in asked])
 

@@ -102,7 +102,7 @@ def _compile() -> None:
     """Everything of ours is compiled before the first measurement, modules and templates."""
     root = PAGE.parent.parent
     code = (
-        "from pytest_rageval.page.environment import environment\n"
+        "from pytest_rageval.render.html.environment import environment\n"
         "for name in environment().list_templates(extensions=['html']): environment().get_template(name)"
     )
     measure([sys.executable, "-m", "compileall", "-q", "pytest_rageval"], root)

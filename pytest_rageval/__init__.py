@@ -9,8 +9,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pytest_rageval.api.case_sources import load_cases
+    from pytest_rageval.api.evaluate import evaluate
+    from pytest_rageval.api.evaluated_run import EvaluatedRun, RunComparison, compare_runs
+    from pytest_rageval.api.evaluated_run import compare_runs as compare
     from pytest_rageval.judges.judge import Judge
-    from pytest_rageval.matching import observe
+    from pytest_rageval.matching.places import observe
     from pytest_rageval.metrics.registry import metric
     from pytest_rageval.model import (
         Answer,
@@ -26,24 +30,21 @@ if TYPE_CHECKING:
         Reference,
         Score,
     )
-    from pytest_rageval.scripting.case_sources import load_cases
-    from pytest_rageval.scripting.evaluate import evaluate
-    from pytest_rageval.scripting.evaluated_run import EvaluatedRun, RunComparison, compare_runs
-    from pytest_rageval.scripting.evaluated_run import compare_runs as compare
     from pytest_rageval.targets.target import Target
 
     __version__: str
 
 _PLACES = {
-    "EvaluatedRun": "scripting.evaluated_run",
+    "EvaluatedRun": "api.evaluated_run",
     "Judge": "judges.judge",
-    "RunComparison": "scripting.evaluated_run",
+    "RunComparison": "api.evaluated_run",
     "Target": "targets.target",
-    "compare_runs": "scripting.evaluated_run",
-    "evaluate": "scripting.evaluate",
-    "load_cases": "scripting.case_sources",
+    "compare": "api.evaluated_run",
+    "compare_runs": "api.evaluated_run",
+    "evaluate": "api.evaluate",
+    "load_cases": "api.case_sources",
     "metric": "metrics.registry",
-    "observe": "matching",
+    "observe": "matching.places",
     **dict.fromkeys(
         ("Answer", "AskRequest", "CaseResult", "Chunk", "EvalCase", "Gold", "JudgeRequest", "Judgement",
          "NotApplicable", "Observation", "Reference", "Score"),
@@ -83,8 +84,7 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version  # here, since a suite without cases need not load it
 
         return version("pytest-rageval")
-    if name == "compare":
-        return importlib.import_module(f"{__name__}.compare")  # a package that can be called
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    module = importlib.import_module(f"{__name__}.{_PLACES[name]}")
+    return getattr(module, "compare_runs" if name == "compare" else name)

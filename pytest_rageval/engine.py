@@ -15,7 +15,7 @@ from pytest_rageval.http.call_limit import CallSlots, CallTally, Permit, tallied
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge, judges_at_once
 from pytest_rageval.judges.judging import judge_answer
-from pytest_rageval.matching import observe
+from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.registry import GENERATED
 from pytest_rageval.model import (
     NOTHING,

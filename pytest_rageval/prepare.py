@@ -15,7 +15,7 @@ from typing import Any
 from pytest_rageval.cases import CaseFile
 from pytest_rageval.cases.notes.gold_places import unwinnable
 from pytest_rageval.cases.notes.note_folder import NoteFolder
-from pytest_rageval.compare.baseline import Baseline, project_baseline
+from pytest_rageval.comparison.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from pytest_rageval.case_output import Output
-from pytest_rageval.compare.outcomes import ending
+from pytest_rageval.comparison.outcomes import ending
 from pytest_rageval.dead_end import FirstCalls, calls_of
 from pytest_rageval.engine import Evaluation, evaluation
 from pytest_rageval.finish import Extent, Finished, finish

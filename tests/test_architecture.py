@@ -18,8 +18,7 @@ FLOORS = (
     ("config",),
     ("http",),
     ("llm",),
-    ("matching",),
-    ("passages", "abstention"),
+    ("matching", "abstention"),
     ("cases", "targets", "judges", "metrics"),
     ("gates", "stats"),
     ("plan",),
@@ -27,17 +26,17 @@ FLOORS = (
     ("dead_end",),
     ("prefetch",),
     ("runs",),
-    ("compare",),
+    ("comparison",),
     ("finish",),
     ("prepare",),
     ("streaming",),
     ("rescore", "export"),
     ("scale",),
-    ("workbench",),
-    ("page",),
-    ("report",),
+    ("tools",),
+    ("render",),
+    ("label",),
     ("web",),
-    ("plugin", "cli", "scripting"),
+    ("plugin", "cli", "api"),
     ("__main__",),
 )
 """From the ground up: a part imports from its own folder and from lower floors, never from its own floor."""
@@ -63,6 +62,8 @@ LIGHT = (
 HOMES = {"httpx": "http", "pytest": "plugin", "ray": "scale"}
 """Libraries that one room knows."""
 MOST_LINES, MOST_MODULES = 400, 20
+MOST_VERBS = 46
+"""The command has a module a verb."""
 ENTRY_POINTS = frozenset({"__getattr__", "__dir__"})
 
 
@@ -180,7 +181,11 @@ def test_there_are_no_cycles_between_modules():
 
 def test_rooms_and_files_have_a_size_to_be_read():
     rooms = Counter(module.path.parent for module in modules().values() if module.path.name != "__init__.py")
-    crowded = [f"{room.relative_to(PACKAGE)}: {size} modules" for room, size in rooms.items() if size > MOST_MODULES]
+    crowded = [
+        f"{room.relative_to(PACKAGE)}: {size} modules"
+        for room, size in rooms.items()
+        if size > (MOST_VERBS if room.name == "cli" else MOST_MODULES)
+    ]
     long = [f"{m.path.relative_to(PACKAGE)}: {m.lines} lines" for m in modules().values() if m.lines > MOST_LINES]
     assert not crowded + long
 

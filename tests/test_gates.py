@@ -9,7 +9,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import default_gates, effective_gates, parse_gate, resolve, unknown_values
 from pytest_rageval.gates.regression import parse_regression
 from pytest_rageval.gates.verdict import GatedTrial, gate_verdict, looks_at
-from pytest_rageval.matching import observe
+from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Judgement, Observation
 

@@ -12,9 +12,9 @@ import click
 
 from pytest_rageval.finish import Finished
 from pytest_rageval.plan import Plan
-from pytest_rageval.report.gate_tests import gate_tests
-from pytest_rageval.report.run_reports import write_all_reports
-from pytest_rageval.report.summary_terminal import summary
+from pytest_rageval.render.gate_tests import gate_tests
+from pytest_rageval.render.run_reports import write_all_reports
+from pytest_rageval.render.text.summary_terminal import summary
 from pytest_rageval.text import printable
 
 COLOURS = {"green": "green", "red": "red", "yellow": "yellow"}

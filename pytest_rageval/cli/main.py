@@ -59,12 +59,12 @@ VERBS = {
         "score": "a stored run scored again, with other labels or metrics",
     },
 }
-"""By group, which is also the folder, the verbs and what they are about."""
+"""By group, the verbs and what they are about."""
 GROUP_OF = {verb: group for group, verbs in VERBS.items() for verb in verbs}
 
 
 class Verbs(click.Group):
-    """A group whose commands are attributes named like their modules, with `-` for `_`, in a folder a group."""
+    """A group whose commands are attributes named like their modules, with `-` for `_`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 because click calls it so
         return sorted(GROUP_OF)
@@ -73,9 +73,7 @@ class Verbs(click.Group):
         if cmd_name not in GROUP_OF:
             return None
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(
-            importlib.import_module(f"pytest_rageval.cli.{GROUP_OF[cmd_name]}.{name}"), name
-        )
+        command: click.Command = getattr(importlib.import_module(f"pytest_rageval.cli.{name}"), name)
         return command
 
     def resolve_command(

@@ -11,7 +11,7 @@ from typing import Self
 
 from rich.cells import cell_len
 
-from pytest_rageval.report.columns import shortened
+from pytest_rageval.render.text.columns import shortened
 
 FIRST_S, EVERY_S = 1.0, 0.1
 

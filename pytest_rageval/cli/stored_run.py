@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from pytest_rageval.compare.baseline import Baseline, project_baseline
+from pytest_rageval.comparison.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run

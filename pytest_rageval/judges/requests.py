@@ -35,8 +35,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from pytest_rageval import passages
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
+from pytest_rageval.matching import passages
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Json, JudgeRequest, Rubric
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from pytest_rageval.matching.passages import contexts, documents
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
 from pytest_rageval.metrics.answer import NO_GOLD_ANSWER
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Judgement, NotApplicable, Observation, Score
-from pytest_rageval.passages import contexts, documents
 from pytest_rageval.text import cut, printable
 
 NOT_JUDGED = NotApplicable("no judge scored this")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.outcomes import NOTHING_SCORED, REPORT, known_failure, unmeasured
+from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.outcomes import NOTHING_SCORED, REPORT, known_failure, unmeasured
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import CaseResult
 from pytest_rageval.plan import Plan
-from pytest_rageval.report.failure import failure_text
+from pytest_rageval.render.text.failure import failure_text
 
 
 def assert_gates(result: CaseResult, plan: Plan, baseline: Baseline | None) -> None:

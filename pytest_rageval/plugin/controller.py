@@ -14,15 +14,15 @@ import pytest
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.model import EvalCase
-from pytest_rageval.page.report_file import EndReport
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict, summarised, write_summary
 from pytest_rageval.plugin.extent import extent_of
 from pytest_rageval.plugin.items import EvalItem, fixture_definition
 from pytest_rageval.plugin.preflight import CLIENT, is_ours, judges_of_files, overrides, report_problems
 from pytest_rageval.prepare import check_can_answer
-from pytest_rageval.report.gate_tests import gate_tests
-from pytest_rageval.report.run_reports import write_reports
+from pytest_rageval.render.gate_tests import gate_tests
+from pytest_rageval.render.html.report_file import EndReport
+from pytest_rageval.render.run_reports import write_reports
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.record_lines import RecordLine
 from pytest_rageval.runs.shards import Shard
@@ -253,7 +253,7 @@ class Controller:
         prepared = self._active.prepared
         if prepared.settings.report:
             # Here, because the page and its templates are a fifth of a short run.
-            from pytest_rageval.page.report_writer import end_report
+            from pytest_rageval.render.html.report_writer import end_report
 
             folder, baseline = self._finished.folder, prepared.project.baseline_file
             self._report = end_report(folder, prepared.settings, baseline, exit_status=int(exitstatus))

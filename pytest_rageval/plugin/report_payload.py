@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rageval.compare.outcomes import ending
+from pytest_rageval.comparison.outcomes import ending
 from pytest_rageval.dead_end import calls_of
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import GateFailure, SettingsError

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.outcomes import ending_again
+from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.outcomes import ending_again
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import overall_result
 from pytest_rageval.errors import SettingsError

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_rageval.compare.baseline import Baseline
-from pytest_rageval.compare.outcomes import ending_again
+from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.outcomes import ending_again
 from pytest_rageval.engine import Observed, Unobserved, evaluation
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish

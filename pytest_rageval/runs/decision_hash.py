@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from pytest_rageval.gates.gate import UNCATEGORISED
-from pytest_rageval.matching import gold_kind
+from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.answer import MOST_WORDS
 from pytest_rageval.model import EvalCase, Gold, GoldKind
 from pytest_rageval.plan import Plan

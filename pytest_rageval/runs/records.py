@@ -13,7 +13,7 @@ from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import served_model
-from pytest_rageval.matching import gold_kind
+from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.metrics.registry import LAYERS, Registry

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from pytest_rageval.page.environment import asset
+from pytest_rageval.render.html.environment import asset
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 SHARED = ("tokens.css", "case_parts.js")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from pytest_rageval.compare.filter_language import FilterError
+from pytest_rageval.comparison.filter_language import FilterError
 from pytest_rageval.config.project import Project
-from pytest_rageval.page.page_run import PageRun
+from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.case_query import CaseRow, Neighbours, case_keys, case_rows_page, neighbours

@@ -13,12 +13,12 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
 
-from pytest_rageval.compare.side import open_side
+from pytest_rageval.comparison.side import open_side
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
-from pytest_rageval.page.report_page import page_content
-from pytest_rageval.page.run_cases import FullTexts
+from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of
+from pytest_rageval.render.html.report_page import page_content
+from pytest_rageval.render.html.run_cases import FullTexts
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.score_table import SCORES
 from pytest_rageval.text import printable

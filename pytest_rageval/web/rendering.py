@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from pytest_rageval.page.environment import environment
+from pytest_rageval.render.html.environment import environment
 from pytest_rageval.text import counted, printable
 from pytest_rageval.web.asset_files import asset_addresses
 from pytest_rageval.web.index.run_rows import RunRow

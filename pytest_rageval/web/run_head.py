@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.compare.case_diff import representative_trial
-from pytest_rageval.page.report_file import FILES
-from pytest_rageval.page.run_cases import read_case_lines
-from pytest_rageval.report.explain import RecordedCase, recorded_case_of
+from pytest_rageval.comparison.case_diff import representative_trial
+from pytest_rageval.render.html.report_file import FILES
+from pytest_rageval.render.html.run_cases import read_case_lines
+from pytest_rageval.render.text.explain import RecordedCase, recorded_case_of
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.web.rendering import path_to

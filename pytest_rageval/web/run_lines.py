@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.numbers import duration
-from pytest_rageval.page.figures import Spark, spark
-from pytest_rageval.page.first_screen import PREFERRED
+from pytest_rageval.render.html.figures import Spark, spark
+from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.web.index.run_queries import metric_means, pass_rates
 from pytest_rageval.web.index.run_rows import RunRow
 from pytest_rageval.web.versions.version_names import versions_title

@@ -14,7 +14,7 @@ from project import Project, lines_with
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.exchange.formats import read_other
-from pytest_rageval.cli.cases.cases import cases
+from pytest_rageval.cli.cases import cases
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
 

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.workbench.calibration_record import CALIBRATIONS, kept_calibrations
+from pytest_rageval.tools.calibration_record import CALIBRATIONS, kept_calibrations
 
 JUDGES = """
 from pytest_rageval.errors import JudgeError

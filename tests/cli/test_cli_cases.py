@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from processes import python
 
-from pytest_rageval.cli.cases.cases import cases
+from pytest_rageval.cli.cases import cases
 
 
 def a_project(root: Path, **files: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from project import SOME, Project, a_case, a_missed_case
 
-from pytest_rageval.page import report_writer
+from pytest_rageval.render.html import report_writer
 
 
 def page_of(folder: Path) -> str:

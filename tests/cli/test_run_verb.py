@@ -11,7 +11,7 @@ import pytest
 from project import SOME, Project, a_case, a_missed_case, lines_with
 from run_files import records_of, stable_bytes
 
-from pytest_rageval.report import run_reports
+from pytest_rageval.render import run_reports
 
 ROOT = Path(__file__).parents[2]
 
@@ -205,7 +205,7 @@ def test_a_report_that_cannot_be_written_is_reported_and_the_verdict_stands(
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device", "summary.md")
 
-    monkeypatch.setattr("pytest_rageval.report.run_reports.write_reports", refuse)
+    monkeypatch.setattr("pytest_rageval.render.run_reports.write_reports", refuse)
     project.cases(SOME)
     result = project.rageval("run")
     assert result.ret == 1

@@ -12,8 +12,8 @@ import pytest
 from project import Project, a_case
 from terminal import Terminal
 
+from pytest_rageval.cli.demo import A_CASE
 from pytest_rageval.cli.main import GROUP_OF, VERBS
-from pytest_rageval.cli.start.demo import A_CASE
 from pytest_rageval.runs.disk.folder import GITIGNORE
 
 

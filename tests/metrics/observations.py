@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_rageval.matching import observe
+from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Judgement, NotApplicable, Observation, Trace

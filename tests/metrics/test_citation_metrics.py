@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from observations import REGISTRY, a_case, judged, score
 
-from pytest_rageval.matching import observe
+from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, UNANSWERABLE
 from pytest_rageval.metrics.citations import NO_DATES, NO_REFERENCES, NO_RULE
 from pytest_rageval.metrics.retrieval import UNLABELLED

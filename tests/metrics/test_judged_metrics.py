@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from observations import REGISTRY, a_case, answered, judged, score
 
-from pytest_rageval.matching import observe
+from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER
 from pytest_rageval.metrics.answer import NO_GOLD_ANSWER
 from pytest_rageval.metrics.judged import BLANK, NO_CLAIM, NO_CONTEXT, NO_SOURCES, NOT_JUDGED, WEIGHTS

@@ -7,7 +7,7 @@ import math
 import pytest
 from observations import a_case, ranked, retrieved, score
 
-from pytest_rageval.matching import observe
+from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.retrieval import NOT_ALL_NEEDED, NOT_NEGATIVE, NOT_REPORTED, UNLABELLED
 from pytest_rageval.model import Anchor, Answer, Chunk, Gold
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import REGISTRY, retrieved
 
-from pytest_rageval.matching import headings, match
+from pytest_rageval.matching.places import headings, match
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Matching, NotApplicable, Observation
 
 OF_HITS = ("recall_any", "context_recall", "precision", "mrr", "ndcg", "map", "f1")

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from observations import a_case, score
 
-from pytest_rageval.matching import observe
+from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.scope import NO_PLACES, NO_SELECTION, NOT_SELECTING, UNKNOWN_MODE
 from pytest_rageval.model import Anchor, Answer, FolderSelection, Gold, Observation
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 from project import SOME, Project, a_case, a_missed_case, lines_with
 
-from pytest_rageval.page import table_parts
 from pytest_rageval.plugin.display import html_table
+from pytest_rageval.render.html import table_parts
 
 PAGE = ("--html", "page/tests.html")
 ALONE = (*PAGE, "--self-contained-html")

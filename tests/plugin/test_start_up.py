@@ -87,9 +87,7 @@ def test_a_run_of_one_case_loads_no_client_and_nothing_that_only_other_runs_need
     assert project.records().keys() == {"boil"}
     assert not modules & {*NEVER}
     assert len(ours(modules)) <= MOST_OF_A_RUN
-    of_other_faces = re.compile(
-        r"pytest_rageval\.(cli|demo|scripting|web|workbench\.(?!calibration_record|answer_draft))"
-    )
+    of_other_faces = re.compile(r"pytest_rageval\.(cli|demo|api|label|web|tools\.(?!calibration_record|answer_draft))")
     assert not [module for module in modules if of_other_faces.match(module)]
 
 
@@ -98,8 +96,8 @@ def test_a_run_without_a_page_loads_no_templates(project: Project):
     project.configure('target = "bot:answer"\nreport = false')
     modules = imported(project, "pytest", *HOOKS)
     assert "jinja2" not in modules
-    assert {module for module in modules if module.startswith("pytest_rageval.page.")} == {
-        "pytest_rageval.page.report_file"
+    assert {module for module in modules if module.startswith("pytest_rageval.render.html.")} == {
+        "pytest_rageval.render.html.report_file"
     }
 
 

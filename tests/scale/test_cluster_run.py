@@ -102,7 +102,7 @@ def test_each_worker_has_a_case_and_a_call_in_flight(
 # ── the command ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-CLUSTER = "pytest_rageval.cli.run.run.RayCluster"
+CLUSTER = "pytest_rageval.cli.run.RayCluster"
 
 
 def test_the_command_on_workers_ends_as_in_one_process(recorded: Project, monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from effort import rounds
 
-from pytest_rageval.compare.changes import Change, Pairs, paired_change, with_adjusted_p
+from pytest_rageval.comparison.changes import Change, Pairs, paired_change, with_adjusted_p
 from pytest_rageval.stats.paired_test import LEVEL
 
 PAIRS = rounds(2000, 400)

@@ -12,8 +12,8 @@ from filtered_run import CASES, CATEGORIES, TAGS, TEXTS, store_filtered_run, wri
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pytest_rageval.compare.case_filter import filtered_keys
-from pytest_rageval.compare.filter_language import FilterError, read_terms
+from pytest_rageval.comparison.case_filter import filtered_keys
+from pytest_rageval.comparison.filter_language import FilterError, read_terms
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import printable

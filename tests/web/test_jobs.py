@@ -92,7 +92,7 @@ time.sleep(600)
 
 
 def test_a_run_goes_on_without_its_server_and_a_killed_run_is_said(tmp_path: Path):
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(Path(__file__).parents[1] / "support"), os.environ.get("PYTHONPATH", "")])
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, str(tmp_path)], stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": paths},

@@ -19,9 +19,9 @@ from web_app import WebApp, served
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.opening import Labelling
 from pytest_rageval.web.labelling.label_desk import LabelDesk, OpenLabelling, Where
-from pytest_rageval.workbench.label.label_session import LabelSession
-from pytest_rageval.workbench.label.opening import Labelling
 
 
 @pytest.fixture

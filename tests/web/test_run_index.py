@@ -16,7 +16,7 @@ from kept_runs import a_result, a_run, an_error, at, rewrite
 from page_states import some_cases, store_full
 from processes import PATIENCE_S
 
-from pytest_rageval.compare.verdict_sentence import with_verdict
+from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.lock import take_lock
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.web.index.case_query import case_rows_page

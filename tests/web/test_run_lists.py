@@ -16,7 +16,7 @@ from listed_runs import indexed, origin, store_project
 from page_states import some_cases, store_full
 from web_app import WebApp, served
 
-from pytest_rageval.compare.verdict_sentence import with_verdict
+from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.lock import take_lock
 from pytest_rageval.runs.disk.reader import StoredRun
 

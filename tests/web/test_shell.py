@@ -72,7 +72,7 @@ def test_the_command_takes_its_token_from_the_environment(project, monkeypatch: 
 
 
 def test_the_command_says_what_to_install(project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pytest_rageval.cli.look.web.find_spec", lambda name: None)
+    monkeypatch.setattr("pytest_rageval.cli.web.find_spec", lambda name: None)
     result = project.rageval("web")
     assert result.ret == 2
     result.stderr.fnmatch_lines(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_rageval.cases.discovery import PRUNED
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.matching import path_form
+from pytest_rageval.matching.places import path_form
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from pytest_rageval.matching import observe
+from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.builtin import builtin_metrics
 from pytest_rageval.metrics.ontology import Validator
 from pytest_rageval.metrics.registry import Measure, Registry

@@ -17,10 +17,10 @@ import pytest
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.finish import Finished
 from pytest_rageval.model import EvalCase
-from pytest_rageval.page.page_run import PageRun, compared_side, read_page, side_of
-from pytest_rageval.page.report_file import REPORT
-from pytest_rageval.page.table_parts import CaseTable, TablePart
 from pytest_rageval.plugin.active import ActiveSession
+from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of
+from pytest_rageval.render.html.report_file import REPORT
+from pytest_rageval.render.html.table_parts import CaseTable, TablePart
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import printable
 

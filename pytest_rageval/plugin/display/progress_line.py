@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_rageval.prefetch import Tally
-from pytest_rageval.report.columns import shortened
+from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.runs.row import Row
 
 LEAST_WIDTH = 20

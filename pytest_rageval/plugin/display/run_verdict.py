@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_rageval.finish import Finished
-from pytest_rageval.page.report_file import EndReport
-from pytest_rageval.report.gate_tests import GateTest
-from pytest_rageval.report.summary_terminal import summary
+from pytest_rageval.render.gate_tests import GateTest
+from pytest_rageval.render.html.report_file import EndReport
+from pytest_rageval.render.text.summary_terminal import summary
 from pytest_rageval.text import printable
 
 

@@ -19,7 +19,7 @@ from pytest_rageval.io.line_index import Key, Place, index, record_at, whole_rec
 from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.messages import shown_value, spelled
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.matching import observe
+from pytest_rageval.matching.places import observe
 from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Source, Timings
 from pytest_rageval.runs.disk.row_records import check_observation, check_result, row_records
 from pytest_rageval.runs.disk.run_ref import find_run

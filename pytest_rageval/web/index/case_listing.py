@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.compare.case_filter import decided_changes
-from pytest_rageval.compare.cut_offs import renamed_metrics
-from pytest_rageval.compare.side import Side
-from pytest_rageval.page.page_run import PageRun, compared_side
-from pytest_rageval.page.run_cases import Flips, FullTexts, ListedCase, falls_by_metric, listed_cases
+from pytest_rageval.comparison.case_filter import decided_changes
+from pytest_rageval.comparison.cut_offs import renamed_metrics
+from pytest_rageval.comparison.side import Side
+from pytest_rageval.render.html.page_run import PageRun, compared_side
+from pytest_rageval.render.html.run_cases import Flips, FullTexts, ListedCase, falls_by_metric, listed_cases
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.stored_plan import registry_of
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_rageval.compare.filter_language import (
+from pytest_rageval.comparison.filter_language import (
     DROP,
     LATENCY,
     LEVEL,

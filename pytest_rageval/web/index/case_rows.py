@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from pytest_rageval.compare.case_filter import (
+from pytest_rageval.comparison.case_filter import (
     all_rounded,
     case_file,
     group_of,
@@ -15,8 +15,8 @@ from pytest_rageval.compare.case_filter import (
     tags_of,
     why_text,
 )
-from pytest_rageval.compare.filter_language import DECIMALS, WORDS
-from pytest_rageval.page.run_cases import ListedCase
+from pytest_rageval.comparison.filter_language import DECIMALS, WORDS
+from pytest_rageval.render.html.run_cases import ListedCase
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.case_listing import CaseListing

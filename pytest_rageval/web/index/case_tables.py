@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from pytest_rageval.compare.filter_language import DROP, LATENCY, LEVEL, FilterVocabulary
+from pytest_rageval.comparison.filter_language import DROP, LATENCY, LEVEL, FilterVocabulary
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.judges.cache.cache_file import transaction
-from pytest_rageval.page.page_run import PageRun
+from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.runs.disk.reader import METRICS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.disk.score_table import SCORES

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_rageval.compare.verdict_sentence import SYMBOLS, with_verdict
+from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.config_diff import flat_settings
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, RESULTS, StoredRun

@@ -11,14 +11,14 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.label.asking import AskedSystem
+from pytest_rageval.label.opening import asked_system
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.forms.new_run import VersionChoice, version_choice
 from pytest_rageval.web.security.code_border import check_listed
 from pytest_rageval.web.site import Site
 from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.workbench.label.asking import AskedSystem
-from pytest_rageval.workbench.label.opening import asked_system
 
 PROJECT, DEMO = "project", "demo"
 """How the project's target and the demo are named where systems are chosen; an agent's version is `shop-bot/3`."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from pytest_rageval.workbench.label.label_session import LabelSession
+from pytest_rageval.label.label_session import LabelSession
 
 ANSWER_WITHIN_S = 60.0
 """Seconds that systems have to answer another question."""

@@ -16,21 +16,21 @@ from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
-from pytest_rageval.model import EvalCase
-from pytest_rageval.web.jobs.env_file import read_env_file
-from pytest_rageval.web.labelling.chunk_systems import chosen_systems
-from pytest_rageval.web.labelling.working_copy import WorkingCopies
-from pytest_rageval.web.rendering import path_to
-from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.workbench.label.asking import AskedSystem
-from pytest_rageval.workbench.label.label_session import LabelSession
-from pytest_rageval.workbench.label.opening import (
+from pytest_rageval.label.asking import AskedSystem
+from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.opening import (
     Labelling,
     cases_to_label,
     label_store,
     pool_source,
     project_systems,
 )
+from pytest_rageval.model import EvalCase
+from pytest_rageval.web.jobs.env_file import read_env_file
+from pytest_rageval.web.labelling.chunk_systems import chosen_systems
+from pytest_rageval.web.labelling.working_copy import WorkingCopies
+from pytest_rageval.web.rendering import path_to
+from pytest_rageval.web.versions.agent_store import AgentStore
 
 MOST_OPEN = 6
 """Sessions that are kept; the one that was used longest ago is closed for another."""

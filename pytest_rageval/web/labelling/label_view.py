@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.pools import Candidate, PoolView
 from pytest_rageval.text import counted
 from pytest_rageval.words import fold
-from pytest_rageval.workbench.label.label_session import LabelSession
-from pytest_rageval.workbench.label.pools import Candidate, PoolView
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
 """Of the text of a chunk that are shown; a snippet may reach beyond them by its numbers."""

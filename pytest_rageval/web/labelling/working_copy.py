@@ -17,6 +17,7 @@ from pytest_rageval.cases.writing.json_edit import edited_json
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.atomic import read_json, write_bytes, write_json, write_lines
 from pytest_rageval.io.strict_json import parse
+from pytest_rageval.label.label_store import aside_file
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.site import UnknownPageError
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
@@ -24,7 +25,6 @@ from pytest_rageval.web.versions.kept_version import saved_now
 from pytest_rageval.web.versions.slugs import checked_slug, is_slug
 from pytest_rageval.web.versions.value_changes import DatasetChanges, dataset_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion, locked_folder
-from pytest_rageval.workbench.label.label_store import aside_file
 
 BEGUN = "begun.json"
 """The file beside a working copy that says what it began from."""

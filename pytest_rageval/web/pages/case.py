@@ -10,20 +10,21 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING, add_drafts
-from pytest_rageval.compare.case_diff import representative_trial
+from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.line_index import Check, index, record_at
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.page.case_view import case_views
-from pytest_rageval.page.report_page import KEYS
-from pytest_rageval.page.run_cases import ListedCase
-from pytest_rageval.page.sections import DefinitionText, definitions_of
+from pytest_rageval.render.html.case_view import case_views
+from pytest_rageval.render.html.report_page import KEYS
+from pytest_rageval.render.html.run_cases import ListedCase
+from pytest_rageval.render.html.sections import DefinitionText, definitions_of
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.disk.row_records import check_observation, check_result
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
+from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.web.case_list import CaseList, CaseQuery
 from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.index_of_site import TheIndex
@@ -33,7 +34,6 @@ from pytest_rageval.web.pages.run import Filter, Order
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.run_head import head_of_run, unfinished_case
 from pytest_rageval.web.site import TheSite, UnknownPageError
-from pytest_rageval.workbench.answer_draft import answer_draft, drafts_file_of
 
 View = Literal["case", "compare"]
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from pytest_rageval.cases.loading import load_file
+from pytest_rageval.tools.scaffold.demo_project import shipped
 from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
@@ -16,7 +17,6 @@ from pytest_rageval.web.versions.agent_store import AgentStore, new_agent
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 from pytest_rageval.web.versions.slugs import slug_of
 from pytest_rageval.web.versions.version_folder import NewerVersion
-from pytest_rageval.workbench.scaffold.demo_project import shipped
 
 router = APIRouter()
 AGENT, QUESTIONS = "Demo", "Demo questions"

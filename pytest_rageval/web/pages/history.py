@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from pytest_rageval.numbers import change, score_text
-from pytest_rageval.page.figures import Spark, spark
-from pytest_rageval.page.first_screen import PREFERRED
+from pytest_rageval.render.html.figures import Spark, spark
+from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.web.index.run_queries import datasets_run, past_runs, run_choices

@@ -11,6 +11,9 @@ from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.label.label_agreement import agreements
+from pytest_rageval.label.label_store import opinion_files, opinions
+from pytest_rageval.label.opening import cases_to_label
 from pytest_rageval.web.forms.form_state import read_form
 from pytest_rageval.web.forms.submitted import Submitted
 from pytest_rageval.web.labelling.label_actions import LabelForm, action_of
@@ -20,9 +23,6 @@ from pytest_rageval.web.pages.dataset_labelling import TheCopyPages
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import TheSite, UnknownPageError
-from pytest_rageval.workbench.label.label_agreement import agreements
-from pytest_rageval.workbench.label.label_store import opinion_files, opinions
-from pytest_rageval.workbench.label.opening import cases_to_label
 
 POOL_WITHIN_S = 1.5
 """Seconds that a page waits for the chunks of its case; then it is shown without them, and asks again."""

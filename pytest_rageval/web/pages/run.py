@@ -12,7 +12,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import look_through
 from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.export.spreadsheet import csv_lines
-from pytest_rageval.page.report_page import KEYS
+from pytest_rageval.render.html.report_page import KEYS
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.text import printable

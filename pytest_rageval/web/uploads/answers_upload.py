@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_rageval.errors import CaseError
+from pytest_rageval.matching.passages import contexts
 from pytest_rageval.model import EvalCase, Source
-from pytest_rageval.passages import contexts
 from pytest_rageval.targets.answer_files import load_answers
 from pytest_rageval.targets.answers_target import AnswersTarget
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from processes import PATIENCE_S
 
-from pytest_rageval.compare.baseline import read_baseline
+from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.runs.disk.folder import RunFolder, check_reports

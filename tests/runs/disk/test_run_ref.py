@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 from kept_runs import a_result, a_run
 
-from pytest_rageval.cli.keep.export import export
-from pytest_rageval.cli.keep.merge import merge
-from pytest_rageval.cli.keep.score import score
-from pytest_rageval.cli.look.compare import compare
-from pytest_rageval.cli.look.explain import explain
+from pytest_rageval.cli.compare import compare
+from pytest_rageval.cli.explain import explain
+from pytest_rageval.cli.export import export
+from pytest_rageval.cli.merge import merge
+from pytest_rageval.cli.score import score
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.run_ref import find_run
 

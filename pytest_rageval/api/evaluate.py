@@ -1,0 +1,163 @@
+"""`evaluate`: cases put to a system, judged, scored, gated and recorded by one call, in a script or a notebook."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.api.case_sources import Cases, check_given, given_cases
+from pytest_rageval.api.evaluated_run import EvaluatedRun
+from pytest_rageval.case_output import Output, Routing, routed_streams
+from pytest_rageval.config.options import OPTIONS
+from pytest_rageval.config.project import find_project
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.finish import Extent
+from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.judges import judge_from_object
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.metrics.registry import Metric
+from pytest_rageval.model import EvalCase
+from pytest_rageval.prepare import OpenRun, Prepared, check_can_answer, make_target, open_run, prepare
+from pytest_rageval.render.run_reports import write_all_reports
+from pytest_rageval.streaming import CaseStream, finish_run, has_results, judge_at_hand
+from pytest_rageval.targets import target_from_object
+from pytest_rageval.targets.target import Target
+from pytest_rageval.text import printable
+
+OWN_ARGUMENTS = frozenset({"target", "judge", "metrics", "resume", "shard", "dry_run"})
+"""Options of pytest that are arguments here, or mean nothing to a call that returns a run."""
+INTERRUPTED = 2
+"""The exit status of pytest for a session that Ctrl-C ended."""
+
+
+def evaluate(
+    cases: Cases,
+    target: object = None,
+    *,
+    judge: object = None,
+    metrics: Sequence[str | Metric] | None = None,
+    **options: Any,
+) -> EvaluatedRun:
+    """Evaluate cases, and return the run. Works in a script and inside a running event loop, such as a notebook's.
+
+    cases    a case file or a folder of them; EvalCase objects; or mappings as the lines of a case file have them
+    target   a function from a question to an answer, sync or async; an HTTP client; a Target; or a target as
+             `--rageval-target` spells it. Without one, the project's
+    judge    a judge as `--rageval-judge` spells it ("none" for no judge), or a judge object. Without one, the project's
+    metrics  names of metrics or layers, and metrics of your own; without them, those that are on
+    options  options of pytest by their name without `--rageval-`, as in `k=10`, `reports="notebook-runs"`, `repeat=3`
+
+    The run is stored like every other one: in the project's folder of reports, or in the folder `reports` names.
+    SettingsError or CaseError says everything that is wrong, before anything is asked. Ctrl-C ends the run; what was
+    evaluated until then stays on disk.
+    """
+    project = find_project(_options(options, target, judge, metrics))
+    prepared = prepare(project, [metric for metric in metrics or () if isinstance(metric, Metric)])
+    cases_to_ask = given_cases(cases, prepared.project)
+    check_given(cases_to_ask)
+    asked_target = _target(target, prepared, cases_to_ask)
+    own_judge = None if judge is None or isinstance(judge, str) else judge_from_object(judge)
+    used_judge = own_judge or prepared.judge
+    run = open_run(
+        prepared,
+        cases_to_ask,
+        _files(cases_to_ask, prepared.project.root),
+        is_judge_asked=own_judge is None,
+        judges=(None,) if own_judge is None else (f"evaluate(judge={type(judge).__name__})",),
+        target=None if target is None or isinstance(target, str) else f"evaluate(target={_name(target)})",
+    )
+    try:
+        is_interrupted = _ask(prepared, run, cases_to_ask, asked_target, used_judge)
+        if not has_results(run) and is_interrupted:
+            raise KeyboardInterrupt
+        evaluated = _finished(prepared, run, cases_to_ask, is_interrupted=is_interrupted)
+    finally:
+        run.close()
+    if is_interrupted:
+        raise KeyboardInterrupt
+    return evaluated
+
+
+def _options(
+    options: dict[str, Any], target: object, judge: object, metrics: Sequence[str | Metric] | None
+) -> dict[str, Any]:
+    """The settings that were given, by field; SettingsError for a name that no option has."""
+    fields = {option.name.replace("-", "_"): option for option in OPTIONS}
+    problems = [
+        f"evaluate: {name} is not an option{did_you_mean(name, [*fields.keys() - OWN_ARGUMENTS])}"
+        for name in options
+        if name not in fields or name in OWN_ARGUMENTS
+    ]
+    if problems:
+        raise SettingsError(*problems)
+    values = {fields[name].field: value for name, value in options.items()}
+    if isinstance(target, str):
+        values["target"] = target
+    if isinstance(judge, str):
+        values["judge"] = judge
+    if metrics is not None:
+        if isinstance(metrics, str):
+            raise SettingsError(f"evaluate: metrics is a text, expected a list, as in metrics=[{metrics!r}]")
+        names = (metric.name if isinstance(metric, Metric) else metric for metric in metrics)
+        values[fields["metrics"].field] = ",".join(names)
+    return values
+
+
+def _target(target: object, prepared: Prepared, cases: Sequence[EvalCase]) -> Target:
+    if target is None or isinstance(target, str):
+        configured = make_target(prepared.project)
+        check_can_answer(prepared, configured, cases)
+        return configured
+    settings = prepared.settings
+    return target_from_object(
+        target, name=_name(target), timeout=settings.timeout, max_bytes=settings.max_response_bytes
+    )
+
+
+def _name(target: object) -> str:
+    named = target if hasattr(target, "__qualname__") else type(target)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _files(cases: Sequence[EvalCase], root: Path) -> list[Path]:
+    """The files that cases come from, as far as they are there."""
+    paths = dict.fromkeys(root / case.source.file for case in cases)
+    return [path for path in paths if path.is_file()]
+
+
+def _ask(prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> bool:
+    """Record the results of all cases. Comes back with whether Ctrl-C ended it.
+
+    What their code prints is shown as it comes, line by line: the script is the user's own.
+    """
+
+    def live() -> Output:
+        return Output(lambda text: printable(prepared.mask.shown(text)))
+
+    run.prefetcher.new_output = live
+    with routed_streams(Routing(live())), judge_at_hand(prepared, run, target, judge) as at_hand:
+        stream = CaseStream(prepared, run, cases)
+        try:
+            for _ in stream.results(target, at_hand.judge):
+                for name, rest in stream.printed.texts():
+                    print(printable(prepared.mask.shown(rest)), file=getattr(sys, name))
+        except KeyboardInterrupt:
+            return True
+    return False
+
+
+def _finished(prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], *, is_interrupted: bool) -> EvaluatedRun:
+    """The run with its verdict and its reports."""
+    assert run.writer is not None
+    keys = {case.key for case in cases}
+    is_failing = any(row.outcome in ("failed", "error") for row in run.writer.rows.values())
+    exit_status = INTERRUPTED if is_interrupted else int(is_failing)
+    extent = Extent(every=keys, expected=keys, is_ended_early=is_interrupted, exit_status=exit_status)
+    project = prepared.project
+    finished = finish_run(prepared, run, extent)
+    reports = write_all_reports(
+        finished.folder, prepared.plan, finished.cases, project.baseline_file, exit_status=exit_status
+    )
+    return EvaluatedRun(finished.folder, project, (*finished.notes, *reports.problems))

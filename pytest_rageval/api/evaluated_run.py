@@ -1,0 +1,157 @@
+"""A stored run, and two of them compared, as objects of a script: figures, records, and a form for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.comparison.pairing import Paired, pair
+from pytest_rageval.comparison.side import Side, open_side
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.export.export_source import look_through
+from pytest_rageval.render.html.notebook import comparison_html, run_html
+from pytest_rageval.render.html.page_run import PageRun, compared_side, page_of, read_page, side_of
+from pytest_rageval.runs.disk.reader import StoredRun
+
+
+@dataclass(frozen=True)
+class EvaluatedRun:
+    """A finished run. All that it tells is read from its folder, which `rageval report`, `explain` and the others read.
+
+    notes   what a person should know beside the figures
+    """
+
+    path: Path
+    project: Project = field(repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    @cached_property
+    def stored(self) -> StoredRun:
+        """The folder as the rest of the package reads it."""
+        return StoredRun(self.path)
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Means over the cases by metric, of those that were scored."""
+        every = self.stored.finished_metrics["metrics"]
+        return {name: metric["mean"] for name, metric in every.items() if metric["mean"] is not None}
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """How many cases passed, failed, and so on."""
+        outcomes: Mapping[str, int] = self.stored.finished_metrics["outcomes"]
+        return outcomes
+
+    @property
+    def verdict(self) -> str:
+        """The sentence that every report of the run shows."""
+        sentence: str = self.stored.finished_metrics["verdict"]["sentence"]
+        return sentence
+
+    @property
+    def passed(self) -> bool:
+        """Would this run end with exit code 0 in CI?"""
+        verdict = self.stored.finished_metrics["verdict"]
+        is_failing = self.outcomes.get("failed", 0) + self.outcomes.get("error", 0) > 0
+        return not is_failing and verdict["tone"] != "red"
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """A flat record a case and trial, for a data frame: what was asked and answered, the outcome, every score.
+
+        The names are those of `rageval export --format csv`.
+        """
+        source = look_through(self.stored)
+        columns = source.columns()
+        return [dict(zip(columns, source.row(record), strict=True)) for record in source.records()]
+
+    def results(self) -> list[dict[str, Any]]:
+        """The complete records, as results.jsonl holds them."""
+        return list(self.stored.records())
+
+    @cached_property
+    def _page(self) -> PageRun:
+        settings, baseline = self.project.settings, self.project.baseline_file
+        return read_page(side_of(self.stored), compared_side(self.stored, self.project.reports, baseline), settings)
+
+    def __str__(self) -> str:
+        return f"run {self.run_id}: {self.verdict}"
+
+    def _repr_html_(self) -> str:
+        return run_html(self._page)
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Two runs side by side, case by case."""
+
+    before: str
+    after: str
+    paired: Paired = field(repr=False)
+    page: PageRun = field(repr=False)
+
+    @property
+    def verdict(self) -> str:
+        """The sentence that the report of the second run, compared with the first, shows."""
+        return self.paired.verdict.sentence
+
+    @property
+    def is_compared(self) -> bool:
+        """May they be compared? If not, `problems` says why."""
+        return self.paired.is_compared
+
+    @property
+    def problems(self) -> list[str]:
+        return [str(mismatch) for mismatch in self.paired.mismatches]
+
+    @property
+    def newly_failing(self) -> list[str]:
+        """Keys of cases that passed before and fail now."""
+        return self._keys("flipped_to_fail")
+
+    @property
+    def fixed(self) -> list[str]:
+        """Keys of cases that failed before and pass now."""
+        return self._keys("flipped_to_pass")
+
+    def _keys(self, name: str) -> list[str]:
+        return [case["case_key"] for case in self.paired.content[name]] if self.is_compared else []
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """What `rageval compare --format json` writes."""
+        return self.paired.content
+
+    def __str__(self) -> str:
+        return f"{self.before} → {self.after}: {self.verdict}"
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self.page)
+
+
+def compare_runs(
+    before: EvaluatedRun | str, after: EvaluatedRun | str, *, ignore_invariants: bool = False
+) -> RunComparison:
+    """Compare two runs, each as `evaluate` returned it or by its name: an id, `latest`, `latest~1`, `baseline`.
+
+    SettingsError where there is no such run. What may not be compared is said by `problems`.
+    """
+    runs = [run for run in (after, before) if isinstance(run, EvaluatedRun)]
+    project = runs[0].project if runs else find_project()
+    sides = [_side(run, project) for run in (before, after)]
+    settings = project.settings
+    ignores = ignore_invariants or settings.ignore_invariants
+    paired = pair(sides[0], sides[1], settings, ignore_invariants=ignores)
+    page = page_of(sides[1], sides[0], paired, settings, is_chosen=True)
+    return RunComparison(sides[0].run_id, sides[1].run_id, paired, page)
+
+
+def _side(run: EvaluatedRun | str, project: Project) -> Side:
+    if isinstance(run, EvaluatedRun):
+        return side_of(run.stored)
+    return open_side(project.reports, project.baseline_file, run)

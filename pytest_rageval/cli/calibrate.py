@@ -1,0 +1,270 @@
+"""`rageval calibrate`: compare a judge's scores with people's labels of the same answers."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import click
+
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.gates.gate import Gate, parse_gate, resolve
+from pytest_rageval.io.json_text import json_text
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.judges import judge_from_spec
+from pytest_rageval.judges.cache.cached_judge import CachedJudge
+from pytest_rageval.judges.cache.project_cache import project_cache
+from pytest_rageval.judges.judge import Judge, identity_of, several_served
+from pytest_rageval.judges.judge_endpoint import judge_endpoint
+from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.llm.prices import Budget
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
+from pytest_rageval.plan import own_rubrics
+from pytest_rageval.render.text.calibration_lines import calibration_lines
+from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
+from pytest_rageval.text import printable
+from pytest_rageval.tools.calibrate import BETTER, Calibration, Unlabelled, unlabelled_of
+from pytest_rageval.tools.calibrate import calibrate as compare
+from pytest_rageval.tools.calibration_record import judge_identity, keep_calibration
+from pytest_rageval.tools.judged_labels import (
+    Examination,
+    Found,
+    JudgedLabel,
+    as_recorded,
+    judge_labels,
+    observations_of,
+)
+from pytest_rageval.tools.labels import Label, read_labels
+
+
+@click.command()
+@click.argument("labels", type=click.Path(path_type=Path))
+@click.option("--judge", "spec", metavar="SPEC", help="The judge (default: as configured).")
+@click.option("--judge-base-url", metavar="URL", help="Its server, where the spec names none (default: as configured).")
+@click.option("--judge-cache", metavar="MODE", help="use, refresh, off or replay (default: as configured).")
+@click.option("--rubric", default="groundedness", show_default=True, help="What was labelled, and is judged.")
+@click.option("--gate", "written", metavar="GATE", help="Where passing begins, as in 'groundedness >= 3.5' "
+              "(default: as configured, else the metric's own).")  # fmt: skip
+@click.option("--run", metavar="RUN", help="The run of labels that name a case and no run.")
+@click.option("--unlabelled", metavar="RUN", help="Estimate how many answers of this run people would pass.")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write a page with charts as well.")
+@exit_codes({0: "compared", 1: "some answers could not be judged"})
+def calibrate(
+    labels: Path,
+    spec: str | None,
+    judge_base_url: str | None,
+    judge_cache: str | None,
+    rubric: str,
+    written: str | None,
+    run: str | None,
+    unlabelled: str | None,
+    reports: str | None,
+    form: str,
+    html: Path | None,
+) -> None:
+    """Compare a judge with people's LABELS (CSV or JSONL) of the same answers.
+
+    A label says human_score (on the rubric's scale), human_pass, or both, of an answer that stands beside it
+    (question, answer, contexts) or in a run (case_key). A judge_score beside it is taken as it is; so is the score
+    in the run, unless --judge is given.
+    """
+    options = {"judge": spec, "judge_base_url": judge_base_url, "judge_cache": judge_cache, "reports": reports}
+    project = find_project(options)
+    root, settings = project
+    how, gate = _examination(settings, root, rubric, written)
+    rows = read_labels(labels, how.rubric.scale, settings.max_line_bytes)
+    open_run = partial(open_stored_run, project.reports, baseline=project.baseline_file)
+    observations = observations_of(rows, open_run, run)
+    more = _unlabelled(open_run, unlabelled, gate, rows, run) if unlabelled is not None else None
+    judged, asked = _judged(_Asked(project, is_named=spec is not None), rows, observations, how)
+    identities = _identities(judged, asked, open_run, run)
+    result = compare(judged, gate, rubric, more)
+    if identities is not None and len(identities) == 1:
+        _keep(project.reports, min(identities), labels.name, result)
+    show_texts = not settings.redact
+    if html is not None:
+        from pytest_rageval.render.html.calibration_page import calibration_page
+
+        _write(html, calibration_page(result, labels.name, show_texts=show_texts))
+    if form == "json":
+        click.echo(json_text(result.as_mapping(), 2))
+    else:
+        width = shutil.get_terminal_size().columns
+        click.echo("\n".join(calibration_lines(result, width=width, show_texts=show_texts)))
+    raise SystemExit(1 if result.errors else 0)
+
+
+def _identities(
+    judged: Sequence[JudgedLabel], asked: Mapping[str, str], open_run: Callable[[str], StoredRun], run: str | None
+) -> set[str] | None:
+    """Whom the scores are of, servers included; None where a label brought one along, and nobody knows whose."""
+    scored = [label for label in judged if label.score is not None]
+    if not all(label.model for label in scored):
+        return None
+    names = {label.label.run or run for label in scored if label.label.id not in asked}
+    recorded = {judge_identity(open_run(name).config.get("judge")) if name else None for name in names}
+    identities = recorded | {asked[label.label.id] for label in scored if label.label.id in asked}
+    return None if None in identities else {identity for identity in identities if identity is not None}
+
+
+def _keep(reports: Path, identity: str, labels: str, result: Calibration) -> None:
+    try:
+        keep_calibration(reports, identity, labels, result)
+    except OSError as error:
+        click.echo(f"{reports}: the calibration cannot be kept: {error.strerror or error}", err=True)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"--html {path}: cannot be written: {error.strerror or type(error).__name__}") from None
+
+
+# ── what is compared ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _examination(settings: Settings, root: Path, rubric: str, written: str | None) -> tuple[Examination, Gate]:
+    """What is judged, and the gate; a SettingsError where either is not one that labels can be held against."""
+    own = own_rubrics(settings, root)
+    registry = with_rubric_metrics(load_registry(), own.values(), settings.rubrics)
+    names = [metric.name for metric in registry if metric.rubrics == (metric.name,) and metric.better == "higher"]
+    if rubric not in names:
+        raise SettingsError(f"--rubric {printable(rubric)!r}: labels are compared by one of {', '.join(names)}")
+    gate = _gate(settings, registry, rubric, written)
+    if gate.measure is None or gate.name != rubric:
+        raise SettingsError(f"--gate {str(gate)!r} is not on {rubric}, which the labels are of")
+    if gate.op not in BETTER:
+        raise SettingsError(f"gate {str(gate)!r}: passing begins at a lower limit; write {rubric} >= LIMIT")
+    return Examination(gate.measure, own.get(rubric) or load_rubric(rubric), settings), gate
+
+
+def _gate(settings: Settings, registry: Registry, rubric: str, written: str | None) -> Gate:
+    """The gate of the command line, else the project's first without a condition, else the metric's own."""
+    if written is not None:
+        gate = resolve(parse_gate(written, "--gate"), registry, settings.k)
+        if gate.when or gate.off or gate.scope == "run":
+            raise SettingsError(f"--gate {written!r}: write METRIC >= LIMIT, without 'run', 'when' and 'off'")
+        return gate
+    sources = [("gates.case", text) for text in settings.gates.case]
+    sources += [(f"metric {rubric}", text) for text in registry[rubric].gates]
+    for place, text in sources:
+        gate = resolve(parse_gate(text, place), registry, settings.k)
+        if gate.name == rubric and not gate.when and not gate.off:
+            return gate
+    raise SettingsError(f"{rubric} has no gate: say where passing begins with --gate '{rubric} >= LIMIT'")
+
+
+def _unlabelled(
+    open_run: Callable[[str], StoredRun], unlabelled_run: str, gate: Gate, labels: Sequence[Label], run: str | None
+) -> Unlabelled:
+    """The run's cases that are not labelled: those that are count there."""
+    stored = open_run(unlabelled_run)
+    of_run = [(label.run or run, label.case_key) for label in labels if label.case_key is not None]
+    folders = {name: open_run(name).path.resolve() for name, _ in of_run if name is not None}
+    here = stored.path.resolve()
+    return unlabelled_of(stored, gate, [key for name, key in of_run if name is not None and folders[name] == here])
+
+
+# ── judging ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who is asked: the project's judge; `is_named` where the command line names it."""
+
+    project: Project
+    is_named: bool
+
+    @property
+    def settings(self) -> Settings:
+        return self.project.settings
+
+    def judge(self) -> Judge:
+        limit = self.settings.max_cost
+        options = judge_endpoint(self.settings, budget=None if limit is None else Budget(limit))
+        judge = judge_from_spec(self.settings.judge, root=self.project.root, options=options)
+        if judge is None:
+            raise SettingsError(f"judge {self.settings.judge!r}: there is no judge to compare; name one with --judge")
+        return judge
+
+    @contextmanager
+    def cached(self, judge: Judge) -> Iterator[CachedJudge]:
+        """The judge behind the cache of the project; what the cache has to say is shown at the end."""
+        mask = Mask(self.settings.secrets())
+        cache = project_cache(self.settings, self.project.judge_cache_file)
+        if cache is None:
+            yield CachedJudge(judge, None, "off", mask)
+            return
+        try:
+            yield CachedJudge(judge, cache, self.settings.judge_cache, mask)
+        finally:
+            cache.close()
+            for note in cache.notes:
+                click.echo(printable(note), err=True)
+
+
+def _judged(
+    asked: _Asked, labels: Sequence[Label], observations: Mapping[str, Found], how: Examination
+) -> tuple[list[JudgedLabel], Mapping[str, str]]:
+    """All labels with the judge's scores, in their order; by id of those that were judged now, the judge's identity.
+
+    Only those are judged whose score is not recorded.
+    """
+    recorded = observations if not asked.is_named else {}
+    judged = as_recorded(labels, recorded, how)
+    rest = [label for label in labels if label.id not in judged]
+    identities: dict[str, str] = {}
+    if rest:
+        judge = asked.judge()
+        if how.rubric.name not in judge.rubrics:
+            raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
+        with asked.cached(judge) as cached:
+            judged |= asyncio.run(_asking(asked, judge, cached, rest, observations, how))
+        identities = {label.id: identity_of(judge) for label in rest}
+        if (note := several_served(cached.identity, cached.served)) is not None:
+            click.echo(note, err=True)
+    return [judged[label.id] for label in labels], identities
+
+
+async def _asking(
+    asked: _Asked,
+    judge: Judge,
+    cached: CachedJudge,
+    labels: Sequence[Label],
+    observations: Mapping[str, Found],
+    how: Examination,
+) -> dict[str, JudgedLabel]:
+    try:
+        # Judges that ask a server can say beforehand, at no cost, why it cannot be asked.
+        check = getattr(judge, "check", None)
+        is_replay = asked.settings.judge_cache == "replay"
+        if check is not None and not is_replay and (problem := await check()) is not None:
+            raise SettingsError(f"judge {judge.model!r}: {problem}")
+        with _progress(len(labels)) as tell:
+            return await judge_labels(labels, cached, observations, how, tell=tell)
+    finally:
+        await judge.aclose()
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    """A bar on the terminal, nothing elsewhere; what is given out is called after each of `total`."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    with click.progressbar(length=total, label="judging", file=sys.stderr) as bar:
+        yield lambda: bar.update(1)

@@ -1,1 +1,0 @@
-"""The faces of a labelling session: a full screen, and numbers by line."""

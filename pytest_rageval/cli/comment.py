@@ -1,0 +1,47 @@
+"""`rageval comment RUN`: a run in Markdown for a pull request, shown or written there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import click
+
+from pytest_rageval.comparison.verdict_sentence import with_verdict
+from pytest_rageval.config.project import find_project
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.render.markdown.annotations import notice
+from pytest_rageval.render.markdown.failing_cases import failing_cases
+from pytest_rageval.render.markdown.pull_request import NoPullRequestError, pull_request_of, renew_comment
+from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, run_markdown
+from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.text import printable
+
+
+@click.command()
+@click.argument("run", default="latest")
+@click.option("--post", is_flag=True, help="Write it to the pull request of this job of GitHub Actions.")
+@click.option(
+    "--name", default="evaluation", show_default=True, help="Of several comments on a pull request, this one."
+)
+@click.option("--link", metavar="URL", help="Where the whole report is.")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+def comment(run: str, post: bool, name: str, link: str | None, reports: str | None) -> None:
+    """Show RUN (default: the latest) as a comment on a pull request: verdict, gates, what moved, failing cases.
+
+    With --post it is written there; a later one replaces it. Where that is not allowed, as in a fork's job, a notice
+    says so, and the exit code stays 0.
+    """
+    project = find_project({"reports": reports})
+    stored = open_stored_run(project.reports, run, project.baseline_file)
+    metrics = with_verdict(stored.finished_metrics)
+    text = run_markdown(metrics, failing_cases(stored), longest=LONGEST_COMMENT, link=link)
+    if not post:
+        click.echo(text, nl=False)
+        return
+    try:
+        address = asyncio.run(renew_comment(pull_request_of(os.environ), name, text))
+    except (NoPullRequestError, HttpFailure) as problem:
+        click.echo(notice("rageval", f"no comment was written: {problem}"))
+    else:
+        click.echo(f"comment: {printable(address)}")

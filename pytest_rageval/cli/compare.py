@@ -1,0 +1,125 @@
+"""`rageval compare A B`: two runs side by side."""
+
+from __future__ import annotations
+
+import gc
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_rageval.cli.colour import wants_colour
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import with_next
+from pytest_rageval.comparison.pairing import Paired, pair
+from pytest_rageval.comparison.side import Side, open_side
+from pytest_rageval.config.project import find_project
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.json_text import json_text
+from pytest_rageval.text import printable
+
+FORMATS = ("terminal", "markdown", "html", "json")
+MOST_NEXT = 5
+"""Cases that newly fail that `next` names."""
+WIDTH = 100
+"""Columns of the terminal's form where it goes to a file."""
+
+
+@click.command()
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", help="Default: terminal.")
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write there, not to the terminal.")
+@click.option("--ignore-invariants", is_flag=True, help="Compare what another judge scored, too.")
+@click.option("--exit-zero", is_flag=True, help="End with 0 whatever the verdict is.")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@exit_codes({0: "nothing got worse, or --exit-zero", 1: "a gate fails, a case newly fails, or the verdict is red"})
+def compare(before: str, after: str, form: str, output: Path | None, **options: Any) -> None:
+    """Compare run A (before) with run B (after): ids, `latest`, `latest~1`, `baseline`, folders or metrics files."""
+    # A run of 100,000 cases is a million small objects, none of them in a cycle, and the process ends soon.
+    gc.disable()
+    project = find_project({"reports": options["reports"]})
+    sides = [open_side(project.reports, project.baseline_file, run) for run in (before, after)]
+    ignores = options["ignore_invariants"] or project.settings.ignore_invariants
+    comparison = pair(sides[0], sides[1], project.settings, ignore_invariants=ignores)
+    after_name = sides[1].name if sides[1].run is not None else None
+    if form == "html":
+        _put(_page(sides, comparison, project.settings), output)
+    elif output is None:
+        _show(comparison, form, after_name)
+    else:
+        _write(output, rendered(_content(comparison, form, after_name), form, WIDTH, is_coloured=False))
+    for problem in () if comparison.is_compared else comparison.mismatches:
+        remedy = "--ignore-invariants compares all the same"
+        click.echo(f"ERROR: not comparable: {_line(str(problem))}; {remedy}", err=True)
+    sys.exit(1 if comparison.verdict.is_failing and not options["exit_zero"] else 0)
+
+
+def _content(comparison: Paired, form: str, after: str | None) -> Mapping[str, Any]:
+    """What came of it; for programs, with the cases to look at next."""
+    if form != "json":
+        return comparison.content
+    flipped: Sequence[Mapping[str, Any]] = comparison.content.get("flipped_to_fail", ())
+    names = [] if after is None else [[after, case["case_key"]] for case in flipped[:MOST_NEXT]]
+    return with_next(comparison.content, (f"rageval explain {shlex.join(name)}" for name in names))
+
+
+def rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: bool) -> str:
+    """The comparison in one of the forms beside HTML; imports what that one needs."""
+    if form == "json":
+        return json_text(content, sort_keys=True) + "\n"
+    if form == "markdown":
+        from pytest_rageval.render.markdown.comparison_markdown import comparison_markdown
+
+        return comparison_markdown(content)
+    from pytest_rageval.render.text.comparison_terminal import comparison_lines
+
+    lines = comparison_lines(content, width=width)
+    return "".join(_styled(line.text, line.style, is_coloured=is_coloured) + "\n" for line in lines)
+
+
+def _page(sides: Sequence[Side], comparison: Paired, settings: Settings) -> str:
+    """The report of B, compared with A: the same page as `rageval report B --compare A` writes."""
+    from pytest_rageval.render.html.page_run import page_of
+    from pytest_rageval.render.html.report_writer import sized_html
+
+    return sized_html(page_of(sides[1], sides[0], comparison, settings, is_chosen=True))
+
+
+def _put(text: str, output: Path | None) -> None:
+    if output is not None:
+        _write(output, text)
+    else:
+        click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
+
+
+def _show(comparison: Paired, form: str, after: str | None) -> None:
+    is_coloured = wants_colour() and form == "terminal"
+    width = shutil.get_terminal_size((WIDTH, 24)).columns
+    text = rendered(_content(comparison, form, after), form, width, is_coloured=is_coloured)
+    # Bytes, since the encoding of a pipe may not know a Korean name. What has no form in UTF-8 JSON has an escape.
+    _put(text, None)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"--output: {path} cannot be written: {error.strerror}") from None
+
+
+def _styled(text: str, style: str, *, is_coloured: bool) -> str:
+    if not is_coloured or style == "plain":
+        return text
+    return click.style(text, fg=None if style == "bold" else style, bold=style == "bold")
+
+
+def _line(text: str) -> str:
+    return " ".join(printable(text).split())

@@ -1,0 +1,81 @@
+"""`rageval doctor`: whether this project is ready to run, and what to mend where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from pytest_rageval.cli.check_lines import conclusion_lines, estimate_lines
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.plan import own_rubrics
+from pytest_rageval.render.text.columns import aligned
+from pytest_rageval.text import printable
+from pytest_rageval.tools.doctor.checks import CHECKS
+from pytest_rageval.tools.doctor.diagnosis import MARKS, Diagnosis, diagnoses
+from pytest_rageval.tools.judge_check import judge_to_check, keep_result, verdicts_on
+
+
+@click.command()
+@click.option("--judge", "is_judge_tried", is_flag=True, help="Put canaries to the judge too, which may cost money.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+@exit_codes({0: "nothing is wrong", 1: "something is wrong"})
+def doctor(*, is_judge_tried: bool, as_json: bool) -> None:
+    """Check what a run needs, from configuration to disk: ✔ fine, ! doubtful, ✘ wrong, each with what to do.
+
+    Takes 5 seconds at most, costs nothing and asks no question, unless --judge is given: that says first what the
+    canaries of `rageval judge-check` may cost, then puts them to the judge.
+    """
+    diagnosed = list(_diagnosed(is_judge_tried=is_judge_tried))
+    is_ready = all(finding.mark != "problem" for _, finding in diagnosed)
+    if as_json:
+        listed = [{"check": subject, "mark": f.mark, "what": f.what, "fix": f.fix} for subject, f in diagnosed]
+        echo_json({"ready": is_ready, "findings": listed}, _next(diagnosed, is_ready=is_ready))
+    else:
+        rows = [(MARKS[f.mark], subject, f"{f.what}{f'; {f.fix}' if f.fix else ''}") for subject, f in diagnosed]
+        click.echo(printable("\n".join(aligned(rows, to_the_left=True))))
+    raise SystemExit(0 if is_ready else 1)
+
+
+def _next(diagnosed: Sequence[tuple[str, Diagnosis]], *, is_ready: bool) -> Iterator[str]:
+    """What mends a problem, then the run that can be made, then what helps with doubts."""
+    yield from (finding.command for _, finding in diagnosed if finding.command and finding.mark == "problem")
+    if is_ready:
+        yield "rageval run"
+    yield from (finding.command for _, finding in diagnosed if finding.command)
+
+
+def _diagnosed(*, is_judge_tried: bool) -> Iterator[tuple[str, Diagnosis]]:
+    try:
+        project = find_project()
+    except SettingsError as error:
+        yield from (("configuration", Diagnosis("problem", problem)) for problem in error.problems)
+        return
+    yield from diagnoses(CHECKS, project)
+    if is_judge_tried:
+        yield from (("judge check", finding) for finding in _judge_check(project))
+
+
+def _judge_check(project: Project) -> Iterator[Diagnosis]:
+    try:
+        wordings = own_rubrics(project.settings, project.root)
+        judge = judge_to_check(project)
+        for line in estimate_lines(judge, wordings, repeats=1):
+            click.echo(printable(line), err=True)
+        verdicts = verdicts_on(judge, wordings)
+    except SettingsError as error:
+        yield from (Diagnosis("problem", problem) for problem in error.problems)
+        return
+    if (note := keep_result(project, judge, verdicts, wordings, 1)) is not None:
+        yield Diagnosis("warning", note)
+    is_sound = all(verdict.passed for verdict in verdicts)
+    for line in conclusion_lines(judge.model, verdicts):
+        is_trust = "can be trusted with" in line
+        yield Diagnosis(
+            "ok" if is_trust else "warning", line, "" if is_trust else "rageval judge-check shows each canary"
+        )
+    if not is_sound:
+        yield Diagnosis("warning", "no score of such a rubric should gate", "take a larger or newer model")

@@ -1,0 +1,61 @@
+"""`rageval explain RUN CASE`: one case of a run, everything."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.io.json_text import json_text
+from pytest_rageval.render.markdown.case_markdown import case_markdown
+from pytest_rageval.render.text.explain import Form, RecordedCase, explanation, recorded_case_of
+from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
+from pytest_rageval.runs.stored_plan import plan_of
+from pytest_rageval.text import counted
+
+FORMATS = ("text", "markdown", "json")
+WIDTH = 160
+"""Columns where it goes to a file."""
+
+
+@click.command()
+@click.argument("run")
+@click.argument("case")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True,
+    help="markdown: what the page's copy gives; json: the record, and the observation that it was made of.",
+)  # fmt: skip
+@click.option("--full", "is_full", is_flag=True, help="Show texts of answer and chunks in full, not their first lines.")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) -> None:
+    """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): gold, what came, claims, every
+    metric's arithmetic and every gate."""
+    project = find_project({"reports": reports})
+    stored = open_stored_run(project.reports, run, project.baseline_file)
+    record = stored.find(case)
+    if stored.state == "interrupted":
+        cases = counted(len({key for key, _ in stored.record_places()}), "case")
+        click.echo(
+            f"run {stored.run_id} was interrupted: it has results of {cases}; --rageval-resume finishes it", err=True
+        )
+    _show(project, stored, record, form, is_full=is_full)
+
+
+def _show(project: Project, stored: StoredRun, record: Mapping[str, Any], form: str, *, is_full: bool) -> None:
+    plan = plan_of(stored, project.settings, project.root)
+    case = recorded_case_of(stored, record, plan.registry, project.baseline_file)
+    if form == "json":
+        click.echo(json_text(_content(stored, case)))
+    elif form == "markdown":
+        click.echo(case_markdown(case.view), nl=False)
+    else:
+        width = shutil.get_terminal_size((WIDTH, 24)).columns
+        for line in explanation(case, stored.observation(record["case_key"]), plan, Form(width, is_full)):
+            click.echo(line)
+
+
+def _content(stored: StoredRun, case: RecordedCase) -> dict[str, Any]:
+    return {"schema": 1, "run": stored.run_id, "record": case.record, "observation": case.observation}

@@ -1,0 +1,93 @@
+"""`rageval export RUN`: a run as CSV, JSON, SQLite or Parquet, for spreadsheets and programs."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import track
+
+from pytest_rageval.config.project import find_project
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.export.export_source import ExportSource, look_through, replacing
+from pytest_rageval.export.parquet import write_parquet
+from pytest_rageval.export.report_json import json_lines
+from pytest_rageval.export.spreadsheet import csv_lines
+from pytest_rageval.export.sqlite import write_sqlite
+from pytest_rageval.export.trec_files import trec_qrels_lines, trec_run_lines
+from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.line_index import Key
+from pytest_rageval.render.text.columns import shortened
+from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.text import printable
+
+TEXTS = {"csv": csv_lines, "json": json_lines, "trec-run": trec_run_lines, "trec-qrels": trec_qrels_lines}
+FILES = {"parquet": write_parquet, "sqlite": write_sqlite}
+
+
+@click.command()
+@click.argument("run")
+@click.option("--format", "form", type=click.Choice([*TEXTS, *FILES]), required=True, help="What to write.")
+@click.option("--output", metavar="FILE", help="Where to (default: report.FORMAT in the run's folder); `-`: stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it is there already.")
+@click.option("--full-text", is_flag=True, help="Uncut texts, from observations.jsonl.")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+def export(run: str, form: str, output: str | None, reports: str | None, *, force: bool, full_text: bool) -> None:
+    """Export RUN (an id, `latest`, `latest~1` or a folder), each case and trial once, sorted by case key.
+
+    csv: a row each, with a column for each metric; json: configuration, aggregates and all records; sqlite: tables
+    runs, cases, scores and chunks; parquet: as csv, with the chunks in it; trec-run and trec-qrels: what was retrieved
+    and what of it is relevant, for trec_eval.
+    """
+    project = find_project({"reports": reports})
+    stored = open_stored_run(project.reports, run, project.baseline_file)
+    path = Path(output) if output else stored.path / f"report.{form}"
+    if output == "-" and form in FILES:
+        raise click.UsageError(f"--output -: {form} is no text; name a file")
+    if output and output != "-" and path.exists() and not force:
+        raise SettingsError(f"--output: {_shown(path)} is there already; replace it with --force")
+    source = look_through(stored, full_text=full_text)
+    for note in source.notes:
+        click.echo(shortened(printable(note), 500), err=True)
+    _write(replace(source, watch=_watched), form, None if output == "-" else path)
+    if output != "-":
+        click.echo(f"{_shown(path)}: {len(source):,} record{'' if len(source) == 1 else 's'}")
+
+
+def _write(source: ExportSource, form: str, path: Path | None) -> None:
+    """To a file in one step, or to standard output as it comes."""
+    try:
+        if path is None:
+            _print(TEXTS[form](source))
+        elif form in TEXTS:
+            write_lines(path, TEXTS[form](source))
+        else:
+            with replacing(path) as new:
+                FILES[form](source, new)
+    except BrokenPipeError:
+        raise
+    except (OSError, sqlite3.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SettingsError(f"--output: {_shown(path or Path('-'))} cannot be written: {reason}") from None
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
+        raise SettingsError(f"run {source.run.run_id}: a record is not what a run writes: {error!r}") from None
+
+
+def _print(lines: Iterable[str]) -> None:
+    is_terminal = sys.stdout.isatty()
+    for line in lines:
+        click.echo(printable(line) if is_terminal else line.encode("utf-8"))
+
+
+def _watched(keys: Sequence[Key]) -> Iterable[Key]:
+    """With a progress bar, where a person sees it."""
+    return track(keys, "exporting", console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+
+
+def _shown(path: Path) -> str:
+    return printable(str(path))

@@ -1,0 +1,79 @@
+"""`rageval gate RUN`: a stored run under other gates."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from pytest_rageval.cli.end_of_run import exit_code_of, show
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.stored_run import opened, run_argument
+from pytest_rageval.finish import Finished
+from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.plan import Plan
+from pytest_rageval.render.gate_tests import gate_tests
+from pytest_rageval.rescore.regate import plan_of_gates, regate
+from pytest_rageval.text import printable
+
+SHOWN = 100
+MOST_NEXT = 5
+FAILING = ("failed", "error")
+STYLES = {"failed": ("FAILED", "red"), "error": ("ERROR", "red"), "xfailed": ("XFAIL", "yellow")}
+
+
+@click.command()
+@run_argument
+@click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Gate, as in 'recall_any@5 >= 0.8' (repeatable).")
+@click.option(
+    "--regression", "regressions", multiple=True, metavar="EXPR",
+    help="Tolerated change against the baseline, as in 'recall_any@k drop 0.05' (repeatable).",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+@exit_codes({0: "all gates hold", 1: "a case or a gate of the run fails"})
+def gate(
+    run: str, reports: str | None, baseline: str | None, gates: tuple[str, ...], regressions: tuple[str, ...],
+    *, as_json: bool,
+) -> None:  # fmt: skip
+    """Put RUN (an id, `latest`, `latest~1` or a folder) under the gates that the project has now, those given here
+    in the place of the project's on the same metric. The recorded scores count; nothing is written."""
+    at = opened(run, reports=reports, baseline=baseline, gate=gates or None, tolerated=regressions or None)
+    plan = plan_of_gates(at.run, at.settings, at.root)
+    finished = regate(at.run, plan, at.baseline)
+    code = exit_code_of(finished, plan)
+    if as_json:
+        echo_json({"exit_code": code, "run": at.run.run_id, **_content(finished, plan)}, _next(finished, at.run.run_id))
+    else:
+        show(finished, plan)
+        _show_cases(finished)
+    raise SystemExit(code)
+
+
+def _content(finished: Finished, plan: Plan) -> dict[str, Any]:
+    """The gates that do not hold: of the run, and by case."""
+    return {
+        "partial": finished.is_partial,
+        "outcomes": finished.metrics["outcomes"],
+        "failed_gates": {test.name: test.message for test in gate_tests(finished, plan) if test.outcome == "failed"},
+        "failing_cases": {row.key: row.message for row in finished.rows if row.outcome in FAILING},
+    }
+
+
+def _next(finished: Finished, run_id: str) -> Iterator[str]:
+    failing = [row.key for row in finished.rows if row.outcome in FAILING]
+    yield from (f"rageval explain {shlex.join([run_id, key])}" for key in failing[:MOST_NEXT])
+    if finished.metrics["comparison"] is not None:
+        yield f"rageval compare baseline {shlex.quote(run_id)}"
+
+
+def _show_cases(finished: Finished) -> None:
+    """The cases that fail, with the gates that they fail by; known failures too, as such."""
+    failing = [row for row in finished.rows if row.outcome in STYLES]
+    for row in failing[:SHOWN]:
+        word, colour = STYLES[row.outcome]
+        click.secho(printable(f"{word} {row.key} - {row.message}"), fg=colour)
+    if len(failing) > SHOWN:
+        click.echo(and_more(len(failing) - SHOWN, "cases"))

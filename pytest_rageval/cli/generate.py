@@ -1,0 +1,201 @@
+"""`rageval generate`: drafts of cases from a folder of notes."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_rageval.cases import find_case_files, load_file
+from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
+from pytest_rageval.cases.notes.note_folder import NoteFolder
+from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
+from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.masking import public_target
+from pytest_rageval.llm.chat_model import ChatModel
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.model_spec import chat_model
+from pytest_rageval.llm.prices import Budget
+from pytest_rageval.text import counted, printable
+from pytest_rageval.tools.generate.draft import Draft, NotePassage, Sifted, sift
+from pytest_rageval.tools.generate.model_drafts import ModelDrafts
+from pytest_rageval.tools.generate.note_questions import questions_in
+
+REPLIES = ".drafts.replies"
+"""What the name of the file of kept replies ends with; no case file has such a name."""
+
+
+@click.command()
+@click.argument("docs", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path),
+              help="The file of drafts to add to (default: evalcases/DOCS.drafts.jsonl).")  # fmt: skip
+@click.option("--llm", metavar="SPEC", help="Ask a model, too: openai:MODEL, openai:MODEL@URL, anthropic:MODEL …")
+@click.option("--questions", "most", default=3, show_default=True, type=click.IntRange(1, 20), metavar="N",
+              help="Questions a section at most, of the model.")  # fmt: skip
+@click.option("--max-cost", metavar="USD", type=click.FloatRange(min=0, min_open=True),
+              help="US dollars after which the model is not asked any more.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Say what asking the model would cost, and stop.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+@exit_codes({
+    1: "the model stopped answering, or --max-cost is spent; what was drafted is kept, and the same command goes on",
+    STOPPED: "interrupted; what was drafted is kept, and the same command goes on",
+})  # fmt: skip
+def generate(
+    docs: Path, output: Path | None, llm: str | None, most: int, max_cost: float | None, *, dry_run: bool, as_json: bool
+) -> None:
+    """Draft cases from the notes in DOCS: from `Q: … A: …`, from headings that are questions and, with --llm, from
+    what a model asks about each section.
+
+    What a draft quotes must stand in its section, else it is dropped; so is one that asks nearly what a case or another
+    draft asks. No run asks drafts: accept them one by one into a case file. Asking a model says before what it may
+    cost; stopped at any point, the same command goes on where it was, and pays nothing twice.
+    """
+    project = find_project()
+    path = output or project.root / "evalcases" / f"{docs.resolve().name}.drafts.jsonl"
+    check_is_drafts(path)
+    asked_before = [case.question for case in drafts_in(path)] + _questions(project)
+    notes = NoteFolder(docs)
+    passages = _passages(notes)
+    if not passages:
+        raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
+    click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
+    drafts = [draft for passage in passages for draft in questions_in(passage)]
+    asking = None if llm is None else _asking(project, llm, path, most, max_cost)
+    outcome = GenerateOutcome()
+    if asking is not None:
+        outcome.estimate = _said_before(asking, passages)
+    elif dry_run:
+        click.echo("nothing is asked of a model without --llm", err=as_json)
+    if not dry_run:
+        drafts += [] if asking is None else _drafted(asking, passages, outcome)
+        outcome.sifted = sift(drafts, notes, asked_before)
+        outcome.added = add_drafts(path, [draft.record() for draft in outcome.sifted.drafts])
+    if as_json:
+        echo_json({"file": _from_here(path), "sections": len(passages), **outcome.content(asking)}, outcome.next(path))
+    elif not dry_run:
+        _say(outcome, path)
+    if outcome.is_interrupted or outcome.has_stopped:
+        raise SystemExit(STOPPED if outcome.is_interrupted else 1)
+
+
+@dataclass
+class GenerateOutcome:
+    """What came of a call."""
+
+    sifted: Sifted = field(default_factory=Sifted)
+    added: int = 0
+    estimate: dict[str, float | None] | None = None
+    is_interrupted: bool = False
+    has_stopped: bool = False
+    """Did the model stop answering, or its budget end?"""
+
+    def content(self, asking: ModelDrafts | None) -> dict[str, Any]:
+        return {
+            "new_drafts": self.added,
+            "dropped": {"not_in_section": self.sifted.not_in_text, "asked_already": self.sifted.repeated},
+            "estimate": self.estimate,
+            "model": None if asking is None else asdict(asking.spent),
+            "interrupted": self.is_interrupted,
+        }
+
+    def next(self, path: Path) -> Iterator[str]:
+        if self.is_interrupted or self.has_stopped:
+            yield this_command()
+        if self.added:
+            yield f"rageval label {shlex.quote(_from_here(path))}"
+
+
+def this_command() -> str:
+    """The command as it was called, without a password in it."""
+    return shlex.join(["rageval", *map(public_target, sys.argv[1:])])
+
+
+def _passages(notes: NoteFolder) -> list[NotePassage]:
+    """The sections with text."""
+    return [
+        NotePassage(rel_path, section)
+        for rel_path in notes.rel_paths
+        for section in notes.sections(rel_path) or ()
+        if section.text.strip()
+    ]
+
+
+def _questions(project: Project) -> list[str]:
+    """The questions of all case files of the project, as far as these can be read."""
+    files = find_case_files(project.root, project.settings.cases)
+    return [case.question for path in files for case in load_file(path, project.root).cases]
+
+
+def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float | None) -> ModelDrafts:
+    settings = project.settings
+    options = EndpointOptions(
+        timeout=settings.timeout, retries=settings.retries, concurrency=settings.judge_concurrency,
+        requests_per_minute=settings.judge_requests_per_minute, tokens_per_minute=settings.judge_tokens_per_minute,
+    )  # fmt: skip
+    model = _model(spec, options)
+    if max_cost is not None:
+        if not model.tariff.is_known:
+            raise SettingsError(f"--max-cost: the price of {model.model!r} is not known; leave it out")
+        model = _model(spec, replace(options, budget=Budget(max_cost)))
+    replies = path.with_name(path.name.removesuffix(".drafts.jsonl") + REPLIES)
+    return ModelDrafts(model, replies, most=most, concurrency=settings.judge_concurrency)
+
+
+def _model(spec: str, options: EndpointOptions) -> ChatModel:
+    try:
+        return chat_model(spec, options)
+    except SettingsError as error:
+        raise SettingsError(*(f"--llm: {problem}" for problem in error.problems)) from None
+
+
+def _said_before(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
+    requests, dollars = asking.estimate(passages)
+    cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
+    click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
+    return {"requests": requests, "dollars": dollars}
+
+
+def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage], outcome: GenerateOutcome) -> list[Draft]:
+    """The model's drafts, as far as it came: Ctrl-C, its budget or an error of its server end it early."""
+    drafts: list[Draft] = []
+    try:
+        for draft in asking.drafts(passages):
+            drafts.append(draft)  # noqa: PERF402 because those before Ctrl-C are kept
+    except KeyboardInterrupt:
+        outcome.is_interrupted = True
+    spent = asking.spent
+    cost = "cost unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
+    kept = f", {spent.kept} kept from before" if spent.kept else ""
+    unreadable = f", {spent.unreadable} unreadable" if spent.unreadable else ""
+    click.echo(f"the model: {counted(spent.requests, 'request')}, {cost}{kept}{unreadable}", err=True)
+    outcome.has_stopped = spent.stopped is not None
+    if spent.stopped is not None:
+        click.echo(printable(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
+    if outcome.is_interrupted:
+        click.echo(printable(f"interrupted; {this_command()} goes on from here"), err=True)
+    return drafts
+
+
+def _say(outcome: GenerateOutcome, path: Path) -> None:
+    sifted = outcome.sifted
+    if sifted.not_in_text:
+        click.echo(f"{counted(sifted.not_in_text, 'draft')} dropped: what they quote is not in their section")
+    if sifted.repeated:
+        click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
+    if outcome.added:
+        new = counted(outcome.added, "new draft")
+        click.echo(printable(f"{_from_here(path)}: {new}; no run asks them before they are accepted"))
+    else:
+        click.echo("no new drafts")
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

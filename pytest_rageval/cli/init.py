@@ -1,0 +1,113 @@
+"""`rageval init`: a project's first cases, configuration and CI, after three questions at most."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.render.text.columns import aligned
+from pytest_rageval.text import printable
+from pytest_rageval.tools.scaffold.scaffold import CI, CI_FILES, Choice, scaffold
+
+NEXT = (
+    ("pytest", "run the cases"),
+    ("rageval explain latest CASE", "one case in full: gold, what came, every gate"),
+    ("pytest --rageval-update-baseline", "accept a run; commit reports/baseline.json"),
+)
+_TARGET = re.compile(
+    r"demo|https?://\S+|(openai|ollama|answers):\S.*|(asgi:)?[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*"
+)
+
+
+@click.command()
+@click.option("--target", metavar="SPEC", help="What answers: http://HOST, module:function, or demo.")
+@click.option(
+    "--notes",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Notes that it answers from: the first cases ask about their headings.",
+)
+@click.option("--ci", type=click.Choice(CI), help="Where the cases run for each change.")
+@click.option("--yes", is_flag=True, help="Ask nothing: what is not given is demo, no notes, no CI.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text; asks nothing.")
+def init(target: str | None, notes: Path | None, ci: Any, *, yes: bool, as_json: bool) -> None:
+    """Write first cases, a configuration and CI into this folder: evalcases/, rageval.toml, reports/.gitignore.
+
+    Asks three questions at most, each of them an option as well. No file is overwritten: where one is there, X.new is
+    written beside it.
+    """
+    choice = _choice(target, notes, ci, is_asked=not (yes or as_json))
+    done = scaffold(Path.cwd(), choice)
+    if as_json:
+        echo_json(
+            {"target": choice.target, "files": [file._asdict() for file in done]}, ["rageval doctor", "rageval run"]
+        )
+        return
+    click.echo(printable("\n".join(aligned([(file.path, file.state) for file in done], to_the_left=True))))
+    click.echo("\nNext:\n" + "\n".join(aligned(_next(), indent="  ", to_the_left=True)))
+
+
+def _choice(target: str | None, notes: Path | None, ci: Any, *, is_asked: bool) -> Choice:
+    """What was given, and what a person at a terminal says to the questions that are left."""
+    if is_asked and None in (target, ci) and not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to ask on; give --target and --ci, or --yes for the demo")
+    if target is not None and (problem := _problem_of(target)) is not None:
+        raise SettingsError(f"--target: {problem}")
+    if target is None:
+        target = _asked_target() if is_asked else "demo"
+    if notes is None and is_asked and target != "demo":
+        notes = _asked_notes()
+    if ci is None:
+        ci = click.prompt("CI", type=click.Choice(CI), default=_usual_ci()) if is_asked else "none"
+    return Choice(target, notes, ci)
+
+
+def _asked_target() -> str:
+    question = "What answers your questions? A URL, a Python function as module:function, or demo"
+    while (problem := _problem_of(answer := click.prompt(question, default="demo").strip())) is not None:
+        click.echo(problem, err=True)
+    return str(answer)
+
+
+def _asked_notes() -> Path | None:
+    question = "Folder of the notes that it answers from, for the first cases (Enter: none)"
+    while answer := click.prompt(question, default="", show_default=False).strip():
+        if Path(answer).is_dir():
+            return Path(answer)
+        click.echo(printable(f"{answer!r} is not a folder"), err=True)
+    return None
+
+
+def _problem_of(target: str) -> str | None:
+    """Why this spells no target, None where it does."""
+    if _TARGET.fullmatch(target):
+        return None
+    remedy = (
+        f"; did you mean http://{target}?"
+        if re.fullmatch(r"[\w.-]+:\d+(/\S*)?", target)
+        else (", expected http://HOST, module:function or demo")
+    )
+    return printable(f"{target!r} is no target{remedy}")
+
+
+def _usual_ci() -> str:
+    """The one that this folder has something of already."""
+    if Path(".github").is_dir():
+        return "github"
+    return "gitlab" if Path(CI_FILES["gitlab"]).is_file() else "none"
+
+
+def _next() -> list[tuple[str, str]]:
+    """The three commands; pytest is told its root where a folder above holds settings of pytest's."""
+    settings = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+    here = Path.cwd()
+    is_root = any((here / name).is_file() for name in settings)
+    above = any((folder / name).is_file() for folder in here.parents for name in settings)
+    root = "" if is_root or not above else " --rootdir ."
+    return [(command.replace("pytest", f"pytest{root}", 1), what) for command, what in NEXT]

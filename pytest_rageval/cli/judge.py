@@ -1,0 +1,295 @@
+"""`rageval judge RUN`: the answers of a stored run judged again, or some of them by a second judge."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+import click
+
+from pytest_rageval.cli.decided_again import Deciding, deciding, deciding_options
+from pytest_rageval.cli.earlier_names import CommandOnRun
+from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
+from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.stored_run import Opened, opened, run_argument
+from pytest_rageval.config.options import OPTIONS
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.finish import is_last_run
+from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.judges import judge_from_spec
+from pytest_rageval.judges.cache.cached_judge import CachedJudge
+from pytest_rageval.judges.cache.project_cache import project_cache
+from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge_endpoint import judge_endpoint
+from pytest_rageval.llm.prices import Budget
+from pytest_rageval.plan import Plan
+from pytest_rageval.prepare import run_check
+from pytest_rageval.render.run_reports import write_reports
+from pytest_rageval.render.text.columns import aligned
+from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
+from pytest_rageval.rescore.rescore import Lines, Redo, check_observed, redo
+from pytest_rageval.rescore.rescore_plan import config_again, plan_again
+from pytest_rageval.runs.disk.folder import RunFolder, write_metrics
+from pytest_rageval.runs.interrupts import Interrupts
+from pytest_rageval.runs.judge_notes import estimate
+from pytest_rageval.text import counted, names_of, printable
+from pytest_rageval.tools.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
+
+CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
+NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
+
+
+@click.command(cls=CommandOnRun)
+@run_argument
+@click.option("--judge", "spec", metavar="SPEC", help="Who judges (default: the judge of the run).")
+@click.option("--judge-base-url", "base_url", metavar="URL", help="Its server, where the spec names none.")
+@click.option("--judge-cache", "cache_mode", type=click.Choice(CACHE_MODES), help="What stored judgements are for.")
+@click.option("--rubrics", metavar="DIR", help="Folder of rubrics to judge by (default: that of the run).")
+@click.option("--metrics", metavar="NAMES", help="Metrics to judge and score beside those of the run, comma-separated.")
+@click.option("--claim-level", is_flag=True, help="Judge each claim of an answer too: the metric claim_support.")
+@click.option("--max-cost", metavar="USD", help="US dollars after which no new judgement is asked for.")
+@click.option("--spot-check", "is_spot_check", is_flag=True, help="Put some answers to a second judge.")
+@click.option("--spot-check-n", type=click.IntRange(1), metavar="N", help="How many (default: 20, or 5 % of the run).")
+@click.option("--second-judge", metavar="SPEC", help="The second judge of a spot check.")
+@deciding_options
+@exit_codes({1: "a case or a gate of the run fails", STOPPED: "interrupted; the run is whole, and a line says as what"})
+def judge(
+    run: str, reports: str | None, baseline: str | None, cache_mode: str | None, max_cost: str | None,
+    metrics: str | None, claim_level: bool, is_spot_check: bool, spot_check_n: int | None, second_judge: str | None,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Judge the stored answers of RUN (an id, `latest`, `latest~1` or a folder) again, also those whose judging had
+    failed, and score the run with the new judgements.
+
+    With --spot-check, some answers are put before a second judge (--second-judge), or the same one with other rubrics
+    (--rubrics); no score changes. The exit code is 0, however often they disagree."""
+    if not is_spot_check and (spot_check_n is not None or second_judge is not None):
+        raise click.UsageError("--spot-check-n and --second-judge go with --spot-check")
+    if is_spot_check and (metrics or claim_level):
+        raise click.UsageError("--spot-check compares what was judged; leave --metrics and --claim-level out")
+    overrides = {NAMED[name]: options.pop(name) for name in NAMED if options[name] is not None}
+    flags = {"--judge": overrides, "--metrics": metrics, "--claim-level": claim_level, "--spot-check": is_spot_check}
+    shared = deciding(options, changes_scores=[flag for flag, value in flags.items() if value])
+    if is_spot_check and (shared.paths or shared.output_metrics):
+        raise click.UsageError("--spot-check changes no score; leave --cases and --output-metrics out")
+    spending = {"judge_cache": cache_mode, "max_cost": max_cost}
+    at = opened(run, reports=reports, baseline=baseline, **spending, **_settings_among(overrides))
+    if shared.aggregate_only:
+        shared.end_with_aggregates(at)
+    check_observed(at.run)
+    if is_spot_check:
+        _spot_check(at, overrides, second_judge, spot_check_n)
+    else:
+        names = (*names_of(metrics), *(["claim_support"] if claim_level else []))
+        judging = _judging(at, overrides, overrides.get("judge"))
+        _judge_again(at, judging, names, shared, is_named="judge" in overrides)
+
+
+def _settings_among(overrides: dict[str, str]) -> dict[str, str]:
+    """Those that are options of a run as well; the others are keys of the table alone."""
+    fields = {option.field for option in OPTIONS}
+    return {name: value for name, value in overrides.items() if name in fields}
+
+
+def _judging(at: Opened, overrides: dict[str, str], spec: str | None) -> dict[str, Any]:
+    """The settings that replace those of the run; another judge takes the project's server, where it names none."""
+    server = {} if spec is None else {"judge": spec, "judge_base_url": at.settings.judge_base_url}
+    return {"retrieval_only": False, **overrides, **server}
+
+
+def _judge_again(
+    at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], shared: Deciding, *, is_named: bool
+) -> None:
+    plan = plan_again(at.run, at.settings, at.root, metrics=metrics, judging=judging)
+    was_retrieval_only = at.run.config["settings"]["retrieval_only"]
+    if (was_retrieval_only and not metrics) or (not plan.rubrics and plan.settings.judge != "none"):
+        raise SettingsError(
+            f"run {at.run.run_id} measures nothing that is judged; name what to judge, as in "
+            "--metrics groundedness,correctness"
+        )
+    labels = shared.labels(at)
+    with Interruptible(at.run.run_id) as interruptible:
+        with _judge_at_hand(plan, at, cases=at.run.finished_metrics["total_tests"]) as judge:
+            if not is_named:
+                check_judge_of(at.run, judge)
+            described = described_judge(judge, plan.settings.judge_temperature)
+            check = {} if judge.heuristic else {"judge_check": run_check(at.project, judge, plan)}
+            config = config_again(at.run, plan, judge=described, **check, **(labels.changed if labels else {}))
+            how = Redo(at.run, plan, config, at.baseline, labels=labels.cases if labels else None)
+            with Progress("judged") as watch:
+                again = Rejudge(at.run, plan, judge, watch)
+
+                def judged(lines: Lines) -> Lines:
+                    yield from again.lines(labels.applied(lines) if labels else lines)
+                    interruptible.begin_writing()
+
+                finished = redo(how, judged)
+        _say_failures(again)
+        shared.end(finished, plan, at)
+
+
+def _say_failures(again: Rejudge) -> None:
+    if again.problem is not None:
+        what = printable(f"{again.problem.kind}: {again.problem.message}")
+        answers = counted(again.judged, "answer")
+        click.secho(f"{again.failed} of {answers} could not be judged; the first: {what}", fg="yellow")
+
+
+def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:
+    if second_judge is None and "rubrics" not in overrides:
+        raise click.UsageError("--spot-check needs a second opinion: --second-judge SPEC, or --rubrics DIR")
+    first = plan_again(at.run, at.settings, at.root)
+    second = plan_again(
+        at.run, at.settings, at.root, judging=_judging(at, overrides, second_judge or overrides.get("judge"))
+    )
+    with _judge_at_hand(second, at) as judge:
+        if second_judge is None and "judge" not in overrides:
+            check_judge_of(at.run, judge)
+        with Interruptible(at.run.run_id) as interruptible, Progress("judged") as watch:
+            spot_check(at, first, second, judge, n, watch, interruptible.begin_writing)
+
+
+@contextmanager
+def _judge_at_hand(plan: Plan, at: Opened, cases: int = 0) -> Iterator[Judge]:
+    """The judge of the plan behind its cache, once its server has answered. Who uses it closes it.
+
+    `cases`: how many it is to judge, to say what that may cost; 0 to say nothing.
+    """
+    settings = plan.settings
+    budget = None if settings.max_cost is None else Budget(settings.max_cost)
+
+    def made() -> Judge:
+        judge = judge_from_spec(settings.judge, root=at.root, options=judge_endpoint(settings, budget=budget))
+        if judge is None:
+            raise SettingsError(f"judge {settings.judge!r}: nobody judges; name a judge with --judge")
+        return judge
+
+    if settings.judge_cache != "replay":
+        # One for the question alone: a judge belongs to one event loop.
+        asyncio.run(_check(made()))
+    judge = made()
+    if cases and (cost := estimate(judge, plan, cases)) is not None:
+        click.echo(printable(cost), err=True)
+    cache = project_cache(at.settings, at.project.judge_cache_file)
+    if cache is None:
+        yield CachedJudge(judge, None, "off", plan.mask)
+    else:
+        with closing(cache):
+            yield CachedJudge(judge, cache, settings.judge_cache, plan.mask)
+    for note in (*(cache.notes if cache is not None else ()), *getattr(judge, "notes", ())):
+        click.secho(printable(note), fg="yellow")
+
+
+async def _check(judge: Judge) -> None:
+    check: Callable[[], Any] | None = getattr(judge, "check", None)
+    try:
+        if check is not None and (problem := await check()) is not None:
+            raise SettingsError(f"judge {judge.model!r}: {problem}")
+    finally:
+        await judge.aclose()
+
+
+class Interruptible:
+    """The time in which a run is judged. A signal ends it until `begin_writing`; from there on it waits for the end."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._interrupts = Interrupts(self._leave_written)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def begin_writing(self) -> None:
+        """To be called before the first file of the run is replaced."""
+        self._interrupts.install()
+        self._interrupts.begin_finishing()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None or issubclass(kind, SystemExit):
+                self._interrupts.end_finishing()
+        finally:
+            self._interrupts.restore()
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._leave("is as it was; what was judged is in the judge cache")
+
+    def _leave_written(self) -> NoReturn:
+        self._leave("was written by then, with what was judged")
+
+    def _leave(self, state: str) -> NoReturn:
+        click.echo(f"interrupted: run {self._run_id} {state}", err=True)
+        sys.exit(STOPPED)
+
+
+SHOWN = 50
+
+
+def spot_check(
+    at: Opened,
+    first: Plan,
+    second: Plan,
+    judge: Judge,
+    n: int | None,
+    watch: Callable[[int], None],
+    begin_writing: Callable[[], None],
+) -> None:
+    """Check the run's judge against another, say what came, and write it to metrics.json and the reports."""
+    folder = RunFolder(at.run.path)
+    folder.claim()
+    try:
+        check = check_by_second_judge(at.run, first, second, judge, n, watch)
+        begin_writing()
+        _write(at, check, first)
+    finally:
+        folder.close()
+    for line in _lines(check):
+        click.echo(printable(line))
+    if check.served:
+        names = printable(", ".join(sorted(check.served)))
+        click.secho(
+            f"WARNING: both judges were served by {names}: this shows how steady it is, not whether it is right",
+            fg="yellow",
+        )
+    if check.rate > TOO_OFTEN:
+        rate = f"{check.rate:.0%}".replace("%", " %")
+        warning = f"the judges disagree on {rate} of the answers: do not rely on either before people have judged some"
+        click.secho(f"WARNING: {warning}", fg="yellow")
+
+
+def _write(at: Opened, check: SpotCheck, plan: Plan) -> None:
+    metrics = dict(at.run.finished_metrics) | {"judge_reliability": check.as_mapping()}
+    metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": check.in_short()}
+    write_metrics(at.run.path / "metrics.json", metrics)
+    if is_last_run(metrics, at.project.reports):
+        write_metrics(at.project.reports / "metrics.json", metrics)
+    for problem in write_reports(at.run.path, plan, at.run.scores.cases if at.run.scores else {}):
+        click.secho(printable(problem), fg="yellow")
+
+
+def _lines(check: SpotCheck) -> Iterator[str]:
+    yield f"{check.first_judge} and {check.second_judge} on {counted(check.n, 'answer')}"
+    rows = [["rubric", "scores", "disagree", "rate", "mean difference"]]
+    for rubric, figures in check.by_rubric.items():
+        rate, difference = f"{figures['disagreement_rate']:.0%}", f"{figures['mean_difference']:.3f}"
+        rows.append([rubric, str(figures["n"]), str(figures["disagreeing"]), rate.replace("%", " %"), difference])
+    yield from aligned(rows)
+    yield "scores as shares of their scale; apart by more than 0.2, or a gate between them, is a disagreement"
+    if check.failed:
+        yield f"{counted(check.failed, 'answer')} could not be judged; the first: {check.problem}"
+    if check.disagreeing:
+        yield ""
+        rows = [["case", "score", "first", "second", "gate between"]]
+        for pair in check.disagreeing[:SHOWN]:
+            case = f"{pair.case_key} trial {pair.trial}" if pair.trial else pair.case_key
+            rows.append([printable(case), pair.score, f"{pair.first:.2f}", f"{pair.second:.2f}", pair.gate or ""])
+        yield from aligned(rows, to_the_left=True)
+    if len(check.disagreeing) > SHOWN:
+        yield and_more(len(check.disagreeing) - SHOWN) + ": see judge_reliability in metrics.json"
+    rate = f"{check.rate:.0%}".replace("%", " %")
+    yield f"disagreement rate: {rate} of {counted(check.n, 'answer')}"

@@ -1,0 +1,204 @@
+"""`rageval label`: golds marked in the terminal and written back into the case file."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.label.label_agreement import LabelAgreement, agreements, disputed
+from pytest_rageval.label.label_lines import LabelLines
+from pytest_rageval.label.label_session import LabelSession, unlabelled
+from pytest_rageval.label.label_store import opinion_file, opinion_files, opinions
+from pytest_rageval.label.opening import (
+    Labelling,
+    cases_to_label,
+    label_store,
+    pool_source,
+    project_systems,
+)
+from pytest_rageval.model import EvalCase
+from pytest_rageval.text import printable
+
+
+class Wishes(NamedTuple):
+    """The options of the command."""
+
+    labelling: Labelling
+    is_agreement: bool
+    is_unlabelled: bool
+    case_id: str | None
+    is_plain: bool
+    as_json: bool
+    is_web: bool
+
+
+@click.command()
+@click.argument("path", metavar="CASES", type=click.Path(path_type=Path))
+@click.option("--target", "targets", multiple=True, metavar="SPEC", help="System to ask (repeatable).")
+@click.option(
+    "--notes",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of notes that a plain word search looks through as well (default: as configured).",
+)
+@click.option("--blind", metavar="NAME", help="NAME's second opinion, in CASES.labels.NAME.jsonl.")
+@click.option("--agree", "is_agreement", is_flag=True, help="Compare opinions; open the disagreements.")
+@click.option("--unlabelled", "is_unlabelled", is_flag=True, help="Only cases of which nothing is said yet.")
+@click.option("--case", "case_id", metavar="ID", help="Open this case first.")
+@click.option("--plain", "is_plain", is_flag=True, help="No screen: chunks by number, one command a line.")
+@click.option("--json", "as_json", is_flag=True, help="With --agree: one JSON object, and no screen.")
+@click.option("--web", "is_web", is_flag=True, help="The same in a browser, on this machine (extra web).")
+def label(
+    path: Path,
+    targets: tuple[str, ...],
+    notes: Path | None,
+    blind: str | None,
+    case_id: str | None,
+    *,
+    is_agreement: bool,
+    is_unlabelled: bool,
+    is_plain: bool,
+    as_json: bool,
+    is_web: bool,
+) -> None:
+    """Mark the chunks that hold the answer, case by case; the labels are written into CASES.
+
+    Each case is asked with k = 20; the chunks of all systems and of a word search over the notes are merged and
+    shuffled. CASES may be X.drafts.jsonl: its drafts are accepted into X.jsonl one by one. Every case is saved when it
+    is left; CASES.bak holds the file as it was.
+    """
+    labelling = Labelling(path, targets, notes, blind)
+    wishes = Wishes(labelling, is_agreement, is_unlabelled, case_id, is_plain, as_json, is_web)
+    _check(wishes)
+    if is_web:
+        from pytest_rageval.cli.web import serve_label_page  # here, because a terminal needs none of it
+
+        cases_to_label(path, find_project({}))  # what is wrong with the file is said here, not on a page
+        serve_label_page(find_project({}), path, case_id, blind)
+        return
+    project = find_project({"target": targets[0]} if targets else {})
+    cases = cases_to_label(path, project)
+    others: dict[str, list[str]] = {}
+    if is_agreement:
+        results = _agreement(wishes, cases, project)
+        cases = [case for case in cases if case.id in disputed(results)]
+        others = _said_by_others(results)
+        if as_json or not cases or (not is_plain and not sys.stdin.isatty()):
+            return
+    store = label_store(labelling, project)
+    if is_unlabelled:
+        cases = unlabelled(cases, store)
+        if not cases:
+            click.echo(f"{printable(str(path))}: every case is labelled")
+            return
+    is_screen = _has_screen(is_plain=is_plain)
+    systems = project_systems(labelling, project, cases)
+    with closing(pool_source(labelling, project, cases, systems)) as source:
+        session = LabelSession(cases, store, source, is_blind=blind is not None)
+        if case_id is not None:
+            session.open_case(case_id)
+        _run_screen(session, others) if is_screen else _run_lines(session)
+    if session.message and not session.is_saved:
+        raise CaseError(session.message)
+
+
+def _run_screen(session: LabelSession, opinions: dict[str, list[str]]) -> None:
+    from pytest_rageval.label.label_screen import LabelScreen  # here, because it is an extra
+
+    LabelScreen(session, opinions).run(mouse=False)  # so that text can be selected as ever
+    click.echo(f"{session.labelled} of {len(session.cases)} in {printable(session.store.file_name)}")
+
+
+def _check(wishes: Wishes) -> None:
+    if wishes.labelling.is_of_drafts and (wishes.labelling.blind or wishes.is_agreement):
+        raise click.UsageError("--blind and --agree are for cases, not for drafts")
+    if wishes.labelling.blind is not None and wishes.is_agreement:
+        raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
+    beside_web = (*wishes.labelling.targets, wishes.labelling.notes, wishes.is_agreement, wishes.is_unlabelled)
+    if wishes.is_web and (any(beside_web) or wishes.is_plain or wishes.as_json):
+        raise click.UsageError("--web goes with --case and --blind alone; the page asks what the configuration names")
+    if wishes.as_json and not wishes.is_agreement:
+        raise click.UsageError("--json goes with --agree")
+
+
+def _has_screen(*, is_plain: bool) -> bool:
+    """Is there a full screen to work on? Without the extra there are numbers by line; without a terminal an error."""
+    if is_plain:
+        return False
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise SettingsError("no terminal here; --plain reads commands by line from standard input")
+    if importlib.util.find_spec("textual") is None:
+        click.echo("the full screen needs pip install 'pytest-rageval[cli]'; numbers by line instead", err=True)
+        return False
+    return True
+
+
+def _run_lines(session: LabelSession) -> None:
+    face = LabelLines(session, click.echo)
+
+    def lines() -> Iterator[str]:
+        while True:
+            if sys.stdin.isatty():
+                click.echo("> ", nl=False)
+            line = sys.stdin.readline()
+            if not line:
+                return
+            yield line
+
+    try:
+        face.run(lines())
+    except KeyboardInterrupt:
+        session.save()
+        click.echo(f"\nstopped; what was marked is in {printable(session.store.file_name)}", err=True)
+
+
+# ── second opinions ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _agreement(wishes: Wishes, cases: Sequence[EvalCase], project: Project) -> list[LabelAgreement]:
+    """Compare, and print what came of it."""
+    files = opinion_files(wishes.labelling.path)
+    if not files:
+        name = opinion_file(wishes.labelling.path, "NAME").name
+        raise CaseError(
+            f"{wishes.labelling.path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one"
+        )
+    results = agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
+    if wishes.as_json:
+        is_disputed = any(result.differences for result in results)
+        commands = (
+            [f"rageval label {shlex.quote(str(wishes.labelling.path))} --agree"] if is_disputed else ["rageval run"]
+        )
+        echo_json({"agreements": [result.as_mapping() for result in results]}, commands)
+        return results
+    for result in results:
+        for line in _agreement_lines(result):
+            click.echo(printable(line))
+    return results
+
+
+def _agreement_lines(result: LabelAgreement) -> Iterator[str]:
+    yield f"{result.first} and {result.second}: {result.sentence}"
+    width = shutil.get_terminal_size().columns
+    for difference in result.differences:
+        line = f"  {difference.case_id}: {difference.sentence}"
+        yield line if len(line) <= max(width, 100) else f"{line[: max(width, 100) - 1]}…"
+
+
+def _said_by_others(results: Sequence[LabelAgreement]) -> dict[str, list[str]]:
+    """By case what is in dispute, for the screen."""
+    said: dict[str, list[str]] = {}
+    for result in results:
+        for difference in result.differences:
+            said.setdefault(difference.case_id, []).append(f"{difference.gold_of}: {difference.what}")
+    return {case_id: list(dict.fromkeys(lines)) for case_id, lines in said.items()}

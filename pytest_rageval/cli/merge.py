@@ -1,0 +1,35 @@
+"""`rageval merge RUN RUN…`: one run from the runs of its shards."""
+
+from __future__ import annotations
+
+import click
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cli.end_of_run import end
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.comparison.baseline import project_baseline
+from pytest_rageval.config.project import find_project
+from pytest_rageval.rescore.merge import check_parts
+from pytest_rageval.rescore.merge import merge as merge_runs
+from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.runs.stored_plan import plan_of
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.option("--run-id", metavar="ID", help="Name of the merged run's folder (default: the UTC time).")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@click.option("--baseline", metavar="PATH", help="Baseline to compare with (default: REPORTS/baseline.json).")
+@click.option("--update-baseline", is_flag=True, help="Accept the merged run as the new baseline.")
+@exit_codes({1: "a case or a gate of the whole run fails"})
+def merge(runs: tuple[str, ...], **options: object) -> None:
+    """Merge RUNs (ids or folders) of shards into one, equal to the run that was never divided."""
+    project = find_project({name: value for name, value in options.items() if value})
+    parts = [open_stored_run(project.reports, run, project.baseline_file) for run in runs]
+    files = find_case_files(project.root, project.settings.cases)
+    check_parts(parts, [case for file in files for case in load_file(file, project.root).cases])
+    baseline = project_baseline(project)
+    plan = plan_of(parts[0], project.settings, project.root)
+    finished = merge_runs(parts, plan, project.reports, baseline, project.baseline_file)
+    end(finished, plan, project.baseline_file)

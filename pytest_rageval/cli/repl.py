@@ -1,0 +1,296 @@
+"""`rageval repl`: questions of one's own to the system, cases and judgements, line by line."""
+
+from __future__ import annotations
+
+import cmd
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import click
+
+from pytest_rageval.cli.case_choice import chosen_cases
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.main import Verbs
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.errors import RagevalError
+from pytest_rageval.render.text.repl_lines import (
+    diff_lines,
+    evaluation_lines,
+    judged_lines,
+    metric_line,
+    query_lines,
+    report_lines,
+    settings_line,
+)
+from pytest_rageval.text import printable
+from pytest_rageval.tools.repl.session import SETTABLE, Session
+
+NAME = "rageval"
+BANNER = f"""\
+{NAME} eval — interactive mode
+Commands: query <text>, eval <index>, judge <index>, sweep, report, quit
+          set <name> <value>, diff, save, label, help
+"""
+HISTORY = "repl_history"
+MOST_HISTORY = 1000
+VERBS = ("query", "eval", "judge", "sweep", "report", "set", "diff", "save", "label", "help", "quit")
+HELP = """\
+  query TEXT         what a question retrieves; a line that is no command is a question
+  eval N [METRIC …]  a case, by its number from 0 or its id; with the arithmetic of metrics
+  judge N            the answer to a case, and what the judge gives it
+  set NAME VALUE     a parameter for what is asked from now on; without a value it is taken back; alone: all of them
+  diff               the last question before the last change of a parameter, and now
+  save               the last question becomes a draft of a case
+  label [N]          the label screen, at a case
+  sweep              the quick grid of rageval sweep
+  report             all cases: precision, recall, MRR by category, and the failures
+  quit               the end, as Ctrl-D"""
+
+
+@click.command()
+@click.argument("cases", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option("--target", metavar="SPEC", help="System under test (default: as configured).")
+@click.option("--judge", metavar="SPEC", help="Judge of answers (default: as configured).")
+@click.option("--judge-base-url", metavar="URL", help="Server of the judge, of OpenAI's kind.")
+@click.option("--k", metavar="N", help="How many chunks count (default: as configured).")
+@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Extra parameter of every question.")
+@click.option("--timeout", metavar="SECONDS", help="For one attempt at a question (default: 120).")
+@click.option("--reports", metavar="DIR", help="Folder for runs, history and cache (default: as configured).")
+@exit_codes({1: "a line of a pipe failed"})
+def repl(cases: tuple[Path, ...], **options: Any) -> None:
+    """Talk to the system: ask it anything, look at CASES (default: those of the project), judge, change parameters.
+
+    Takes its lines from a pipe as well: echo 'eval 0' | rageval repl.
+    """
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    project = find_project(given)
+    loaded, files = chosen_cases(project, cases, least=0)
+    session = Session(project, given, loaded, files)
+    try:
+        line_loop = Lines(session, project, given, cases)
+        line_loop.run()
+    finally:
+        session.close()
+    raise SystemExit(1 if line_loop.has_failed and not line_loop.is_terminal else 0)
+
+
+class Lines(cmd.Cmd):
+    """Reads lines, and shows what comes of each. Nothing that is wrong with one ends the session."""
+
+    prompt = f"{NAME}> "
+    _OF_ONE_LINE: ClassVar = frozenset({"sweep", "report", "diff", "save", "quit", "help"})
+    """Commands without arguments: with some, the line is a question that begins with such a word."""
+
+    def __init__(self, session: Session, project: Project, options: dict[str, Any], named: Sequence[Path] = ()) -> None:
+        super().__init__()
+        self.session, self._project, self._options, self._named = session, project, options, named
+        self.is_terminal = sys.stdin.isatty()
+        self.has_failed = False
+
+    def run(self) -> None:
+        """Until the end of the input, or `quit`."""
+        if self.is_terminal:
+            self._say(BANNER)
+        with self._history():
+            while (line := self._read()) is not None:
+                if self._done(line):
+                    return
+                if self.is_terminal and line.strip():
+                    self._say("")
+
+    def _read(self) -> str | None:
+        """The next line; None at the end of the input. Ctrl-C leaves a line that was begun."""
+        while True:
+            try:
+                if self.is_terminal:
+                    return input(self.prompt)
+                line = sys.stdin.readline()
+            except KeyboardInterrupt:
+                if not self.is_terminal:
+                    return None
+                self._say("")
+                continue
+            except EOFError:
+                self._say("")
+                return None
+            except UnicodeDecodeError:
+                self._fail("a line is not UTF-8")
+                continue
+            return line.rstrip("\n") if line else None
+
+    def _done(self, line: str) -> bool:
+        """Do what a line says; was it the last?"""
+        try:
+            return bool(self.onecmd(line))
+        except RagevalError as error:
+            for problem in error.problems:
+                self._fail(problem)
+        except click.ClickException as error:
+            self._fail(error.format_message())
+        except KeyboardInterrupt:
+            self._say("  (interrupted)")
+        except OSError as error:
+            self._fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+        return False
+
+    # ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def parseline(self, line: str) -> tuple[str | None, str | None, str]:
+        """The command and its arguments; a line that only begins like one is a question."""
+        text = line.strip()
+        word, _, rest = text.partition(" ")
+        rest = rest.strip()
+        is_command = word in VERBS and not (rest and word in self._OF_ONE_LINE)
+        if word == "judge" and len(rest.split()) > 1:
+            is_command = False
+        return (word, rest, text) if is_command else (None, None, text)
+
+    def emptyline(self) -> bool:
+        return False
+
+    def default(self, line: str) -> None:
+        self._ask(line)
+
+    def do_query(self, text: str) -> None:
+        if not text:
+            self._fail("query: write a question behind it")
+            return
+        self._ask(text)
+
+    def _ask(self, question: str) -> None:
+        self._show(query_lines(self.session.query(question)))
+
+    def do_eval(self, arguments: str) -> None:
+        reference, *metrics = arguments.split() or [""]
+        if not reference:
+            self._fail("eval: write the number or the id of a case behind it, as in eval 0")
+            return
+        measures = [self.session.measure(name) for name in metrics]
+        observation = self.session.evaluated(self.session.case(reference))
+        self._show(evaluation_lines(observation))
+        self._show(metric_line(observation, measure) for measure in measures)
+
+    def do_judge(self, reference: str) -> None:
+        if not reference:
+            self._fail("judge: write the number or the id of a case behind it, as in judge 0")
+            return
+        case = self.session.case(reference)
+        self._say(f"  Generating answer for: {' '.join(case.question.split())}")
+        observation = self.session.answered(case)
+        self._say(f"  Answer: {' '.join((observation.answer.text or '–').split())}")
+        self._say("  Judging...")
+        self._show(judged_lines(self.session.judged(observation)))
+
+    def do_report(self, _: str) -> None:
+        self._show(report_lines(self.session.report()))
+
+    def do_set(self, arguments: str) -> None:
+        name, _, value = arguments.partition(" ")
+        if name:
+            self.session.set(name, value.strip())
+        self._say(settings_line(self.session.settings))
+
+    def do_diff(self, _: str) -> None:
+        self._show(diff_lines(self.session.diff()))
+
+    def do_save(self, _: str) -> None:
+        path, draft_id = self.session.save()
+        self._say(f"  saved as {draft_id} in {path}")
+
+    def do_sweep(self, _: str) -> None:
+        set_here = [f"{name}={value}" for name, value in self.session.parameters.items() if name not in SWEPT]
+        words = [str(path.resolve()) for path in self._named]
+        words += [word for name in ("target", "k", "timeout", "reports") if name in self._options
+                  for word in (f"--{name}", str(self._options[name]))]  # fmt: skip
+        words += [word for pair in (*self._options.get("params", ()), *set_here) for word in ("--param", pair)]
+        self._call("sweep", "--quick", *words)
+
+    def do_label(self, reference: str) -> None:
+        case = self.session.case(reference or "0")
+        self._call("label", str(self._project.root / case.source.file), "--case", case.id)
+
+    def do_help(self, _: str) -> None:
+        self._say(HELP)
+
+    def do_quit(self, _: str) -> bool:
+        return True
+
+    def _call(self, verb: str, *arguments: str) -> None:
+        """Another verb of the command, whose end does not end the session."""
+        group = Verbs()
+        command = group.get_command(click.Context(group), verb)
+        assert command is not None
+        with contextlib.suppress(SystemExit):
+            command.main([*arguments], prog_name=f"{NAME} {verb}", standalone_mode=False)
+
+    # ── completion and history ────────────────────────────────────────────────────────────────────────────────
+
+    def completenames(self, text: str, *_: Any) -> list[str]:
+        return [f"{verb} " for verb in VERBS if verb.startswith(text)]
+
+    def completedefault(self, text: str, line: str, begins: int, _: int) -> list[str]:
+        verb, place = line.split(" ", 1)[0], len(line[:begins].split())
+        names: dict[str, Callable[[], list[str]]] = {
+            "eval": self._ids if place == 1 else lambda: self.session.metric_names,
+            "judge": self._ids, "label": self._ids, "set": lambda: [*SETTABLE, *self.session.parameters],
+        }  # fmt: skip
+        return sorted({name for name in names.get(verb, list)() if name.startswith(text)})
+
+    complete_eval = complete_judge = complete_label = complete_set = completedefault
+
+    def _completion(self, text: str, state: int) -> str | None:
+        try:
+            matches = self.complete(text, state)
+        except RagevalError:  # in the middle of a line that is no command yet
+            return None
+        return matches if isinstance(matches, str) else None
+
+    def _ids(self) -> list[str]:
+        return [case.id for case in self.session.cases]
+
+    @contextlib.contextmanager
+    def _history(self) -> Iterator[None]:
+        """On a terminal: Tab completes, and what was typed is kept among the reports, unless texts are kept out."""
+        if not self.is_terminal:
+            yield
+            return
+        try:
+            import readline  # not on every platform
+        except ImportError:
+            yield
+            return
+        file = self._project.reports / "cache" / HISTORY
+        readline.set_completer(self._completion)
+        readline.set_completer_delims(" \t")
+        readline.parse_and_bind("tab: complete")
+        readline.set_history_length(MOST_HISTORY)
+        is_kept = not self._project.settings.redact
+        with contextlib.suppress(OSError):
+            readline.read_history_file(file)
+        try:
+            yield
+        finally:
+            if is_kept:
+                with contextlib.suppress(OSError):  # a history that cannot be kept costs nobody an answer
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    readline.write_history_file(file)
+
+    # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _show(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            self._say(line)
+
+    def _say(self, text: str) -> None:
+        click.echo(printable(text))
+
+    def _fail(self, problem: str) -> None:
+        self.has_failed = True
+        self._say(f"  {problem}")
+
+
+SWEPT = ("k", "min_score", "chunk_max_tokens", "chunk_overlap")
+"""Parameters of the quick grid: what is set of them here does not reach a sweep."""

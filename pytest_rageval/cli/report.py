@@ -1,0 +1,44 @@
+"""`rageval report RUN`: the page of a stored run."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import click
+
+from pytest_rageval.comparison.side import open_side
+from pytest_rageval.config.project import find_project
+from pytest_rageval.numbers import file_size
+from pytest_rageval.render.html.report_file import MEGABYTE
+from pytest_rageval.render.html.report_page import BUDGET
+from pytest_rageval.render.html.report_writer import write_report
+from pytest_rageval.runs.disk.reader import open_stored_run
+
+
+@click.command()
+@click.argument("run")
+@click.option("--compare", "other", metavar="B", help="Compare with run B instead of what the run was compared with.")
+@click.option("--full", is_flag=True, help=f"Put the page of every case into the file, not of the worst {BUDGET:,}.")
+@click.option("--max-mb", type=click.FloatRange(min=0.1), metavar="N", help="As many pages of cases as fit into N MB.")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Default: report.html in the run.")
+@click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
+@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+def report(
+    run: str, other: str | None, full: bool, max_mb: float | None, output: Path | None, is_opened: bool,
+    reports: str | None,
+) -> None:  # fmt: skip
+    """Write the page of RUN (an id, `latest`, `latest~1`, `baseline` or a folder): one file that needs nothing else."""
+    project = find_project({"reports": reports})
+    stored = open_stored_run(project.reports, run, project.baseline_file)
+    side = open_side(project.reports, project.baseline_file, other) if other else None
+    path = write_report(
+        stored, project.settings, project.baseline_file, other=side, budget=None if full else BUDGET,
+        most_bytes=int(max_mb * MEGABYTE) if max_mb else None, path=output,
+    )  # fmt: skip
+    click.echo(f"report: {path}")
+    size = path.stat().st_size
+    if max_mb is not None and size > max_mb * MEGABYTE:
+        click.echo(f"note: {file_size(size)}, more than --max-mb {max_mb:g}, without the page of any case")
+    if is_opened:
+        webbrowser.open(path.resolve().as_uri())

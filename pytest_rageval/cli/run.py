@@ -1,0 +1,325 @@
+"""`rageval run`: the cases asked, judged, scored and gated outside pytest, with its records, reports and exit codes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from pytest_rageval.cli.case_selection import BrokenCaseFiles, CaseSelection, Wanted, select_cases
+from pytest_rageval.cli.earlier_names import with_present_names
+from pytest_rageval.cli.end_of_run import show
+from pytest_rageval.cli.exit_codes import (
+    BROKEN_CASES,
+    CODES_OF_PYTEST,
+    INTERNAL,
+    INTERRUPTED,
+    NO_CASES,
+    USAGE,
+    exit_codes,
+)
+from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.pipeline import Elsewhere, Ended, Pipeline, prepare_unjudged, resume_command
+from pytest_rageval.cli.run_options import as_written_here, run_options, settings_given
+from pytest_rageval.cli.screen import Screen
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError
+from pytest_rageval.finish import Finished
+from pytest_rageval.io.environment_secrets import secrets_of_environment
+from pytest_rageval.io.masking import Mask, public_target
+from pytest_rageval.prepare import NO_TARGET, Prepared, check_can_answer, check_gate_conditions, make_target, prepare
+from pytest_rageval.render.gate_tests import gate_tests
+from pytest_rageval.scale.ray_cluster import RayCluster
+from pytest_rageval.targets.target import Target
+from pytest_rageval.text import counted
+
+SKIPPED_LAYERS = ("retrieval", "abstention")
+NAMES = {"--eval-set": "PATHS", "--api-url": "--target", "--judge-model": "--judge", "--output-dir": "--reports",
+         "--use-judge": None}  # fmt: skip
+REPORTS = ("summary.md", "report.html")
+
+
+class WrongUsage(click.UsageError):
+    """Wrong usage with the exit code that pytest has for it: 2 says there that a run was interrupted."""
+
+    exit_code = USAGE
+
+
+class Engine(NamedTuple):
+    """Ray, as the command line names its cluster."""
+
+    address: str | None
+    workers: int | None
+
+
+class WithCodesOfPytest(click.Command):
+    """A command whose wrong usage ends with pytest's exit code."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, with_present_names(args, NAMES), parent, **extra)
+        except click.UsageError as error:
+            raise WrongUsage(error.format_message(), error.ctx) from None
+
+
+@click.command(cls=WithCodesOfPytest)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@run_options
+@click.option(
+    "--skip-judges",
+    is_flag=True,
+    help="Judge nothing, whatever --judge says; `rageval judge RUN --judge SPEC` does it later.",
+)
+@click.option("--skip-retrieval-metrics", is_flag=True, help="Leave the metrics of retrieval out.")
+@click.option("--skip-abstention-metrics", is_flag=True, help="Leave the metrics of abstention out.")
+@click.option("--skip-description-prompt", is_flag=True, help="Ask for no description (asked on a terminal only).")
+@click.option("--only", metavar="FILTER", help="Cases of an earlier run, in the words of its report: 'changed:worse'.")
+@click.option("--from", "from_run", metavar="RUN", help="The run that --only looks at (default: latest).")
+@click.option("--engine", type=click.Choice(["process", "ray"]), default="process", show_default=True,
+              help="What evaluates the cases: this process, or workers on a Ray cluster.")  # fmt: skip
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help="Head of the Ray cluster; auto: the one that runs here (default: RAY_ADDRESS, else one is started).",
+)
+@click.option("--workers", type=click.IntRange(1), metavar="N",
+              help="Processes on the Ray cluster (default: as many as it has CPUs).")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Write the outcome as one JSON object on the last line.")
+@exit_codes(CODES_OF_PYTEST, is_all=True)
+def run(paths: tuple[Path, ...], **parameters: Any) -> None:
+    """Ask, judge, score and gate the cases of PATHS (files or folders; default: those of the project).
+
+    What pytest does, case after case and without test items: the same records, reports and gates. Fixtures and hooks
+    of a conftest.py are for pytest alone. A step that fails is reported, and the others go on.
+    """
+    is_prompted, as_json = not parameters.pop("skip_description_prompt"), bool(parameters.pop("as_json"))
+    wanted, engine = _wanted(paths, parameters), _engine(parameters)
+    given = _settings_of(parameters)
+    sys.exit(_run(lambda: _project(given, is_prompted=is_prompted), wanted, as_json=as_json, engine=engine))
+
+
+def run_in(root: Path, wanted: Wanted) -> int:
+    """Run the cases of the project in this folder, as it is configured; the exit code."""
+    return _run(lambda: Project(root, load_settings(root)), wanted, as_json=False)
+
+
+def _run(project: Callable[[], Project], wanted: Wanted, *, as_json: bool, engine: Engine | None = None) -> int:
+    screen = Screen(Mask(secrets_of_environment(os.environ)))
+    content: dict[str, Any]
+    try:
+        code, content = run_project(project(), wanted, screen, engine)
+    except RagevalError as error:
+        code, content = _code_of(error), {"problems": screen.problems(*error.problems), "next": [_mending(error)]}
+    except (KeyboardInterrupt, click.Abort):
+        code, content = (
+            INTERRUPTED,
+            {"problems": screen.problems("interrupted: nothing was asked"), "next": ["rageval run"]},
+        )
+    if as_json:
+        echo_json({"exit_code": code, **content}, content.pop("next", ()), indent=None)
+    return code
+
+
+def _mending(error: RagevalError) -> str:
+    """The command that says all of what is wrong."""
+    return "rageval cases validate" if isinstance(error, BrokenCaseFiles) else "rageval doctor"
+
+
+def _code_of(error: RagevalError) -> int:
+    return BROKEN_CASES if isinstance(error, BrokenCaseFiles) else USAGE
+
+
+def run_project(
+    project: Project, wanted: Wanted, screen: Screen, engine: Engine | None = None
+) -> tuple[int, dict[str, Any]]:
+    """Run the cases of a project, here or by that engine; the exit code, and what `--json` says beside it.
+
+    RagevalError for what is wrong before the first question.
+    """
+    if project.settings.target is None:
+        raise SettingsError(NO_TARGET)
+    left_out_judge = None
+    try:
+        prepared = prepare(project)
+    except JudgeUnavailable as error:
+        screen.step_failed("judging", "; ".join(error.problems))
+        prepared, left_out_judge = prepare_unjudged(project), project.settings.judge
+    screen.mask = prepared.mask
+    cases = select_cases(prepared.project, wanted)
+    check_gate_conditions(prepared, cases.files)
+    if not cases.asked:
+        commands = [] if cases.cases else ["rageval init --yes"]
+        return NO_CASES, {"problems": screen.problems(_why_no_case(prepared, wanted)), "next": commands}
+    target = _target(prepared, cases)
+    if prepared.settings.dry_run:
+        number = counted(len(cases.asked), "case")
+        screen.line(f"dry run: {number}; settings, cases and gates are fine, nothing was asked")
+        return 0, {"cases": len(cases.asked), "next": ["rageval run"]}
+    with _elsewhere(engine) as elsewhere:
+        ended = Pipeline(prepared, cases, target, screen, elsewhere, left_out_judge).run()
+        return exit_code(ended, screen), outcome(ended, screen)
+
+
+@contextmanager
+def _elsewhere(engine: Engine | None) -> Iterator[Elsewhere | None]:
+    """The cluster, as long as the run needs it; None where this process asks."""
+    if engine is None:
+        yield None
+        return
+    cluster = RayCluster(engine.address)
+    try:
+        yield Elsewhere(cluster, engine.workers or cluster.cpus)
+    finally:
+        # That takes seconds. The run has ended and its verdict was shown: who presses Ctrl-C now only hurries us.
+        with suppress(KeyboardInterrupt):
+            cluster.close()
+
+
+def _engine(parameters: dict[str, Any]) -> Engine | None:
+    """What evaluates the cases; None for this process."""
+    kind, address, workers = (parameters.pop(name) for name in ("engine", "address", "workers"))
+    if kind == "ray":
+        return Engine(address, workers)
+    for name, value in (("--address", address), ("--workers", workers)):
+        if value is not None:
+            raise WrongUsage(f"{name} is for --engine ray; write that too, or leave {name} out")
+    return None
+
+
+def _wanted(paths: tuple[Path, ...], parameters: dict[str, Any]) -> Wanted:
+    only, from_run = parameters.pop("only"), parameters.pop("from_run")
+    if from_run is not None and only is None:
+        raise WrongUsage("--from names the run that --only looks at; write that too, as in --only changed:worse")
+    return Wanted(paths, only, from_run or "latest")
+
+
+def _settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The settings that were given, those among them that the flags of this command stand for."""
+    given = settings_given(parameters)
+    skipped = [layer for layer in SKIPPED_LAYERS if parameters.pop(f"skip_{layer}_metrics")]
+    if skipped:
+        given["skipped"] = ",".join([*skipped, *filter(None, [given.get("skipped")])])
+    if parameters.pop("skip_judges"):
+        given["judge"] = "none"
+    return given
+
+
+def _project(given: dict[str, Any], *, is_prompted: bool) -> Project:
+    """The project of the current folder; nobody is asked anything where its settings are wrong."""
+    project = find_project(given)
+    described = _described(given) if is_prompted else given
+    return project if described is given else find_project(described)
+
+
+def _described(given: dict[str, Any]) -> dict[str, Any]:
+    """With a description, asked for where a person sits at a terminal and has given none."""
+    is_person = sys.stdin.isatty() and sys.stdout.isatty()
+    if not is_person or any(given.get(name) for name in ("description", "dry_run", "resume")):
+        return given
+    text: str = click.prompt("Description of this run (Enter: none)", default="", show_default=False)
+    return given | {"description": text.strip()} if text.strip() else given
+
+
+def _why_no_case(prepared: Prepared, wanted: Wanted) -> str:
+    settings = prepared.settings
+    if wanted.only is not None:
+        return f"--only: no case of run {wanted.from_run} is {wanted.only!r}; leave a term out"
+    if settings.shard is not None:
+        return f"--shard: no case is in part {settings.shard}; take fewer parts"
+    return f"no case files; looked for {', '.join(settings.cases)}; write evalcases/NAME.jsonl, or call rageval init"
+
+
+def _target(prepared: Prepared, cases: CaseSelection) -> Target:
+    """The target, which can answer; a dry run looks at files of answers only."""
+    target = make_target(prepared.project)
+    if not prepared.settings.dry_run or (prepared.settings.target or "").startswith("answers:"):
+        check_can_answer(prepared, target, cases.cases)
+    return target
+
+
+def exit_code(ended: Ended, screen: Screen) -> int:
+    """Show what the run came to; its exit code."""
+    if ended.is_broken:
+        return INTERNAL
+    code = show(ended.finished, ended.prepared.plan, as_written_here) if ended.finished is not None else 0
+    for note in ended.notes:
+        screen.line(note, colour="yellow")
+    if ended.finished is not None:
+        for path in _reports(ended.finished):
+            screen.line(f"{path.stem}: {_from_here(path)}")
+    if ended.left_out_judge is not None:
+        screen.line(f"judge its answers later: {judge_command(ended)}", colour="yellow")
+    if _can_be_resumed(ended):
+        screen.line(f"interrupted; {resume_command(ended.run_id)} finishes it", colour="yellow")
+    elif ended.is_interrupted:
+        screen.line("interrupted before anything was answered: nothing is kept", colour="yellow")
+    if ended.is_interrupted:
+        return INTERRUPTED
+    return max(code, int(bool(screen.failed_steps) or ended.has_stopped))
+
+
+def _can_be_resumed(ended: Ended) -> bool:
+    """Is there more to ask, and anything to go on from? A run in which nothing was answered has left no folder."""
+    is_unfinished = ended.finished is not None and ended.finished.is_unfinished
+    folder = ended.prepared.project.reports / "runs" / ended.run_id
+    return ended.is_broken or ((ended.is_interrupted or is_unfinished) and folder.is_dir())
+
+
+def judge_command(ended: Ended) -> str:
+    """What judges the answers of a run whose judge could not be asked."""
+    return f"rageval judge {ended.run_id} --judge {public_target(ended.left_out_judge or 'SPEC')}"
+
+
+def outcome(ended: Ended, screen: Screen) -> dict[str, Any]:
+    """What `--json` says of a run beside the exit code."""
+    finished, mask = ended.finished, ended.prepared.mask
+    content: dict[str, Any] = {"run": ended.run_id, "failed_steps": screen.failed_steps}
+    if finished is not None:
+        failed = (test for test in gate_tests(finished, ended.prepared.plan) if test.outcome == "failed")
+        content |= {
+            "folder": str(finished.folder),
+            "reports": {path.stem: str(path) for path in _reports(finished)},
+            "verdict": finished.metrics["verdict"]["word"],
+            "sentence": finished.metrics["verdict"]["sentence"],
+            "partial": finished.is_partial,
+            "outcomes": finished.metrics["outcomes"],
+            "overall_score": finished.metrics["overall_score"],
+            "failed_gates": {test.name: test.message for test in failed},
+        }
+    masked: dict[str, Any] = mask.value(content | {"next": list(_next(ended))})
+    return masked
+
+
+def _reports(finished: Finished) -> Iterator[Path]:
+    return (path for name in REPORTS if (path := finished.folder / name).is_file())
+
+
+def _from_here(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _next(ended: Ended) -> Iterator[str]:
+    """Commands that one would type now."""
+    finished = ended.finished
+    if ended.left_out_judge is not None:
+        yield judge_command(ended)
+    if _can_be_resumed(ended):
+        yield resume_command(ended.run_id)
+    if finished is None:
+        return
+    if bad := [row.key for row in finished.rows if row.outcome in ("failed", "error")]:
+        yield f"rageval explain {ended.run_id} {shlex.quote(bad[0])}"
+    if finished.metrics["comparison"] is not None:
+        yield f"rageval compare baseline {ended.run_id}"
+    elif finished.metrics["can_be_baseline"] and not ended.is_interrupted:
+        yield "rageval run --update-baseline"

@@ -1,0 +1,258 @@
+"""`rageval runs`: list, show and remove the runs that are kept."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+from rich.cells import cell_len
+
+from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.comparison.baseline import read_baseline
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.numbers import NO_VALUE, denominator, file_size, score_text
+from pytest_rageval.render.text.columns import aligned, blocks, shortened
+from pytest_rageval.runs.config_diff import flat_settings, setting_text
+from pytest_rageval.runs.disk.prune import KeptRun, kept_run, kept_runs, may_go, remove
+from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.text import printable
+
+_REPORTS = click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
+WIDEST = 80
+PIPED = 200
+"""Columns where there is no terminal: a run is one line for who searches it."""
+
+
+@click.group()
+def runs() -> None:
+    """List, show and remove the runs that are kept."""
+
+
+@runs.command(name="list")
+@_REPORTS
+@_JSON
+def list_(reports: str | None, *, as_json: bool) -> None:
+    """List all runs by time, with what they came to and the room they take."""
+    project = find_project({"reports": reports})
+    runs = kept_runs(project.reports)
+    baseline = _baseline(project, is_lenient=True)
+    if as_json:
+        listed = [_as_json(run) | {"is_baseline": run.run_id == baseline} for run in runs]
+        echo_json({"runs": listed, "bytes": sum(run.bytes for run in runs)}, _next_of_list(runs), indent=1)
+        return
+    if not runs:
+        click.echo(f"{printable(str(project.reports / 'runs'))} holds no runs")
+        return
+    for line in _table(runs, baseline, shutil.get_terminal_size((PIPED, 24)).columns):
+        click.echo(line)
+    click.echo(f"{_many(len(runs))}, {file_size(sum(run.bytes for run in runs))}")
+
+
+@runs.command()
+@click.argument("run")
+@_REPORTS
+@_JSON
+def show(run: str, reports: str | None, *, as_json: bool) -> None:
+    """Show RUN (an id, `latest`, `latest~1` or a folder): configuration, versions, files, aggregates."""
+    project = find_project({"reports": reports})
+    stored = open_stored_run(project.reports, run, project.baseline_file)
+    kept = kept_run(stored)
+    metrics = None if kept.outcomes is None else stored.metrics
+    if as_json:
+        files = {file.name: file.bytes for file in kept.files}
+        content = _as_json(kept) | {"files": files, "configuration": stored.config, "aggregates": metrics}
+        echo_json(content, _next_of_run(kept, _baseline(project, is_lenient=True)), indent=1)
+        return
+    try:
+        lines = list(_shown(kept, stored.config, metrics, _baseline(project, is_lenient=True)))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SettingsError(f"run {kept.run_id}: its JSON files are not what a run writes: {error!r}") from None
+    for line in lines:
+        click.echo(line)
+
+
+@runs.command()
+@click.option("--keep", metavar="N", type=click.IntRange(0), help="Keep the last N runs.")
+@click.option("--older-than", metavar="DAYS", type=click.FloatRange(0, 100_000), help="Only what is older than that.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_REPORTS
+@exit_codes({1: "a run could not be removed"})
+def prune(keep: int | None, older_than: float | None, reports: str | None, *, dry_run: bool, yes: bool) -> None:
+    """Remove runs that are neither among the last N nor younger than DAYS.
+
+    Never the run that the baseline came from, nor one that is being written.
+    """
+    if keep is None and older_than is None:
+        raise click.UsageError("say what may go: --keep, --older-than, or both")
+    project = find_project({"reports": reports})
+    baseline = _baseline(project, is_lenient=False)
+    every = kept_runs(project.reports)
+    selection = may_go(every, keep=keep, older_than_days=older_than, baseline=baseline)
+    for run, reason in selection.kept:
+        click.echo(f"stays: {_id(run)}: {reason}")
+    if not selection.removed:
+        click.echo(f"nothing to remove among {_many(len(every))}")
+        return
+    if dry_run or not yes:
+        _echo_removed("would go: ", selection.removed)
+    if dry_run:
+        return
+    if not yes and not _agreed(len(selection.removed)):
+        click.echo("nothing is removed")
+        return
+    done = remove(selection.removed)
+    _echo_removed("removed: ", done.removed)
+    for run, reason in done.kept:
+        click.echo(f"stays: {_id(run)}: {printable(reason)}", err=True)
+    left = len(every) - len(done.removed)
+    click.echo(f"removed {_many(len(done.removed))}, {file_size(sum(run.bytes for run in done.removed))}; {left} left")
+    sys.exit(1 if done.kept else 0)
+
+
+def _agreed(number: int) -> bool:
+    if not sys.stdin.isatty():
+        raise SettingsError(f"{_many(number)} would be removed, and nobody can be asked here; say --yes, or --dry-run")
+    return click.confirm(f"Remove {_many(number)}?")
+
+
+# ── where ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _baseline(project: Project, *, is_lenient: bool) -> str | None:
+    """The id of the run that the baseline came from; a baseline that cannot be read is a SettingsError, or nothing
+    where that does not matter."""
+    try:
+        baseline = read_baseline(project.baseline_file, is_required=False)
+    except SettingsError:
+        if is_lenient:
+            return None
+        raise
+    return baseline.run_id if baseline else None
+
+
+# ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _table(runs: Sequence[KeptRun], baseline: str | None, width: int) -> Iterator[str]:
+    """A line a run, with its note at the end or, where that has no room, below it."""
+    tables = blocks(_rows(runs), width)
+    notes = ["note", *(_note(run, baseline) for run in runs)]
+    for number, table in enumerate(tables):
+        lines = aligned(table)
+        room = width - cell_len(lines[0]) - 2
+        yield from [""] * bool(number)
+        for line, note in zip(lines, notes, strict=True):
+            has_room = not number and cell_len(note) <= room
+            yield f"{line}  {note}".rstrip() if has_room else line
+            if note and not number and not has_room and line is not lines[0]:
+                yield f"    {note}"
+
+
+def _rows(runs: Sequence[KeptRun]) -> list[list[str]]:
+    """Known failures have a column where a run has some."""
+    names = {"passed": "passed", "failed": "failed", "error": "error"}
+    if any((run.outcomes or {}).get("xfailed") for run in runs):
+        names["xfailed"] = "known"
+    rows = [["run", "ended (UTC)", "cases", *names.values(), "overall", "size"]]
+    for run in runs:
+        outcomes = [str(run.outcomes.get(name, 0)) if run.outcomes else NO_VALUE for name in names]
+        total = NO_VALUE if run.total is None else str(run.total)
+        ended, size = f"{run.timestamp:%Y-%m-%d %H:%M}", file_size(run.bytes)
+        rows.append([_id(run), ended, total, *outcomes, score_text(run.overall), size])
+    return rows
+
+
+def _note(run: KeptRun, baseline: str | None) -> str:
+    parts: list[str] = [run.state] if run.state != "complete" else []
+    parts += ["baseline"] if run.run_id == baseline else []
+    parts += [shortened(printable(run.description), WIDEST)] if run.description else []
+    return "; ".join(parts)
+
+
+def _shown(
+    run: KeptRun, config: Mapping[str, Any], metrics: Mapping[str, Any] | None, baseline: str | None
+) -> Iterator[str]:
+    note = _note(run, baseline)
+    yield f"{_id(run)}  {run.timestamp:%Y-%m-%d %H:%M:%S} UTC" + (f"  {note}" if note else "")
+    yield from _titled("configuration", [
+        [name, _value(value)] for name, value in flat_settings(config).items() if _is_told(value)
+    ])  # fmt: skip
+    yield from _titled("versions", [[name, _value(config.get(name))] for name in VERSIONS])
+    if metrics is not None:
+        yield from _titled("cases", [[name, str(number)] for name, number in metrics["outcomes"].items() if number])
+        rows = [["overall", score_text(metrics["overall_score"]), ""]]
+        rows += [
+            [name, score_text(metric["mean"]), denominator(metric)]
+            for name, metric in metrics["metrics"].items()
+            if metric["n_scored"] and name != "overall_score"
+        ]
+        yield from _titled("metrics", rows)
+    yield from _titled("files", [[printable(file.name), file_size(file.bytes)] for file in run.files])
+
+
+def _titled(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["", title, *aligned(rows, indent="  ", to_the_left=True)] if rows else []
+
+
+def _is_told(value: Any) -> bool:
+    """Was anything set? Lists of metrics and gates are long: `--json` has them."""
+    return value not in (None, {}, "server default") and not isinstance(value, list)
+
+
+def _value(value: Any) -> str:
+    return shortened(setting_text(value), WIDEST)
+
+
+def _echo_removed(prefix: str, runs: Sequence[KeptRun]) -> None:
+    rows = [[_id(run), f"{run.timestamp:%Y-%m-%d %H:%M}", file_size(run.bytes)] for run in runs]
+    for line in aligned(rows, indent=prefix):
+        click.echo(line)
+
+
+def _id(run: KeptRun) -> str:
+    return shortened(printable(run.run_id), WIDEST)
+
+
+def _as_json(run: KeptRun) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id,
+        "timestamp": run.timestamp.isoformat(timespec="seconds"),
+        "state": run.state,
+        "total_tests": run.total,
+        "outcomes": run.outcomes,
+        "overall_score": run.overall,
+        "description": run.description,
+        "bytes": run.bytes,
+    }
+
+
+def _next_of_list(runs: Sequence[KeptRun]) -> Iterator[str]:
+    if not runs:
+        yield "rageval run"
+        return
+    yield f"rageval runs show {shlex.quote(runs[-1].run_id)}"
+    if len(runs) > 1:
+        yield "rageval compare latest~1 latest"
+
+
+def _next_of_run(run: KeptRun, baseline: str | None) -> Iterator[str]:
+    name = shlex.quote(run.run_id)
+    if run.state == "interrupted":
+        yield f"rageval run --resume {name}"
+    elif baseline is not None and run.outcomes is not None:
+        yield f"rageval compare baseline {name}"
+    if run.outcomes is not None:
+        yield f"rageval report {name}"
+
+
+def _many(number: int) -> str:
+    return f"{number:,} run{'' if number == 1 else 's'}"

@@ -1,0 +1,227 @@
+"""`rageval schema`: what programs need to know of commands, settings, records and gates, as one JSON document."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from pydantic import TypeAdapter
+
+from pytest_rageval.cases import case_schema
+from pytest_rageval.cli.exit_codes import exit_codes_of
+from pytest_rageval.cli.metrics import describe
+from pytest_rageval.config.options import OPTIONS
+from pytest_rageval.config.settings import ENVIRONMENT, Settings
+from pytest_rageval.config.settings_sources import TABLE_ONLY_AS_OPTION
+from pytest_rageval.gates.gate import CLOSED, FIELDS, GATE_FORM, GATE_PATTERN, HOLDS
+from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, REGRESSION_FORM, REGRESSION_PATTERN
+from pytest_rageval.io.json_text import json_text
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.model import CaseResult, EvalCase, Json
+from pytest_rageval.plan import make_plan
+from pytest_rageval.runs.records import SCHEMA, result_record
+
+PARTS = ("commands", "pytest_options", "settings", "environment", "case", "result", "gates", "metrics")
+PACKAGE = Path(__file__).parents[1]
+SKILL = "SKILL.md"
+
+
+@click.command()
+@click.argument("part", required=False, type=click.Choice(PARTS))
+@click.option("--skill", "is_skill", is_flag=True, help="Print the skill for coding agents, as Markdown, instead.")
+@click.pass_context
+def schema(context: click.Context, part: str | None, *, is_skill: bool) -> None:
+    """Describe all of rageval for programs, or one PART of it: commands with options and exit codes, options of pytest,
+    settings, environment, the line of a case file, the line of results.jsonl, the grammar of gates, metrics.
+
+    Settings, case and result are JSON Schema. All of it is read from what does the work.
+    """
+    if is_skill:
+        if part is not None:
+            raise click.UsageError("--skill prints one text; leave PART out")
+        click.echo(for_agents(SKILL), nl=False)
+        return
+    document = _document(context.find_root().command, (part,) if part is not None else PARTS)
+    click.echo(json_text(document if part is None else document[part], 2, default=str))
+
+
+def for_agents(name: str) -> str:
+    """A text for coding agents: from the package as installed, in the repository from its docs."""
+    installed = PACKAGE / "agents" / name
+    path = installed if installed.exists() else PACKAGE.parent / "docs" / name
+    return path.read_text(encoding="utf-8")
+
+
+def _document(root: click.Command, parts: tuple[str, ...]) -> dict[str, Any]:
+    makers: dict[str, Callable[[], Any]] = {
+        "commands": lambda: dict(_commands(root, "", click.Context(root))),
+        "pytest_options": lambda: {f"--rageval-{option.name}": _pytest_option(option) for option in OPTIONS},
+        "settings": settings_schema,
+        "environment": lambda: dict(ENVIRONMENT),
+        "case": case_schema,
+        "result": result_schema,
+        "gates": _gate_grammar,
+        "metrics": lambda: {metric.name: describe(metric) for metric in load_registry()},
+    }
+    return {"version": version("pytest-rageval"), **{part: makers[part]() for part in parts}}
+
+
+def _pytest_option(option: Any) -> dict[str, Any]:
+    return {"help": option.help, "kind": option.kind, "value": option.metavar, "choices": list(option.choices)}
+
+
+def _commands(command: click.Command, name: str, context: click.Context) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All commands below this one that do something, by their words: `cases validate`."""
+    if isinstance(command, click.Group):
+        for word in command.list_commands(context):
+            inner = command.get_command(context, word)
+            if inner is not None:
+                yield from _commands(inner, f"{name} {word}".strip(), context)
+        return
+    parameters = [parameter.to_info_dict() for parameter in command.params]
+    yield (
+        name,
+        {
+            "help": inspect.cleandoc(command.help or "").replace("\b\n", ""),
+            "arguments": [_argument(info) for info in parameters if info["param_type_name"] == "argument"],
+            "options": [_option(info) for info in parameters if info["param_type_name"] == "option"],
+            "exit_codes": {str(code): meaning for code, meaning in exit_codes_of(command).items()},
+        },
+    )
+
+
+def _argument(info: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": info["name"], "required": info["required"], "many": info["nargs"] != 1, **_type(info)}
+
+
+def _option(info: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "names": [*info["opts"], *info["secondary_opts"]],
+        "help": info["help"],
+        "flag": info["is_flag"],
+        "repeatable": info["multiple"],
+        "default": info["default"],
+        **_type(info),
+    }
+
+
+def _type(info: Mapping[str, Any]) -> dict[str, Any]:
+    kind = info["type"]
+    return {"type": kind["name"], **{key: kind[key] for key in ("choices", "min", "max") if kind.get(key) is not None}}
+
+
+def _gate_grammar() -> dict[str, Json]:
+    """How a gate is written: its form, the regular expression that reads it, and what may stand in its parts."""
+    return {
+        "form": f"[run] {GATE_FORM}, or METRIC off",
+        "pattern": GATE_PATTERN.pattern,
+        "operators": list(HOLDS),
+        "fields": {name: list(CLOSED[name]) if name in CLOSED else "any text" for name in FIELDS},
+        "examples": ["recall_any@5 >= 0.8 when category=multi_hop", "run recall_any@5 >= 0.85", "mrr off"],
+        "regression": {
+            "form": REGRESSION_FORM,
+            "pattern": REGRESSION_PATTERN.pattern,
+            "defaults": list(DEFAULT_REGRESSIONS),
+        },
+    }
+
+
+def settings_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of the table. What ties keys together is checked by loading alone."""
+    schema = Settings.model_json_schema()
+    fields: dict[str, Any] = schema["properties"]
+    keys = {name: field for name, field in fields.items() if name not in TABLE_ONLY_AS_OPTION}
+    api = {"url": {"type": "string"}, "mapping": fields["mapping"]}
+    keys["target"] = {"anyOf": [fields["target"], {"type": "object", "properties": api, "additionalProperties": False}]}
+    keys["metrics"] = {
+        "type": "object",
+        "properties": {"enabled": fields["enabled"]},
+        "additionalProperties": fields["metric_options"]["additionalProperties"],
+    }
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "[tool.rageval]"}
+    untitled: dict[str, Any] = _untitled(schema | {"properties": keys} | about)
+    return untitled | about
+
+
+def _untitled(schema: Any) -> Any:
+    """Without the titles that are made from names, and without null, which TOML cannot write."""
+    if isinstance(schema, list):
+        return [_untitled(each) for each in schema if each != {"type": "null"}]
+    if not isinstance(schema, dict):
+        return schema
+    tidy = {key: _untitled(inner) for key, inner in schema.items() if not _is_idle(key, inner)}
+    alternatives = tidy.get("anyOf")
+    return {**tidy.pop("anyOf")[0], **tidy} if alternatives is not None and len(alternatives) == 1 else tidy
+
+
+def _is_idle(key: str, inner: Any) -> bool:
+    return (key == "title" and isinstance(inner, str)) or (key == "default" and inner is None)
+
+
+@dataclass(frozen=True, slots=True)
+class _FailedGate:
+    metric: str
+    threshold: str
+    value: float | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    passed: bool
+    gates_held: int
+    failed_gates: list[_FailedGate]
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """The kinds of what a result holds; null is absent, so what may be null has a default."""
+
+    case_key: str
+    trial: int
+    test_case_id: str
+    content_hash: str
+    answerable: bool
+    tags: list[str]
+    source: dict[str, Json]
+    outcome: Literal["passed", "failed", "error", "skipped", "xfailed"]
+    references: list[dict[str, Json]]
+    retrieved_chunks: list[dict[str, Json]]
+    latency: dict[str, float | None]
+    scores: dict[str, float]
+    score_details: dict[str, dict[str, Json]]
+    cost: dict[str, Json]
+    verdict: _Verdict
+    skipped_metrics: dict[str, str | None]
+    attempts: int
+    category: str | None = None
+    difficulty: str | None = None
+    domain: str | None = None
+    reason: str | None = None
+    question: str | None = None
+    answer: str | None = None
+    judge: dict[str, Json] | None = None
+    abstention: dict[str, Json] | None = None
+    error: dict[str, str | None] | None = None
+
+
+def result_schema() -> dict[str, Json]:
+    """JSON Schema (draft 2020-12) of a line of results.jsonl: every key that is written, with the kind of its value as
+    far as readers rely on it."""
+    plan = make_plan(Settings(), load_registry())
+    written = result_record(CaseResult(EvalCase(id="", question=""), "error"), plan, "")
+    kinds = TypeAdapter(_Result).json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Result of a case",
+        "description": f"One line of results.jsonl, schema {SCHEMA}; docs/runs.md says what each key means.",
+        "type": "object",
+        "properties": {name: kinds["properties"].get(name, {}) for name in written},
+        "required": [*written],
+        "$defs": kinds["$defs"],
+    }

@@ -1,0 +1,86 @@
+"""What a run of the command shows while it goes: lines as they come, and on a terminal how far it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from textwrap import indent
+
+import click
+
+from pytest_rageval.case_output import Output
+from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.run_options import as_written_here
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.model import CaseResult
+from pytest_rageval.prefetch import Tally
+from pytest_rageval.text import printable
+
+COLOURS = {"failed": "red", "error": "red", "xfailed": "yellow", "skipped": "yellow"}
+
+
+class Screen:
+    """Lines of one run, printable and without credentials."""
+
+    def __init__(self, mask: Mask) -> None:
+        self.mask = mask
+        self.failed_steps: dict[str, str] = {}
+        """What went wrong, by step: each is said at once, and the others go on."""
+
+    def clean(self, text: str) -> str:
+        return printable(self.mask.shown(text))
+
+    def line(self, text: str, *, colour: str | None = None) -> None:
+        click.secho(self.clean(text), fg=colour)
+
+    def problems(self, *problems: str) -> list[str]:
+        """Say what is wrong, a line each; what was said."""
+        lines = [self.clean(as_written_here(problem)) for problem in problems]
+        for line in lines:
+            click.echo(f"ERROR: {line}", err=True)
+        return lines
+
+    def step_failed(self, step: str, problem: str) -> None:
+        self.failed_steps[step] = problem
+        self.problems(f"{step} failed, the other steps go on: {problem}")
+
+
+class CaseProgress:
+    """The cases of a run on the screen: a line for each that did not pass, and a count on a terminal."""
+
+    def __init__(self, screen: Screen, tally: Tally, total: int, workers: Callable[[], str] = str) -> None:
+        """`workers`: what stands at the end, where others do the work."""
+        self._screen, self._tally, self._workers = screen, tally, workers
+        self._count = Progress("case", total, end=self._in_flight)
+        self._done = 0
+
+    def tick(self) -> None:
+        """Show how far it is; called now and then while nothing ends."""
+        self._count(self._done)
+
+    def ended(self, result: CaseResult, printed: Output) -> None:
+        """A case has ended here; what its code printed is shown where it did not pass, as pytest does."""
+        if result.outcome in ("failed", "error"):
+            self.failed(result.key, result.outcome, (result.reason or "").partition("\n")[0])
+            for stream, text in printed.texts():
+                self._screen.line(f"  captured {stream}:\n{indent(text.rstrip(), '    ')}")
+        self.advance(1)
+
+    def failed(self, key: str, outcome: str, reason: str) -> None:
+        """Show a case that did not pass."""
+        self._count.wipe()
+        word = {"failed": "FAILED", "error": "ERROR"}[outcome]
+        self._screen.line(f"{word} {key} - {reason}", colour=COLOURS[outcome])
+
+    def advance(self, cases: int) -> None:
+        """So many more have ended."""
+        self._done += cases
+        self._count(self._done)
+
+    def wipe(self) -> None:
+        self._count.wipe()
+        sys.stdout.flush()
+
+    def _in_flight(self) -> str:
+        cost = f", ${self._tally.cost_usd:.2f}" if self._tally.cost_usd else ""
+        return f" · {self._tally.judged} judged, {self._tally.in_flight} in flight{cost}{self._workers()}"

@@ -1,0 +1,195 @@
+"""`rageval sweep`: a grid over parameters of the system, scored with few questions, and the best point to paste."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_rageval.cli.case_choice import chosen_cases
+from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
+from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.run_options import as_arguments
+from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.finish import Finished
+from pytest_rageval.model import EvalCase
+from pytest_rageval.prepare import Prepared
+from pytest_rageval.render.html.sweep_page import SWEEP_PAGE, write_sweep_page
+from pytest_rageval.render.run_reports import write_all_reports
+from pytest_rageval.render.text.sweep_terminal import caveats, difference_sentence, sweep_lines
+from pytest_rageval.text import counted, printable
+from pytest_rageval.tools.sweep.bench import Bench
+from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, parse_grid
+from pytest_rageval.tools.sweep.ranking import parse_weights, sampled
+from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest
+from pytest_rageval.tools.sweep.sweep import Probes, Sweep, run_sweep
+
+SETTINGS = ("target", "k", "folder_mode", "params", "timeout", "concurrency", "reports")
+"""Options of a run that a sweep takes as well."""
+OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--index-param", "sample": "--sample",
+                  "seed": "--seed", "is_confirmed": "--confirm", "weights": "--weights", "cases": "CASES"}  # fmt: skip
+
+
+@click.command()
+@click.argument("cases", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--grid",
+    "grids",
+    multiple=True,
+    metavar="NAME=V1,V2,…",
+    help="Values of one parameter (repeatable): k, min_score, or whatever the target takes.",
+)
+@click.option(
+    "--quick", "is_quick", is_flag=True, help="6 points: min_score .2 .3 .4, k 5 10, at 400 tokens, overlap 50."
+)
+@click.option(
+    "--index-param",
+    "index_params",
+    multiple=True,
+    metavar="NAME",
+    help="A parameter that makes the target index anew, beside chunk_max_tokens and chunk_overlap (repeatable).",
+)
+@click.option("--sample", type=click.IntRange(min=2), metavar="N", help="Ask only so many cases, chosen by --seed.")
+@click.option("--seed", type=int, metavar="N", help="Another number, another sample (default: 0).")
+@click.option(
+    "--confirm",
+    "is_confirmed",
+    is_flag=True,
+    help="Choose on one half of the cases, compare with the default on the other.",
+)
+@click.option("--weights", metavar="PART=X,…", help="Of the score (default: recall=0.5,negative_accuracy=0.3,mrr=0.2).")
+@click.option("--resume", metavar="SWEEP", help="Finish a sweep that was interrupted: its id, or latest.")
+@click.option("--json", "as_json", is_flag=True, help="Write eval_results.json to standard output instead of text.")
+@click.option("--target", metavar="SPEC", help="System under test (default: as configured).")
+@click.option("--k", metavar="N", help="How many chunks count where the grid does not say (default: as configured).")
+@click.option("--folder-mode", type=click.Choice(("off", "on", "on_with_fallback")), help="Folder selection.")
+@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Extra parameter of every question.")
+@click.option("--timeout", metavar="SECONDS", help="For one attempt at a question (default: 120).")
+@click.option("--concurrency", metavar="N", help="Questions at the same time (default: 16).")
+@click.option("--reports", metavar="DIR", help="Folder for runs and sweeps (default: as configured).")
+@exit_codes({STOPPED: "interrupted; what was asked is kept, and --resume goes on"})
+def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
+    """Find the best values of retrieval parameters, on CASES (default: those of the project).
+
+    Without --grid and --quick, the full grid: 189 points, min_score .15 to .5, k 5 10 15, chunks of 200 400 600 tokens,
+    overlap 0 50 100. Points that differ in k and min_score alone are cut from one pass over the cases, where a probe
+    of each case shows that this is exact. The best point and the project as configured are always asked for real, and
+    kept as runs. Nothing is judged.
+    """
+    given = {name: value for name in SETTINGS if (value := options.pop(name)) not in (None, ())}
+    project = find_project(given)
+    file, request = _request(project, resume, options)
+    cases, files = chosen_cases(project, [project.root / path for path in request.paths], least=2)
+    chosen = sampled(cases, request.sample, request.seed)
+    if file is not None:
+        file.check_same(project, chosen)
+    with Progress("asked") as progress:
+        asked = _Counter(progress)
+        bench = Bench(project, given, chosen, files, request.as_grid(), "", asked.add, _write_run_reports)
+        with bench:
+            _check_points(bench)
+            if file is None:
+                file = SweepFile.new(project.reports)
+                file.begin(request, project, chosen)
+            bench.sweep_id = file.sweep_id
+            probes = file.probes()
+            swept = _swept(file, request, project, bench, probes)
+    content = file.finish(request, project, chosen, swept, probes)
+    write_sweep_page(swept, file.folder, difference_sentence(swept), caveats(swept))
+    if as_json:
+        echo_json(content, _next(swept), indent=None)
+    else:
+        click.echo(_text(swept, file, cases, chosen))
+
+
+def _check_points(bench: Bench) -> None:
+    """SettingsError with every value that cannot be set, before anything is asked."""
+    problems: dict[str, None] = {}
+    for point in bench.grid.points():
+        try:
+            bench.settings_of(point)
+        except SettingsError as error:
+            problems |= {f"--grid: {problem.replace('--rageval-', '')}": None for problem in error.problems}
+    if problems:
+        raise SettingsError(*problems)
+
+
+def _write_run_reports(finished: Finished, prepared: Prepared) -> None:
+    """What every run leaves in its folder. A report that cannot be written costs no point of the sweep."""
+    baseline = prepared.project.baseline_file
+    reports = write_all_reports(finished.folder, prepared.plan, finished.cases, baseline, exit_status=0)
+    for problem in reports.problems:
+        click.echo(printable(problem), err=True)
+
+
+class _Counter:
+    """Adds up what was asked, for the line that shows it."""
+
+    def __init__(self, show: Progress) -> None:
+        self._show, self._asked = show, 0
+
+    def add(self, asked: int) -> None:
+        self._asked += asked
+        self._show(self._asked)
+
+
+def _request(project: Project, resume: str | None, options: Mapping[str, Any]) -> tuple[SweepFile | None, SweepRequest]:
+    """What is swept; a sweep that is resumed says so itself."""
+    if resume is not None:
+        given = [OF_A_NEW_SWEEP[name] for name, value in options.items() if value not in (None, (), False)]
+        if given:
+            raise click.UsageError(f"--resume goes on as the sweep was begun; leave {', '.join(given)} out")
+        file = SweepFile.find(project.reports, resume)
+        return file, file.request()
+    if options["is_quick"] and options["grids"]:
+        raise click.UsageError("--quick is a grid of its own; leave it or --grid out")
+    grid = parse_grid(options["grids"], options["index_params"])
+    values = grid.values or (QUICK if options["is_quick"] else FULL)
+    paths = tuple(_relative(path, project.root) for path in options["cases"])
+    return None, SweepRequest(
+        values, grid.indexing if grid.values else (*INDEXING, *options["index_params"]),
+        parse_weights(options["weights"]), paths, options["sample"], options["seed"] or 0, options["is_confirmed"],
+    )  # fmt: skip
+
+
+def _relative(path: Path, root: Path) -> str:
+    whole = path.resolve()
+    return whole.relative_to(root.resolve()).as_posix() if whole.is_relative_to(root.resolve()) else whole.as_posix()
+
+
+def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Bench, probes: Probes) -> Sweep:
+    """The sweep, its points kept as they come; Ctrl-C leaves it to be resumed."""
+    try:
+        return run_sweep(
+            bench, request.weights, is_confirmed=request.is_confirmed, probes=probes,
+            keep=lambda points: file.keep(request, project, bench.cases, points, probes),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)
+        raise SystemExit(STOPPED) from None
+
+
+def _next(swept: Sweep) -> Iterator[str]:
+    """The whole project at the best point, where that is better; how the two measured points differ."""
+    if swept.is_better:
+        yield f"rageval run {shlex.join(as_arguments(swept.best.point.options()))}"
+    if swept.default.run is not None and swept.best.run is not None:
+        yield f"rageval compare {swept.default.run} {swept.best.run}"
+
+
+def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[EvalCase]) -> str:
+    lines = [*sweep_lines(swept, width=shutil.get_terminal_size().columns)]
+    if len(chosen) < len(cases):
+        lines.append(f"on a sample of {len(chosen)} of {counted(len(cases), 'case')}")
+    lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]
+    name = swept.configured_in
+    if swept.toml.partition("\n")[0].strip()[:1] not in ("[", ""):  # below a table they would be keys of that
+        name += ", above its first [table]"
+    lines += [f"paste into {name}:" if swept.is_better else f"to try it all the same, in {name}:"]
+    return printable("\n".join([*lines, *swept.toml.splitlines()]))

@@ -1,0 +1,97 @@
+"""Layers by category: scores and their changes as every face shows them, in one table.
+
+A layer's score is the mean of its metrics' means as 0 to 1, higher better; its change is the mean of the changes of its
+metrics as shares of their scales, over the cases that both runs have scored. If the two runs scored other metrics of
+it, it has no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pytest_rageval.comparison.changes import gain
+from pytest_rageval.runs.aggregate import mean, normalised
+
+Content = Mapping[str, Any]
+ALL = "all"
+"""The name of the row over all cases."""
+
+
+class LayerCell(NamedTuple):
+    """A layer in a group of cases; None where nothing was scored, or compared."""
+
+    score: float | None
+    change: float | None
+
+
+class LayerRow(NamedTuple):
+    """A group of cases, with a cell for each layer."""
+
+    name: str
+    cases: int
+    outcomes: Mapping[str, int]
+    cells: Mapping[str, LayerCell]
+
+    @property
+    def passed(self) -> int:
+        return self.outcomes["passed"]
+
+
+def total_row(metrics: Content, comparison: Content | None) -> LayerRow:
+    """Return the row over all cases. `comparison`: of metrics.json, or of a pair; None if nothing is compared."""
+    changes = (comparison or {}).get("layers", {})
+    cells = {
+        layer: LayerCell(summary["score"], changes.get(layer, {}).get("delta"))
+        for layer, summary in metrics["by_layer"].items()
+    }
+    return LayerRow(ALL, metrics["total_tests"], metrics["outcomes"], cells)
+
+
+def layer_rows(metrics: Content, comparison: Content | None, group: str = "category") -> list[LayerRow]:
+    """Return the groups of one breakdown, those of most cases first. Those of a pair have changes."""
+    changes = ((comparison or {}).get(f"by_{group}") or {}) if comparison else {}
+    groups = sorted(metrics[f"by_{group}"].items(), key=lambda item: (-item[1]["tests"], item[0]))
+    return [
+        LayerRow(
+            name,
+            content["tests"],
+            content["outcomes"],
+            {
+                layer: LayerCell(
+                    _score(summary["metrics"], content["metrics"], metrics["metrics"]),
+                    layer_gain(layer, changes[name]["metrics"], comparison) if comparison and name in changes else None,
+                )
+                for layer, summary in metrics["by_layer"].items()
+            },
+        )
+        for name, content in groups
+    ]
+
+
+def layer_gain(layer: str, changes: Content, comparison: Content) -> float | None:
+    """Return the mean change of a layer's metrics in a group of cases; None if the layer as a whole has none.
+
+    `changes`: of the group, by metric. A change is a share of the metric's scale, positive if it got better.
+    """
+    if comparison["layers"].get(layer, {}).get("delta") is None:
+        return None
+    described = comparison["metrics"]
+    gains = [gain(changes[name]["delta"], described[name]) for name in changes if described[name]["layer"] == layer]
+    return mean([each for each in gains if each is not None])
+
+
+def layer_notes(comparison: Content | None) -> list[str]:
+    """Return for each layer without a change why it has none."""
+    layers = (comparison or {}).get("layers", {})
+    return [f"{layer}: no change is shown, {compared['why']}" for layer, compared in layers.items() if compared["why"]]
+
+
+def _score(names: Iterable[str], scored: Content, described: Content) -> float | None:
+    return mean(
+        [
+            normalised(scored[name]["mean"], described[name]["scale"], described[name]["better"])
+            for name in names
+            if name in scored
+        ]
+    )

@@ -1,0 +1,107 @@
+"""How a case ends by its gates, and which failures are known: rules that pytest and the command share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pytest_rageval.cases import asked_hash
+from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.gates_now import gates_of
+from pytest_rageval.matching.places import gold_kind
+from pytest_rageval.model import CaseResult, Outcome
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.decision_hash import asked_part
+from pytest_rageval.runs.row import CaseScores
+from pytest_rageval.text import printable
+
+REPORT, RATCHET = "known_failures = report", "failed in the baseline as well"
+NOTHING_SCORED = "nothing in it could be scored"
+IS_KNOWN = (REPORT, RATCHET)
+"""How the reason of a known failure begins."""
+
+
+class Ending(NamedTuple):
+    """How a case ends, and why; no reason where it passed."""
+
+    outcome: Outcome
+    reason: str | None = None
+
+
+def known_failure(result: CaseResult, plan: Plan, baseline: Baseline | None, asked: str | None = None) -> str | None:
+    """Return why the failed gates of this case do not fail the run, or None.
+
+    With `ratchet` the scores of the baseline must fail each of them too: what breaks beside a known failure is new.
+    `asked`: the hash of what the case asks, if the result does not hold the whole case.
+    """
+    mode = plan.settings.known_failures
+    if mode == "report":
+        return REPORT
+    before = _before(result, baseline, asked)
+    if mode == "fail" or before is None or baseline is None:
+        return None
+    obs = result.observation
+    kind = obs.matching.kind if obs else gold_kind(result.case.gold, plan.settings.gold_by)
+    gates = plan.gates_in_effect.words(result.case, kind)
+    known = gates_of(baseline.metrics, baseline.config, plan.settings.k).failed(gates, before.scores)
+    return RATCHET if {gate.metric.partition("@")[0] for gate in result.failed_gates} <= known else None
+
+
+def unmeasured(result: CaseResult, baseline: Baseline | None, asked: str | None = None) -> str | None:
+    """Return why a case fails whose gold could not be looked at, though the baseline did; None if it need not."""
+    before = _before(result, baseline, asked)
+    if before is None:
+        return None
+    scored = {name.partition("@")[0] for name in before.scores}
+    lost = [name for name in result.unexamined if name.partition("@")[0] in scored]
+    reasons = dict.fromkeys(result.skipped_metrics[name] for name in lost if name in result.skipped_metrics)
+    return f"unmeasured: the baseline has {', '.join(lost)}; {'; '.join(reasons)}" if lost else None
+
+
+def _before(result: CaseResult, baseline: Baseline | None, asked: str | None) -> CaseScores | None:
+    """Return the case in the baseline, None of one that asked something else then."""
+    before = baseline.cases.get(result.key) if baseline is not None else None
+    if before is None:
+        return None
+    return before if (asked or asked_hash(result.case)).startswith(asked_part(before.decision_hash)) else None
+
+
+def ending(result: CaseResult, plan: Plan, baseline: Baseline | None, asked: str | None = None) -> Ending:
+    """How pytest would end the case of this result (of all its trials together), reason and all."""
+    settings = plan.settings
+    if result.error is not None and result.error.kind == "missing" and settings.allow_partial:
+        return Ending("skipped", printable(f"Skipped: {result.error.message}"))
+    if result.error is not None:
+        # Of a message of several lines, as pytest shows it, the first one that says something.
+        lines = printable(f"{result.error.kind}: {result.error.message}").splitlines()
+        return Ending("error", next((line.strip() for line in lines if line.strip()), None))
+    if result.failed_gates:
+        failed = "; ".join(map(str, result.failed_gates))
+        reason = known_failure(result, plan, baseline, asked)
+        return Ending("xfailed", printable(f"{reason}: {failed}")) if reason else Ending("failed", printable(failed))
+    if reason := unmeasured(result, baseline, asked):
+        is_reported = settings.known_failures == "report"
+        return (
+            Ending("xfailed", printable(f"{REPORT}: {reason}")) if is_reported else Ending("failed", printable(reason))
+        )
+    if result.outcome == "skipped":
+        return Ending("skipped", printable(f"Skipped: {result.reason or NOTHING_SCORED}"))
+    return Ending("passed")
+
+
+def ending_again(
+    result: CaseResult, records: Sequence[Mapping[str, Any]], plan: Plan, baseline: Baseline | None
+) -> Ending:
+    """How a case ends that has records, one a trial, and is decided again.
+
+    What the project's own code decided stays: the outcome of a test of its own, a mark, an answer that may be missing.
+    """
+    was = Ending(records[0]["outcome"], records[0]["reason"])
+    if result.test is not None:
+        is_error = result.error is not None or was.outcome == "error"
+        return Ending("error" if is_error else was.outcome, result.reason)
+    if result.error is not None and result.error.kind in {(record["error"] or {}).get("kind") for record in records}:
+        return was
+    now = ending(result, plan, baseline, asked_part(records[0].get("decision_hash")))
+    was_marked = was.outcome == "xfailed" and not (was.reason or "").startswith(IS_KNOWN)
+    return was if was_marked and now.outcome == "failed" else now

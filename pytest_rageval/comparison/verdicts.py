@@ -1,0 +1,291 @@
+"""The verdicts of a comparison: by metric over shared cases, by case, and by regression gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.changes import ROUNDING, Change, compared_layers, compared_metrics, paired
+from pytest_rageval.comparison.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
+from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
+from pytest_rageval.gates.regression import RegressionGate
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_at
+from pytest_rageval.runs.comparable import (
+    Comparable,
+    Mismatch,
+    changed_cases,
+    comparable_of,
+    differences,
+    judged_otherwise,
+    mismatches,
+    relabelled,
+)
+from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.stats.paired_test import LEVEL, Side
+from pytest_rageval.text import counted
+
+UNGATED_TOLERANCE = 0.05
+"""Share of a metric's scale within which a metric without a gate of its own counts as unchanged."""
+
+Verdict = Literal[
+    "regressed",
+    "improved",
+    "beyond tolerance, may be noise",
+    "significant, within tolerance",
+    "unchanged",
+    "unmeasured",
+    "new",
+    "incomparable",
+]
+"""'unmeasured': before and not now. 'new': now and not before. 'incomparable': the two runs cannot be compared, or not
+in this metric. What may be noise or is within tolerance is called the same for better and for worse."""
+DecidedBy = Literal["tolerance", "adjusted p", "one-sided p"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What stands in metrics.json, and the outcome of each regression gate.
+
+    before, after  the facts by which the two are comparable
+    problems       why nothing of the two can be compared
+    both           the cases that are left; those before decided by the gates in effect now, with names of `renamed`
+    renamed        metrics before by the names that they have after
+    """
+
+    content: Mapping[str, Any]
+    gates: tuple[Mapping[str, Any], ...]
+    before: Comparable
+    after: Comparable
+    problems: tuple[Mismatch, ...]
+    both: Both
+    renamed: Mapping[str, str]
+
+
+def compare_with_baseline(
+    metrics: Mapping[str, Any],
+    rows: Iterable[Row],
+    baseline: Baseline,
+    plan: Plan,
+    config: Mapping[str, Any] | None,
+) -> Comparison:
+    """Compare a run with the baseline: the contents of its metrics.json and config.json, and its rows.
+
+    `config` is None if nobody knows it any more.
+    """
+    return compare_cases(metrics, config, CaseColumns.of_rows(cases_of(rows)), baseline, plan)
+
+
+def compare_cases(
+    metrics: Mapping[str, Any],
+    config: Mapping[str, Any] | None,
+    cases: CaseColumns,
+    baseline: Baseline,
+    plan: Plan,
+    *,
+    has_cases: bool = True,
+) -> Comparison:
+    """Compare the cases of a run by key with those of the baseline, which the gates in effect now decide again.
+
+    Cases that changed are left out. If no case is left on both sides, no gate says anything, unless the plan's settings
+    ignore that. `has_cases`: are the cases of both sides known, or only their aggregates?
+    """
+    columns = (baseline.columns, cases) if has_cases else (None, None)
+    before = comparable_of(baseline.metrics, baseline.config, columns[0])
+    after = comparable_of(metrics, config, columns[1])
+    problems, changed = tuple(mismatches(before, after)), changed_cases(before, after)
+    is_stopped = bool(problems) and not plan.settings.ignore_invariants
+    differing, rubrics = [*map(str, differences(before, after))], judged_otherwise(before, after)
+    unlike = {metric.name for metric in plan.registry if not rubrics.isdisjoint((metric.name, *metric.rubrics))}
+    if plan.settings.ignore_invariants:
+        if changed:
+            cases_are = counted(len(changed), "changed case is", "changed cases are")
+            differing.append(f"{cases_are} compared all the same: {listed(changed)}")
+        changed, unlike = (), set()
+    now = cases.without(changed)
+    renamed, regressions = _at_cut_offs_of_both(metrics, baseline, plan)
+    baseline = replace(baseline, cases=baseline.columns.without(changed)).renamed(renamed)
+    labels = {name: cut_off_label(old, name) for old, name in renamed.items()}
+    shared = shared_cases(baseline.columns, now)
+    gates = gates_of(baseline.metrics, baseline.config, plan.settings.k), gates_of(metrics, config, plan.settings.k)
+    both = Both(baseline.columns, now, shared, *gates, unlike)
+    both = both._replace(was=decided_by_gates_now(both))
+    has_other_cases = bool(now and both.was) and not len(now) == len(both.was) == len(shared.keys)
+    changes, reasons = compared_metrics(
+        metrics["metrics"], baseline.metrics["metrics"], paired(both.was, now, shared), unlike,
+        is_of_same_cases=not changed and not has_other_cases,
+    )  # fmt: skip
+    described = {**baseline.metrics["metrics"], **metrics["metrics"]}
+    verdicts = _verdicts(changes, reasons, described, regressions, baseline)
+    is_heuristic = gates[1].is_heuristic
+    return Comparison(
+        content={
+            "baseline_run_id": baseline.run_id,
+            "compared": not is_stopped,
+            "ignores_invariants": plan.settings.ignore_invariants,
+            "problems": [str(problem) for problem in problems],
+            "differences": differing,
+            "gate_changes": gate_changes(baseline.config, config),
+            "metrics": {
+                name: {part: described[name][part] for part in ("layer", "scale", "better")}
+                | change.as_mapping()
+                | {"verdict": verdicts[name], "label": labels.get(name, name), "why": reasons.get(name, "")}
+                for name, change in changes.items()
+            },
+            "layers": compared_layers(changes, reasons, described),
+            **case_flips(both)._asdict(),
+            **_cases(both),
+            "changed_cases": sorted(changed),
+            "changed_failing": sorted(key for key in changed if cases[key].is_bad),
+            "relabelled": relabelled(before, after),
+            "paired": _paired_outcomes(both),
+        },
+        gates=tuple(
+            _gate(gate, changes.get(gate.name, Change()), "incomparable" if is_stopped else verdicts.get(gate.name))
+            | {"label": labels.get(gate.name, gate.name)}
+            for gate in regressions
+            if _is_listed(gate, verdicts.get(gate.name), is_heuristic=is_heuristic)
+        ),
+        before=before,
+        after=after,
+        problems=problems,
+        both=both,
+        renamed=renamed,
+    )
+
+
+def _at_cut_offs_of_both(
+    metrics: Mapping[str, Any], baseline: Baseline, plan: Plan
+) -> tuple[dict[str, str], list[RegressionGate]]:
+    """Names that metrics of the baseline have here, where another k was asked for, and the gates by these names."""
+    before, after = baseline.metrics["metrics"].keys(), metrics["metrics"].keys()
+    k_before = baseline.config.get("k") if baseline.config else None
+    gates = [at_shared_cut_off(gate, before & after, k_before) for gate in plan.regressions]
+    return paired_cut_offs(before, after, k_before, plan.settings.k), gates
+
+
+def _verdicts(
+    changes: Mapping[str, Change],
+    reasons: Mapping[str, str],
+    described: Mapping[str, Any],
+    regressions: Iterable[RegressionGate],
+    baseline: Baseline,
+) -> dict[str, Verdict]:
+    """Return the verdict of each metric; one of which no change can be told, for whatever reason, gets none."""
+    gates = {gate.name: gate for gate in regressions}
+    return {
+        name: "incomparable"
+        if name in reasons
+        else _verdict(change, described[name], gates.get(name), was_measured=_was_measured(name, change, baseline))
+        for name, change in changes.items()
+    }
+
+
+def _was_measured(name: str, change: Change, baseline: Baseline) -> bool:
+    before = baseline.metrics["metrics"].get(name)
+    return change.n_unmeasured > 0 or (before is not None and before["mean"] is not None)
+
+
+def _verdict(
+    change: Change, described: Mapping[str, Any], gate: RegressionGate | None, *, was_measured: bool
+) -> Verdict:
+    if change.delta is None:
+        return "unmeasured" if was_measured else "new"
+    low, high = described["scale"]
+    tolerance = gate.tolerance if gate else UNGATED_TOLERANCE * (high - low)
+    if abs(change.delta) <= tolerance + ROUNDING:  # exactly the tolerance is within it
+        return "significant, within tolerance" if change.is_significant else "unchanged"
+    if change.p is not None and not change.is_significant:
+        return "beyond tolerance, may be noise"
+    return "improved" if _is_better(change.delta, described["better"]) else "regressed"
+
+
+def _is_better(delta: float, better: str) -> bool:
+    return delta > 0 if better == "higher" else delta < 0
+
+
+def _is_listed(gate: RegressionGate, verdict: Verdict | None, *, is_heuristic: bool) -> bool:
+    """A default gate on what the baseline did not measure is not worth a line; nor one on a heuristic's judgement."""
+    if not gate.is_default:
+        return True
+    return verdict not in (None, "new") and not (is_heuristic and gate.measure.metric.rubrics)
+
+
+def _gate(gate: RegressionGate, change: Change, verdict: Verdict | None) -> dict[str, Any]:
+    """What a regression gate says. `passed` is None where it says nothing.
+
+    `decided_by`: tolerance alone, the adjusted p beside it, or the one-sided p of this metric by itself. Verdict and
+    interval belong to the p that decides: of a one-sided p, all values on one side of its limit.
+    """
+    verdict = verdict or "unmeasured"
+    worse: Side = -1 if gate.word == "drop" else 1
+    p_one_sided, decided_by, ci = change.p_towards(worse), _decided_by(gate, change, verdict), change.ci
+    if decided_by == "one-sided p":
+        ci = change.test.one_sided_interval(worse) if change.test else None
+        verdict = "regressed" if p_one_sided is not None and p_one_sided <= LEVEL else verdict
+    return {
+        "metric": gate.name,
+        "op": gate.word,
+        "limit": gate.tolerance,
+        "significant": gate.significant,
+        "decided_by": decided_by,
+        "p_one_sided": p_one_sided,
+        "value": change.delta,
+        **{name: value for name, value in change.as_mapping().items() if name != "delta"},
+        "ci": ci,
+        "verdict": verdict,
+        "passed": _passes(gate, change, verdict, decided_by),
+    }
+
+
+def _passes(gate: RegressionGate, change: Change, verdict: Verdict, decided_by: DecidedBy) -> bool | None:
+    """What was not measured was not shown to hold: it fails a gate that the user wrote."""
+    if verdict == "incomparable":
+        return None
+    if change.delta is None:
+        return None if gate.is_default else False
+    if verdict == "beyond tolerance, may be noise":
+        return decided_by != "tolerance" or _is_better(change.delta, gate.measure.metric.better)
+    return verdict != "regressed"
+
+
+def _decided_by(gate: RegressionGate, change: Change, verdict: Verdict) -> DecidedBy:
+    """Return what decides the gate.
+
+    A default gate of generated text asks for significance beyond its tolerance, where so many differing cases could
+    reach it: its tolerance alone would redden 7 to 27 of 100 builds of 20 cases in which nothing moved but noise.
+    """
+    if gate.significant:
+        return "adjusted p"
+    is_beyond = verdict in ("regressed", "beyond tolerance, may be noise")
+    if not (is_beyond and gate.is_wary_of_noise) or change.delta is None or change.p_towards(1) is None:
+        return "tolerance"
+    return "tolerance" if _is_better(change.delta, gate.measure.metric.better) else "one-sided p"
+
+
+def _cases(both: Both) -> dict[str, Any]:
+    """Return which cases came, went, or could not be measured any more (and by what kind of error)."""
+    was, now, shared = both.was, both.now, both.shared
+    added = [key for key in now if key not in was] if len(shared.keys) < len(now) else []
+    return {
+        "only_before": [key for key in was if key not in now] if len(shared.keys) < len(was) else [],
+        "only_after": added,
+        "added_failing": [key for key in added if now[key].is_bad],
+        "unmeasured": [
+            {"case_key": key, "outcome": case.outcome, "reason": case.error_kind or case.outcome}
+            for key in (now.case_keys[place] for place in now.places_without_score())
+            if key in was and was[key].scores and (case := now[key])
+        ],
+    }
+
+
+def _paired_outcomes(both: Both) -> dict[str, int]:
+    """Of the cases that are compared: how many there are, and how many passed before and after."""
+    return {
+        "cases": len(both.shared.keys),
+        "passed_before": values_at(both.was.outcomes, both.shared.before).count("passed"),
+        "passed_after": values_at(both.now.outcomes, both.shared.after).count("passed"),
+    }

@@ -1,0 +1,132 @@
+"""Drafts of cases, accepted into the case file one by one, or dropped. Both files follow from what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.drafts import ENDING
+from pytest_rageval.cases.marks import Marks, Place
+from pytest_rageval.cases.writing.case_text import JsonLines
+from pytest_rageval.cases.writing.case_writer import CaseWriter, ChangedMeanwhile
+from pytest_rageval.cases.writing.json_edit import edited_json
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.label.label_store import aside_file, hashes_of
+from pytest_rageval.model import EvalCase
+
+Decision = Literal["accepted", "dropped"]
+DRAFT = "draft"
+"""The tag of every draft that this package writes."""
+
+
+class DraftStore:
+    """`X.drafts.jsonl`, and the `X.jsonl` that accepted ones are appended to. Dropped ones stay in the backup."""
+
+    def __init__(self, path: Path, root: Path, notes: Path | None = None) -> None:
+        self._notes = notes
+        self._drafts = CaseWriter(path)
+        self._text = JsonLines(self._drafts.content)
+        self._accepted_file = path.with_name(path.name.removesuffix(ENDING) + ".jsonl")
+        self._cases = CaseWriter(self._accepted_file, may_be_new=True)
+        loaded = load_file(self._accepted_file, root).cases if self._accepted_file.exists() else ()
+        self._ids = {case.id for case in loaded}
+        self._lines_before = self._cases.content
+        self._changed: dict[int, str] = {}
+        self._decisions: dict[int, Decision] = {}
+        self._aside: Path | None = None
+        self._kept: dict[int, str] = {}
+        """By line what found no place in a file that another program changed."""
+        self._accepted: dict[int, tuple[str, str]] = {}
+        """By line in the file of drafts: id and text, in the order in which they were accepted."""
+
+    @property
+    def file_name(self) -> str:
+        return self._drafts.path.name
+
+    def marks_of(self, case: EvalCase) -> Marks:
+        return Marks.of(case)
+
+    def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:  # noqa: ARG002 because others need it
+        self._changed[case.source.line] = self._line(case, marks)
+        return self._written(case, self._write_drafts)
+
+    def decide(self, case: EvalCase, marks: Marks, decision: Decision | None) -> str:
+        """Accept a draft with these marks, drop it, or take either back; what to tell the person, if anything.
+
+        A CaseError where its id is taken.
+        """
+        line = case.source.line
+        text = _as_case(self.text_of(case, marks))  # without the CR of a file whose lines end with CRLF
+        accepted = {at: entry for at, entry in self._accepted.items() if at != line}
+        if decision == "accepted":
+            is_there = text in self._lines_before.decode("utf-8").split("\n")  # we were stopped between the two files
+            if not is_there and case.id in self._ids | {case_id for case_id, _ in accepted.values()}:
+                name = self._accepted_file.name
+                raise CaseError(f"case {case.id!r}: {name} has a case with this id; press e and give it another one")
+            if not is_there:
+                accepted[line] = (case.id, text)
+        before = self._lines_before
+        ended = before if not before or before.endswith(b"\n") else before + b"\n"
+        lines = "".join(f"{written}\n" for _, written in accepted.values())
+        self._changed[line] = self._line(case, marks)
+        if problem := self._written(case, lambda: self._cases.write(ended + lines.encode() if lines else before)):
+            return problem
+        self._accepted = accepted
+        self._decisions = {at: kind for at, kind in self._decisions.items() if at != line}
+        if decision is not None:
+            self._decisions[line] = decision
+        return self._written(case, self._write_drafts)
+
+    def _written(self, case: EvalCase, write: Callable[[], object]) -> str:
+        """Empty once it is written; where another program changed the file, the draft goes into one beside it."""
+        try:
+            write()
+        except ChangedMeanwhile as error:
+            self._aside = self._aside or aside_file(self._drafts.path)
+            self._kept[case.source.line] = self._changed[case.source.line].rstrip("\r")
+            write_lines(self._aside, self._kept.values())
+            return f"{error}; this draft is in {self._aside.name}"
+        return ""
+
+    def text_of(self, case: EvalCase, marks: Marks) -> str:
+        """The draft as it would be written now."""
+        return self._line(case, marks).rstrip("\r")
+
+    def written_text(self, case: EvalCase) -> str:
+        """The draft as it stands, without what was marked since."""
+        return self._text.text_of(case.source.line).rstrip("\r")
+
+    def _line(self, case: EvalCase, marks: Marks) -> str:
+        return self._text.line_with(case, marks, hashes_of(marks, self._notes))
+
+    def edit(self, case: EvalCase, text: str) -> EvalCase:
+        """Take another text for a draft; CaseError where it is no case."""
+        try:
+            record = parse(text)
+            edited, _ = case_from_record(dict(record) if isinstance(record, dict) else {}, case.source)
+        except StrictJsonError as error:
+            raise CaseError(f"not taken: {error.oddities[0][1]}; press e again") from None
+        except Unsound as unsound:
+            raise CaseError(f"not taken: {unsound.findings.kept[0]}; press e again") from None
+        self._text.replace(case.source.line, text)
+        self._changed[case.source.line] = text
+        self._write_drafts()
+        return edited
+
+    def _write_drafts(self) -> None:
+        gone = dict.fromkeys(self._decisions, "")
+        self._drafts.write(self._text.composed({**self._changed, **gone}))
+
+
+def _as_case(text: str) -> str:
+    """The line of a draft without the tag that says so."""
+    tags = parse(text).get("tags")
+    if not isinstance(tags, list) or DRAFT not in tags:
+        return text
+    return edited_json(text, {("tags",): [tag for tag in tags if tag != DRAFT]})

@@ -1,0 +1,145 @@
+"""Agreement of two people's labels: kappa over the places that both judged, and the cases in which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from pytest_rageval.cases.marks import Marks, Place
+from pytest_rageval.label.label_store import POOL
+from pytest_rageval.label.pools import PoolView
+from pytest_rageval.model import Anchor, Chunk, EvalCase, Json
+from pytest_rageval.stats.agreement import Confusion, in_words
+from pytest_rageval.text import counted
+
+THE_FILE = "the case file"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One case that two people labelled differently.
+
+    place  the place that one of them alone has as a gold; None where one says that there is no answer
+    gold_of  who has it as a gold, or says that there is an answer
+    """
+
+    case_id: str
+    place: Place | None
+    gold_of: str
+
+    @property
+    def what(self) -> str:
+        """What is in dispute."""
+        return "answerable" if self.place is None else f"gold {self.place}"
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.what}, says {self.gold_of} alone"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAgreement:
+    """What two people's labels come to. Positive in `decisions`: the place is no gold."""
+
+    first: str
+    second: str
+    cases: int
+    decisions: Confusion
+    answerable: Confusion
+    differences: tuple[Difference, ...]
+
+    @property
+    def sentence(self) -> str:
+        """How far they agree: `2 cases, 4 places; agreement 75%, kappa 0.50 [-0.27, 0.98] (moderate)`."""
+        head = f"{counted(self.cases, 'case')}, {counted(self.decisions.n, 'place')}"
+        agreement, kappa = self.decisions.agreement, self.decisions.kappa
+        if agreement is None:
+            return f"{head}; nothing that both labelled"
+        if kappa is None:
+            return f"{head}; agreement {agreement.value:.0%}, kappa not defined (all places alike)"
+        low, high = kappa.interval or (kappa.value, kappa.value)
+        words = in_words(kappa.value)
+        return f"{head}; agreement {agreement.value:.0%}, kappa {kappa.value:.2f} [{low:.2f}, {high:.2f}] ({words})"
+
+    def as_mapping(self) -> dict[str, Json]:
+        agreement, kappa = self.decisions.agreement, self.decisions.kappa
+        return {
+            "first": self.first,
+            "second": self.second,
+            "cases": self.cases,
+            "places": self.decisions.n,
+            "agreement": None if agreement is None else agreement.value,
+            "kappa": None if kappa is None else kappa.value,
+            "kappa_interval": None if kappa is None or kappa.interval is None else list(kappa.interval),
+            "answerable_differs": self.answerable.fp + self.answerable.fn,
+            "differences": [
+                {"case": d.case_id, "place": str(d.place) if d.place else None, "gold_of": d.gold_of}
+                for d in self.differences
+            ],
+        }
+
+
+def agreements(cases: Sequence[EvalCase], opinions: Mapping[str, Sequence[EvalCase]]) -> list[LabelAgreement]:
+    """The case file against every second opinion, and those against one another; only cases that both labelled."""
+    by_name = {name: {case.id: case for case in labelled} for name, labelled in opinions.items()}
+    by_name = {THE_FILE: {case.id: case for case in cases}, **by_name}
+    return [_agreement(by_name, first, second) for first, second in combinations(by_name, 2)]
+
+
+def disputed(results: Sequence[LabelAgreement]) -> set[str]:
+    """Ids of the cases in which any two differ."""
+    return {difference.case_id for result in results for difference in result.differences}
+
+
+def _agreement(by_name: Mapping[str, Mapping[str, EvalCase]], first: str, second: str) -> LabelAgreement:
+    ours, theirs = by_name[first], by_name[second]
+    both = [case_id for case_id in ours if case_id in theirs]
+    both = [case_id for case_id in both if Marks.of(ours[case_id]).is_label and Marks.of(theirs[case_id]).is_label]
+    decided: list[tuple[bool, bool]] = []
+    answerable: list[tuple[bool, bool]] = []
+    differences: list[Difference] = []
+    for case_id in both:
+        pair = ours[case_id], theirs[case_id]
+        says = pair[0].answerable, pair[1].answerable
+        answerable.append(says)
+        if says[0] != says[1]:
+            differences.append(Difference(case_id, None, first if says[0] else second))
+        places = _judged_by_both(*pair)
+        for place, is_ours, is_theirs in zip(places, *(_are_golds(case, places) for case in pair), strict=True):
+            decided.append((is_ours, is_theirs))
+            if is_ours != is_theirs and says[0] == says[1]:
+                differences.append(Difference(case_id, place, first if is_ours else second))
+    return LabelAgreement(first, second, len(both), Confusion.of(decided), Confusion.of(answerable), tuple(differences))
+
+
+def _judged_by_both(first: EvalCase, second: EvalCase) -> list[Place]:
+    """The places of the pool that both saw; the case file has none of its own, so that the other's counts."""
+    pools = [pool for pool in map(_pool, (first, second)) if pool is not None]
+    if not pools:
+        return []
+    return [place for place in pools[0] if all(place in pool for pool in pools[1:])]
+
+
+def _pool(case: EvalCase) -> list[Place] | None:
+    written = case.metadata.get(POOL)
+    if not isinstance(written, list):
+        return None
+    places: list[Place] = []
+    for entry in written:
+        if isinstance(entry, str):
+            places.append(entry)
+        elif isinstance(entry, Mapping) and isinstance(entry.get("rel_path"), str):
+            places.append(Anchor(entry["rel_path"], str(entry.get("heading_path") or "")))
+    return places
+
+
+def _are_golds(case: EvalCase, places: Sequence[Place]) -> list[bool]:
+    """Of each place whether the case has it as a gold; a snippet cannot be looked for here, and decides nothing."""
+    chunks = [
+        Chunk(rel_path=place.rel_path, heading_path=place.heading_path)
+        if isinstance(place, Anchor)
+        else Chunk(chunk_id=place)
+        for place in places
+    ]
+    return [bool(golds) for golds in PoolView.of(case, Marks.of(case), chunks).golds]

@@ -1,0 +1,211 @@
+"""The plain face of a labelling session: chunks by number, one command a line, no screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from pytest_rageval.label.cells import clean
+from pytest_rageval.label.draft_editor import edit_draft
+from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.text import counted, printable
+
+HELP = """\
+  1 3        chunks 1 and 3 are golds, or no more      x 4    irrelevant, or no more
+  g2 5       gold 5 goes into group 2                  v 3 2-4  lines 2 to 4 of chunk 3 as snippet
+  a  u       answerable, unanswerable (clears golds)   show 3 the whole text of chunk 3
+  w WORDS    the next chunk that holds them            / TEXT ask another query and add its chunks
+  (nothing)  save, next case        p  case before     t      next unlabelled      s  skip
+  z  Z       undo, redo             y  n  drafts: accept, drop    e  edit          q  save and quit"""
+SHOWN_LINES, SHOWN_CHARACTERS = 3, 300
+_COMMAND = re.compile(r"(?P<verb>show|[a-zA-Z/?]?)\s*(?P<rest>.*)", re.DOTALL)
+
+
+class LabelLines:
+    """Reads lines and calls the session."""
+
+    def __init__(self, session: LabelSession, write: Callable[[str], object]) -> None:
+        self.session = session
+        self._write = write
+        self._is_asked_to_clear = False
+        self._verbs: dict[str, Callable[[str], object]] = {
+            "": self._golds,
+            "x": lambda rest: self._each(rest, session.toggle_irrelevant),
+            "g": self._group,
+            "v": self._snippet,
+            "a": lambda _: session.set_answerable(is_answerable=True),
+            "u": self._unanswerable,
+            "w": self._find,
+            "/": self._ask,
+            "show": self._show,
+            "p": lambda _: session.go(-1),
+            "t": lambda _: session.next_unlabelled(),
+            "s": lambda _: session.skip(),
+            "z": lambda _: session.undo(),
+            "Z": lambda _: session.redo(),
+            "y": lambda _: self._decide(is_accepted=True),
+            "n": lambda _: self._decide(is_accepted=False),
+            "e": lambda _: self._edit(),
+            "?": lambda _: self._write(HELP),
+        }
+
+    def run(self, lines: Iterable[str]) -> None:
+        """Until `q` or the end of the lines; what was said is saved."""
+        self._write(HELP)
+        self._show_case()
+        for line in lines:
+            if line.strip() == "q":
+                break
+            self._obey(line.strip())
+        if not self.session.save():
+            self._write(f"! {printable(self.session.message)}")
+        self._write(f"{self.session.labelled} of {len(self.session.cases)} in {clean(self.session.store.file_name)}")
+
+    def _obey(self, line: str) -> None:
+        session = self.session
+        at, session.message = session.at, ""
+        if line != "u":
+            self._is_asked_to_clear = False
+        try:
+            if not line:
+                session.go(1)
+            else:
+                parts = _COMMAND.fullmatch(line)
+                verb, rest = (parts["verb"], parts["rest"]) if parts else ("", line)
+                self._verbs.get(verb, self._unknown)(rest)
+        except _NoChunkError as error:
+            session.message = str(error)
+        if session.message:
+            self._write(f"! {printable(session.message)}")
+        if session.at != at:
+            self._show_case()
+        elif line and line[0] not in "?w/" and not line.startswith("show"):
+            self._write(self._marked())
+
+    def _edit(self) -> None:
+        case = self.session.case
+        edit_draft(self.session)
+        if self.session.case is not case:
+            self._show_case()
+
+    # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _show_case(self) -> None:
+        session = self.session
+        if (future := session.waits_for) is not None:
+            future.result()
+        case = session.case
+        category = f" [{clean(case.category)}]" if case.category and not session.is_blind else ""
+        self._write(f"\n{clean(case.id)} · {session.at + 1} of {len(session.cases)} · {session.labelled} labelled")
+        self._write(f"Q  {clean(case.question)}{category}")
+        self._show_chunks(0)
+        self._write(self._marked())
+
+    def _show_chunks(self, first: int) -> None:
+        view, pool = self.session.view(), self.session.pool
+        for at, candidate in enumerate(pool.candidates[first:], start=first):
+            chunk = candidate.chunk
+            mark = "✔" if view.golds[at] else "✘" if view.irrelevant[at] else " "
+            origin = "" if self.session.is_blind or candidate.is_retrieved else " –" if candidate.is_listed else " S"
+            place = clean(" > ".join(filter(None, (chunk.rel_path or chunk.chunk_id, chunk.heading_path))))
+            self._write(f"{at + 1:>3} ({mark}){origin} {place}")
+            for line in list(_lines(chunk.text))[:SHOWN_LINES]:
+                self._write(f"        {line[:SHOWN_CHARACTERS]}")
+        for problem in pool.problems:
+            self._write(f"! {printable(problem)}")
+
+    def _marked(self) -> str:
+        view, marks = self.session.view(), self.session.marks
+        golds = [f"{at + 1}" for at, here in enumerate(view.golds) if here]
+        irrelevant = [f"{at + 1}" for at, here in enumerate(view.irrelevant) if here]
+        groups = f" groups {', '.join(map(_numbers, self._groups()))}" if marks.groups else ""
+        says = "answerable" if marks.answerable else "unanswerable"
+        return f"  {says} · golds {' '.join(golds) or '–'}{groups} · irrelevant {' '.join(irrelevant) or '–'}"
+
+    def _groups(self) -> Iterator[list[int]]:
+        view = self.session.view()
+        for group in self.session.marks.groups:
+            yield [at + 1 for at, golds in enumerate(view.golds) if golds & set(group)]
+
+    def _show(self, rest: str) -> None:
+        for row in self._rows(rest):
+            for number, line in enumerate(_lines(self.session.pool.candidates[row].chunk.text), start=1):
+                self._write(f"{number:>5} {line}")
+
+    # ── marking ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _rows(self, rest: str) -> list[int]:
+        numbers = re.findall(r"\d+", rest)
+        candidates = len(self.session.pool.candidates)
+        if not numbers or re.sub(r"[\d\s,]", "", rest):
+            raise _NoChunkError(f"{rest!r} is no list of chunk numbers, as in: 1 3")
+        if wrong := [number for number in numbers if not 1 <= int(number) <= candidates]:
+            raise _NoChunkError(f"there is no chunk {wrong[0]}; there are {candidates}")
+        return [int(number) - 1 for number in numbers]
+
+    def _each(self, rest: str, action: Callable[[], object]) -> None:
+        for row in self._rows(rest):
+            self.session.row, self.session.range_start = row, None
+            action()
+
+    def _golds(self, rest: str) -> None:
+        self._each(rest, self.session.toggle_gold)
+
+    def _group(self, rest: str) -> None:
+        group, _, numbers = rest.partition(" ")
+        if not group.isdecimal() or not 1 <= int(group) <= 9:
+            raise _NoChunkError("name a group from 1 to 9 and chunks, as in: g2 5")
+        self._each(numbers, lambda: self.session.put_in_group(int(group)))
+
+    def _snippet(self, rest: str) -> None:
+        parts = re.fullmatch(r"(\d+)\s+(\d+)(?:-(\d+))?", rest)
+        if parts is None:
+            raise _NoChunkError("name a chunk and its lines, as in: v 3 2-4")
+        row = self._rows(parts[1])[0]
+        lines = (self.session.pool.candidates[row].chunk.text or "").split("\n")
+        first, last = int(parts[2]), int(parts[3] or parts[2])
+        if not 1 <= first <= last <= len(lines):
+            raise _NoChunkError(f"chunk {parts[1]} has lines 1 to {len(lines)}")
+        self.session.row, self.session.range_start = row, None
+        self.session.add_snippet("\n".join(lines[first - 1 : last]))
+
+    def _unanswerable(self, _rest: str) -> None:
+        if self.session.marks.golds and not self._is_asked_to_clear:
+            self._is_asked_to_clear = True
+            self.session.message = f"u again clears {counted(len(self.session.marks.golds), 'gold')}"
+        else:
+            self._is_asked_to_clear = False
+            self.session.set_answerable(is_answerable=False)
+
+    def _find(self, rest: str) -> None:
+        if self.session.find(rest):
+            chunk = self.session.pool.candidates[self.session.row].chunk
+            self._write(f"{self.session.row + 1:>3} {clean(chunk.rel_path or chunk.chunk_id or '')}")
+
+    def _ask(self, rest: str) -> None:
+        if not rest.strip():
+            raise _NoChunkError("write what to ask, as in: / price of the cream")
+        first = len(self.session.pool.candidates)
+        self.session.take_more(self.session.at, self.session.ask_more(rest).result())
+        self._show_chunks(first)
+
+    def _decide(self, *, is_accepted: bool) -> None:
+        if self.session.drafts is None:
+            raise _NoChunkError("y and n are for drafts")
+        self.session.decide("accepted" if is_accepted else "dropped")
+
+    def _unknown(self, _rest: str) -> None:
+        self.session.message = "no such command; ? shows them"
+
+
+class _NoChunkError(Exception):
+    """The line names nothing that is there."""
+
+
+def _lines(text: str | None) -> Iterator[str]:
+    for line in (text or "").split("\n"):
+        yield printable(line.replace("\t", "    "))
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"

@@ -1,0 +1,386 @@
+"""A labelling session without a screen: cases, marks, undo over all of them, and what is saved when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pytest_rageval.cases.marks import Marks, Place, label_place
+from pytest_rageval.errors import CaseError
+from pytest_rageval.label.asking import PoolSource
+from pytest_rageval.label.draft_store import Decision, DraftStore
+from pytest_rageval.label.label_store import LabelStore
+from pytest_rageval.label.pools import Candidate, Pool, PoolView
+from pytest_rageval.model import EvalCase
+from pytest_rageval.text import counted
+from pytest_rageval.words import fold
+
+NO_POOL = Pool()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseState:
+    """What the person said of one case so far."""
+
+    marks: Marks
+    decision: Decision | None = None
+
+
+class Step(NamedTuple):
+    """One change that can be undone."""
+
+    at: int
+    before: CaseState
+    after: CaseState
+    texts: tuple[str, str] | None = None
+    """Of a draft's edit: its text before and after."""
+
+
+class LabelSession:
+    """Cases labelled one after another. Leaving a case saves it; a change of mind is undone wherever it was made.
+
+    message  what the person should know now, if anything
+    row      the candidate that is pointed at; with `range_start`, all between the two are meant
+    """
+
+    def __init__(
+        self, cases: Sequence[EvalCase], store: LabelStore, source: PoolSource, *, is_blind: bool = False
+    ) -> None:
+        if not cases:
+            raise CaseError("there is no case to label")
+        self.cases = list(cases)
+        self.store, self.source, self.is_blind = store, source, is_blind
+        self.states = [CaseState(store.marks_of(case)) for case in cases]
+        self._saved = list(self.states)
+        self._more: dict[int, Pool] = {}
+        self._skipped: set[int] = set()
+        self._undo: list[Step] = []
+        self._redo: list[Step] = []
+        self._shown: tuple[object, Pool] | None = None
+        self.message = ""
+        self.row, self.group = 0, 1
+        self.range_start: int | None = None
+        self.at = next((at for at in range(len(cases)) if not self.is_labelled(at)), 0)
+        self._arrive(self.at)
+
+    # ── what there is ─────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def case(self) -> EvalCase:
+        return self.cases[self.at]
+
+    @property
+    def marks(self) -> Marks:
+        return self.states[self.at].marks
+
+    @property
+    def drafts(self) -> DraftStore | None:
+        """The drafts, where drafts are accepted."""
+        return self.store if isinstance(self.store, DraftStore) else None
+
+    @property
+    def is_saved(self) -> bool:
+        return self.states[self.at] == self._saved[self.at]
+
+    @property
+    def undo_steps(self) -> int:
+        return len(self._undo)
+
+    @property
+    def labelled(self) -> int:
+        """Of how many cases it is said what is right; of drafts: how many are decided."""
+        return sum(map(self.is_labelled, range(len(self.cases))))
+
+    def is_labelled(self, at: int) -> bool:
+        state = self.states[at]
+        return state.decision is not None if self.drafts is not None else state.marks.is_label
+
+    @property
+    def waits_for(self) -> Future[Pool] | None:
+        """The pool of the case, while it is not there yet."""
+        future = self.source.pool(self.case)
+        return None if future.done() else future
+
+    @property
+    def pool(self) -> Pool:
+        """The candidates of the case, with what more was asked for; only the marked places while it is not there."""
+        future = self.source.pool(self.case)
+        pool = future.result() if future.done() and not future.cancelled() else NO_POOL
+        key = (self.at, pool, self._more.get(self.at), self.marks.golds, self.marks.irrelevant)
+        if self._shown is None or self._shown[0] != key:
+            more = self._more.get(self.at)
+            full = pool.with_more(more) if more is not None else pool
+            self._shown = key, full.with_places(self.case, self.marks)
+        return self._shown[1]
+
+    def view(self) -> PoolView:
+        """What each candidate stands for."""
+        return PoolView.of(self.case, self.marks, [candidate.chunk for candidate in self.pool.candidates])
+
+    # ── pointing ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def move(self, by: int, *, extends: bool = False) -> None:
+        """Point at another candidate; all between there and here are meant where it `extends`."""
+        last = max(0, len(self.pool.candidates) - 1)
+        if not extends:
+            self.range_start = None
+        elif self.range_start is None:
+            self.range_start = self.row
+        self.row = min(last, max(0, self.row + by))
+
+    @property
+    def selected(self) -> range:
+        """Rows that are meant."""
+        other = self.row if self.range_start is None else self.range_start
+        return range(min(self.row, other), max(self.row, other) + 1) if self.pool.candidates else range(0)
+
+    def find(self, text: str) -> bool:
+        """Point at the next candidate whose text, path or heading holds these words."""
+        candidates = self.pool.candidates
+        for step in range(1, len(candidates) + 1):
+            at = (self.row + step) % len(candidates)
+            chunk = candidates[at].chunk
+            if fold(text) in fold(" ".join(filter(None, (chunk.rel_path, chunk.heading_path, chunk.text)))):
+                self.row, self.range_start = at, None
+                return True
+        self.message = f"no chunk here holds {text!r}; / asks the systems for more"
+        return False
+
+    # ── marking ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def toggle_gold(self) -> None:
+        """The meant candidates are golds of the present group; if all are already, they are none."""
+        view = self.view()
+        if all(view.golds[row] for row in self.selected):
+            self._change(self.marks.without_golds(gold for row in self.selected for gold in view.golds[row]))
+        else:
+            self._mark(lambda marks, place: marks.with_gold(place, self.group), skip=view.golds)
+
+    def toggle_irrelevant(self) -> None:
+        """The meant candidates must not come; if all are marked so already, they are not."""
+        view = self.view()
+        if all(view.irrelevant[row] for row in self.selected):
+            self._change(self.marks.without_irrelevant(at for row in self.selected for at in view.irrelevant[row]))
+            return
+        marks = self.marks.without_golds(gold for row in self.selected for gold in view.golds[row])
+        self._mark(lambda marks, place: marks.with_irrelevant(place), skip=view.irrelevant, marks=marks)
+
+    def put_in_group(self, group: int) -> None:
+        """The meant candidates are golds of this group."""
+        if self._has_no_groups():
+            return
+        golds = [gold for row in self.selected for gold in self.view().golds[row]]
+        marks = self.marks
+        for gold in golds:
+            marks = marks.in_group(gold, group)
+        self._mark(lambda marks, place: marks.with_gold(place, group), skip=self.view().golds, marks=marks)
+        self.group = group
+
+    def next_group(self) -> None:
+        """Golds that follow go into the next group; after the first empty one comes the first again."""
+        if not self._has_no_groups():
+            groups = len(self.marks.groups) or bool(self.marks.golds)
+            self.group = self.group + 1 if self.group <= groups and self.group < 9 else 1
+            self.message = f"golds that follow go into group {self.group}"
+
+    def _has_no_groups(self) -> bool:
+        if self.pool.kind(self.marks) == "anchors":
+            return False
+        self.message = "groups are for places; this case's golds are ids"
+        return True
+
+    def add_snippet(self, snippet: str) -> None:
+        """The candidate pointed at is a gold where it quotes this passage."""
+        candidate = self.candidate
+        if candidate is None or not snippet.strip():
+            return
+        if self.pool.kind(self.marks) == "ids":
+            self.message = "snippets are for places; this case's golds are ids"
+            return
+        marks, golds = self.marks, sorted(self.view().golds[self.row])
+        if not golds:
+            place = label_place(candidate.chunk, "anchors")
+            if place is None:
+                self.message = "this chunk says no path, so that it cannot be a gold here"
+                return
+            marks = marks.with_gold(place, self.group)
+            golds = [marks.golds.index(place)]
+        self._change(marks.with_snippet(golds[0], snippet.strip()))
+
+    def set_answerable(self, *, is_answerable: bool) -> None:
+        """Say whether the notes hold an answer; if they do not, there are no golds."""
+        if is_answerable:
+            self._change(replace(self.marks, answerable=True))
+        else:
+            self._change(self.marks.unanswerable())
+
+    @property
+    def candidate(self) -> Candidate | None:
+        """The one pointed at."""
+        candidates = self.pool.candidates
+        return candidates[min(self.row, len(candidates) - 1)] if candidates else None
+
+    def _mark(
+        self,
+        mark: Callable[[Marks, Place], Marks],
+        *,
+        skip: Sequence[frozenset[int]],
+        marks: Marks | None = None,
+    ) -> None:
+        """Mark the meant candidates, but those for which `skip` has something already."""
+        kind = self.pool.kind(self.marks)
+        marks = replace(marks or self.marks, kind=kind)
+        for row in self.selected:
+            place = label_place(self.pool.candidates[row].chunk, kind)
+            if place is None:
+                self.message = f"chunk {row + 1} says no {'path' if kind == 'anchors' else 'id'}; it cannot be marked"
+            elif not skip[row]:
+                marks = mark(marks, place)
+        self._change(marks)
+
+    def _change(self, marks: Marks) -> None:
+        self._change_state(replace(self.states[self.at], marks=marks))
+
+    def _change_state(self, state: CaseState) -> None:
+        if state != self.states[self.at]:
+            self._undo.append(Step(self.at, self.states[self.at], state))
+            self._redo.clear()
+            self.states[self.at] = state
+
+    # ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def decide(self, decision: Decision) -> None:
+        """Accept or drop the draft, and go on to the next that is undecided."""
+        self._change_state(replace(self.states[self.at], decision=decision))
+        self.next_unlabelled()
+
+    def edit_draft(self, text: str) -> None:
+        """Take another text for the draft."""
+        if self.drafts is None:
+            return
+        text_before, state_before = self.drafts.written_text(self.case), self.states[self.at]
+        try:
+            self._take_text(self.at, text)
+        except CaseError as error:
+            self.message = str(error)
+            return
+        self.states[self.at] = self._saved[self.at]
+        self._undo.append(Step(self.at, state_before, self.states[self.at], (text_before, text)))
+        self._redo.clear()
+
+    def _take_text(self, at: int, text: str) -> None:
+        """Write another text for the draft; CaseError where it is no case."""
+        assert self.drafts is not None
+        self.cases[at] = self.drafts.edit(self.cases[at], text)
+        self._saved[at] = CaseState(self.drafts.marks_of(self.cases[at]))
+
+    # ── undo ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def undo(self) -> None:
+        """Take the last change back, on whichever case it was made, and open that case."""
+        if not self._undo:
+            self.message = "nothing to undo"
+        elif self._undo[-1].at == self.at or self.save():
+            step = self._undo.pop()
+            self._redo.append(step)
+            self._restore(step.at, step.before, step.texts and step.texts[0])
+
+    def redo(self) -> None:
+        """Make the change again that was taken back last."""
+        if not self._redo:
+            self.message = "nothing to redo"
+        elif self._redo[-1].at == self.at or self.save():
+            step = self._redo.pop()
+            self._undo.append(step)
+            self._restore(step.at, step.after, step.texts and step.texts[1])
+
+    def _restore(self, at: int, state: CaseState, text: str | None) -> None:
+        if at != self.at:
+            self._arrive(at)
+        if text is not None:
+            self._take_text(at, text)
+        self.states[at] = state
+
+    # ── going on ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def save(self) -> bool:
+        """Write what was said of this case, if it is not written; False, and a message, where it cannot be."""
+        if self.is_saved:
+            return True
+        state = self.states[self.at]
+        try:
+            if self.drafts is not None and state.decision != self._saved[self.at].decision:
+                self.message = self.drafts.decide(self.case, state.marks, state.decision)
+            else:
+                self.message = self.store.save(self.case, state.marks, self._judged())
+        except (CaseError, OSError) as error:
+            self.message = str(error)
+            return False
+        self._saved[self.at] = state
+        return True
+
+    def _judged(self) -> list[Place]:
+        kind = self.pool.kind(self.marks)
+        places = (label_place(candidate.chunk, kind) for candidate in self.pool.candidates)
+        return [place for place in dict.fromkeys(places) if place is not None]
+
+    def go(self, by: int) -> None:
+        """Save, and open the next case (1) or the one before (-1)."""
+        to, self.message = self.at + by, ""
+        if not self.save():
+            return
+        if 0 <= to < len(self.cases):
+            self._arrive(to)
+        else:
+            self.message = self.message or f"this is the {'last' if by > 0 else 'first'} case"
+
+    def next_unlabelled(self) -> None:
+        """Save, and open the next case of which nothing is said yet and which was not skipped."""
+        self.message = ""
+        if not self.save():
+            return
+        order = [*range(self.at + 1, len(self.cases)), *range(self.at)]
+        to = next((at for at in order if not self.is_labelled(at) and at not in self._skipped), None)
+        if to is None:
+            what = "decided" if self.drafts is not None else "labelled"
+            self.message = self.message or f"no other case is left to be {what}"
+        else:
+            self._arrive(to)
+
+    def skip(self) -> None:
+        """Leave the case as it was, and go on."""
+        self._change_state(self._saved[self.at])
+        self._skipped.add(self.at)
+        self.go(1)
+
+    def open_case(self, case_id: str) -> None:
+        """Open the case with this id; CaseError where there is none."""
+        at = next((at for at, case in enumerate(self.cases) if case.id == case_id), None)
+        if at is None:
+            raise CaseError(f"there is no case {case_id!r} to label")
+        self._arrive(at)
+
+    def ask_more(self, question: str) -> Future[Pool]:
+        """Ask for another question; `take_more` takes what comes."""
+        self.message = f"asking: {question}"
+        return self.source.ask(self.case, question)
+
+    def take_more(self, at: int, pool: Pool) -> None:
+        """Add what came of another question to the candidates of the case that it was asked for."""
+        earlier = self._more.get(at)
+        before = len(self.pool.candidates)
+        self._more[at] = pool if earlier is None else earlier.with_more(pool)
+        if at == self.at:
+            self.message = f"{counted(len(self.pool.candidates) - before, 'more chunk')}"
+
+    def _arrive(self, at: int) -> None:
+        self.at, self.row, self.group, self.range_start = at, 0, 1, None
+        self.source.pool(self.case)
+        self.source.prepare(self.cases[at + 1 :])
+
+
+def unlabelled(cases: Iterable[EvalCase], store: LabelStore) -> list[EvalCase]:
+    """The cases of which nothing is said yet."""
+    return [case for case in cases if not store.marks_of(case).is_label]

@@ -1,0 +1,190 @@
+"""The chunks that a person is shown for one case: of several systems and a word search, merged and shuffled stably."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_rageval.cases.marks import Kind, Marks, Place, gold_of
+from pytest_rageval.matching.places import headings, in_rank_order, match, path_form
+from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase
+from pytest_rageval.words import fold
+
+
+class Retrieval(NamedTuple):
+    """What one system, or the search, gave for a question; `problem` says why it gave nothing."""
+
+    system: str
+    chunks: tuple[Chunk, ...] = ()
+    is_search: bool = False
+    problem: str | None = None
+
+
+class Rank(NamedTuple):
+    """Where a system had a chunk, and with which score."""
+
+    system: str
+    rank: int
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One chunk of a pool.
+
+    ranks       by which tested systems it was retrieved, and where
+    is_searched did the word search find it?
+    is_listed   does the case name the place, which neither a system nor the search gave?
+    """
+
+    chunk: Chunk
+    ranks: tuple[Rank, ...] = ()
+    is_searched: bool = False
+    is_listed: bool = False
+
+    @property
+    def is_retrieved(self) -> bool:
+        return bool(self.ranks)
+
+    def origin(self, *, is_gold: bool, hides_ranks: bool) -> str | None:
+        """Who gave the chunk, as a note beside it; None where there is nothing to add."""
+        if self.ranks and not hides_ranks:
+            ranks = (f"{r.system} #{r.rank}{'' if r.score is None else f' {r.score:.3g}'}" for r in self.ranks)
+            return " · ".join(ranks) + (" · search" if self.is_searched else "")
+        if self.is_searched and not self.ranks:
+            return "the tested system did not retrieve this" if is_gold else "S = only the word search found it"
+        return "– = named by the case, given by nobody" if self.is_listed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The candidates of one case, in the order in which they are shown."""
+
+    candidates: tuple[Candidate, ...] = ()
+    problems: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+    has_search: bool = False
+
+    def with_more(self, other: Pool) -> Pool:
+        """With the candidates of another question behind those that are here."""
+        seen = {_identity(candidate.chunk) for candidate in self.candidates}
+        more = [candidate for candidate in other.candidates if _identity(candidate.chunk) not in seen]
+        return replace(self, candidates=(*self.candidates, *more), problems=other.problems)
+
+    def with_places(self, case: EvalCase, marks: Marks) -> Pool:
+        """With the marked places that no candidate stands for."""
+        listed = [candidate for candidate in self.candidates if not candidate.is_listed]
+        view = PoolView.of(case, marks, [candidate.chunk for candidate in listed])
+        golds = [place for at, place in enumerate(marks.golds) if not any(at in hit for hit in view.golds)]
+        lost = [place for at, place in enumerate(marks.irrelevant) if not any(at in hit for hit in view.irrelevant)]
+        more = [Candidate(_chunk_at(place), is_listed=True) for place in dict.fromkeys((*golds, *lost))]
+        return replace(self, candidates=(*listed, *more))
+
+    def kind(self, marks: Marks) -> Kind:
+        """What is marked: places, or ids where no chunk says its place and none is marked."""
+        has_places = any(candidate.chunk.rel_path for candidate in self.candidates)
+        if marks.kind == "ids" or marks.golds or marks.irrelevant or has_places or not self.candidates:
+            return marks.kind
+        return "ids"
+
+
+def _chunk_at(place: Place) -> Chunk:
+    if isinstance(place, Anchor):
+        text = "\n".join(place.snippets) or None
+        return Chunk(rel_path=place.rel_path, heading_path=place.heading_path, text=text)
+    return Chunk(chunk_id=place)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """Which golds and irrelevant places, by position in the marks, each chunk stands for."""
+
+    golds: tuple[frozenset[int], ...]
+    irrelevant: tuple[frozenset[int], ...]
+
+    @classmethod
+    def of(cls, case: EvalCase, marks: Marks, chunks: Sequence[Chunk]) -> PoolView:
+        unranked = tuple(replace(chunk, rank=None) for chunk in chunks)
+        others = replace(marks, golds=marks.irrelevant, irrelevant=(), groups=())
+        return cls(_hits(case, marks, unranked), _hits(case, others, unranked))
+
+
+def _hits(case: EvalCase, marks: Marks, chunks: tuple[Chunk, ...]) -> tuple[frozenset[int], ...]:
+    if not marks.golds:
+        return (frozenset(),) * len(chunks)
+    matching = match(replace(case, gold=gold_of(marks, case)), Answer(chunks=chunks))
+    return matching.hits or (frozenset(),) * len(chunks)
+
+
+# ── merged ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def merged(case: EvalCase, retrievals: Iterable[Retrieval], prefix: str = "") -> Pool:
+    """One pool of what the systems and the search gave, in an order that follows from the case alone.
+
+    A section that the search found and of which a system retrieved a chunk is that chunk. `prefix` is what the systems
+    write before the paths of the search.
+    """
+    retrievals = list(retrievals)
+    candidates: dict[tuple[str, ...], Candidate] = {}
+    for retrieval in retrievals:
+        if not retrieval.is_search:
+            _add_system(candidates, retrieval)
+    for retrieval in retrievals:
+        if retrieval.is_search:
+            _add_search(candidates, [replace(c, rel_path=f"{prefix}{c.rel_path}") for c in retrieval.chunks])
+    return Pool(
+        tuple(sorted(candidates.values(), key=lambda candidate: _shuffled(case, candidate.chunk))),
+        tuple(f"{retrieval.system}: {retrieval.problem}" for retrieval in retrievals if retrieval.problem),
+        tuple(retrieval.system for retrieval in retrievals if not retrieval.is_search),
+        any(retrieval.is_search for retrieval in retrievals),
+    )
+
+
+def _add_system(candidates: dict[tuple[str, ...], Candidate], retrieval: Retrieval) -> None:
+    for rank, chunk in enumerate(in_rank_order(retrieval.chunks), start=1):
+        score = next((s for s in (chunk.score_final, chunk.score_vector, chunk.score_lexical) if s is not None), None)
+        candidate = candidates.setdefault(_identity(chunk), Candidate(chunk))
+        if all(other.system != retrieval.system for other in candidate.ranks):
+            ranks = (*candidate.ranks, Rank(retrieval.system, rank, score))
+            candidates[_identity(chunk)] = replace(candidate, ranks=ranks)
+
+
+def _add_search(candidates: dict[tuple[str, ...], Candidate], sections: Iterable[Chunk]) -> None:
+    at_place: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for identity, candidate in candidates.items():
+        at_place.setdefault(_place(candidate.chunk), []).append(identity)
+    for section in sections:
+        for identity in at_place.get(_place(section), ()):
+            candidates[identity] = replace(candidates[identity], is_searched=True)
+        if _place(section) not in at_place:
+            candidates.setdefault(_identity(section), Candidate(section, is_searched=True))
+
+
+def _place(chunk: Chunk) -> tuple[str, ...]:
+    return (path_form(chunk.rel_path or ""), *headings(chunk.heading_path or ""))
+
+
+def _identity(chunk: Chunk) -> tuple[str, ...]:
+    """Equal for chunks that say the same at the same place, whatever a system calls them."""
+    name = "" if chunk.rel_path else chunk.chunk_id or chunk.doc_id or ""
+    return (*_place(chunk), "\0", name, fold(chunk.text or ""))
+
+
+def _shuffled(case: EvalCase, chunk: Chunk) -> bytes:
+    return hashlib.sha256("\0".join((case.key, *_identity(chunk))).encode("utf-8", "replace")).digest()
+
+
+def path_prefix(notes: Path, paths: Collection[str]) -> str:
+    """What systems and golds with these paths write before a note's path within its folder: nothing, `notes/`, …"""
+    folders = notes.resolve().parts[1:]
+    prefixes = ["", *("/".join(folders[at:]) + "/" for at in range(len(folders) - 1, -1, -1))]
+
+    def fits(prefix: str) -> tuple[int, int]:
+        rests = [path[len(prefix) :] for path in paths if path.startswith(prefix)]
+        return sum((notes / rest).is_file() for rest in rests), len(rests) if prefix else 0
+
+    return max(prefixes, key=fits)

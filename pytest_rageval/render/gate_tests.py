@@ -1,0 +1,36 @@
+"""Gates of the run as tests with names of their own, for the terminal, JUnit XML and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.finish import Finished
+from pytest_rageval.plan import Plan
+
+
+class GateTest(NamedTuple):
+    """One gate of the run: its name, its outcome (passed, failed, skipped), and why."""
+
+    name: str
+    outcome: str
+    message: str | None = None
+
+
+def gate_tests(finished: Finished, plan: Plan) -> Iterator[GateTest]:
+    """The gates to report. On a partial run they are shown in the summary only: its aggregates mean something else."""
+    for name, message in finished.problems.items():
+        yield GateTest(name, "failed", message)
+    if finished.is_partial:
+        return
+    is_waived = plan.settings.allow_regressions or plan.settings.update_baseline
+    for gate in finished.metrics["gates"]:
+        is_regression = gate["op"] in ("drop", "rise")
+        name = f"{gate['metric']} {gate['op']}" if is_regression else gate["metric"]
+        if gate["passed"]:
+            yield GateTest(name, "passed")
+        elif gate["passed"] is None or (is_regression and is_waived):
+            yield GateTest(name, "skipped", gate_line(gate))
+        else:
+            yield GateTest(name, "failed", gate_line(gate) + (f" ({gate['tag']})" if gate.get("tag") else ""))

@@ -1,0 +1,244 @@
+"""Parts of a case's page: texts with quotations marked, key facts, claims, trials, and the line of a draft."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from pytest_rageval.metrics.answer import stated_facts
+from pytest_rageval.numbers import short
+from pytest_rageval.render.html.text_diff import word_set
+from pytest_rageval.runs.record_texts import CUT
+from pytest_rageval.text import printable
+from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
+
+LONGEST_TEXT = 4_000
+"""Characters of a question or an answer; chunks stand as far as results.jsonl keeps them."""
+FACT_METRIC = "key_fact_recall"
+CLAIM_METRICS = ("groundedness", "faithfulness", "claim_support")
+"""Judgements that list claims, the first that is there."""
+
+
+def limited(text: str | None) -> str | None:
+    """A text as long as a page shows it."""
+    return text if text is None or len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
+
+
+class TextPart(NamedTuple):
+    """A part of a text; marked where it is a quotation."""
+
+    is_marked: bool
+    text: str
+
+
+def marked_text(text: str, snippets: Iterable[str]) -> Sequence[TextPart]:
+    """The text with its first occurrence of each snippet marked, whatever white space and case; () without any."""
+    spans = sorted(span for snippet in snippets if (span := _span(text, snippet)) is not None)
+    parts: list[TextPart] = []
+    end = 0
+    for start, stop in spans:
+        if stop <= end:
+            continue
+        start = max(start, end)
+        parts += [TextPart(is_marked=False, text=text[end:start])] * (start > end)
+        parts.append(TextPart(is_marked=True, text=text[start:stop]))
+        end = stop
+    if parts and end < len(text):
+        parts.append(TextPart(is_marked=False, text=text[end:]))
+    return parts
+
+
+def _span(text: str, snippet: str) -> tuple[int, int] | None:
+    words = snippet.split()
+    if words and (at := text.find(snippet)) >= 0:
+        return at, at + len(snippet)
+    # Compiled only where the plain search fails: it takes longer than the whole rest of a chunk's row.
+    match = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE) if words else None
+    return match.span() if match else None
+
+
+class DraftLine(NamedTuple):
+    """A bad answer as a draft of a case: its JSON line, the file that it belongs to, the command that adds it there."""
+
+    json: str
+    file: str
+    command: str
+
+
+def draft_line(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id: str) -> DraftLine | None:
+    """None where the run keeps no texts. What a page would show otherwise than it is, is escaped as JSON escapes it."""
+    draft = answer_draft(record, line, run_id)
+    if draft is None:
+        return None
+    command = f"rageval cases draft {shlex.quote(run_id)} {shlex.quote(record['case_key'])}"
+    return DraftLine(_copyable(draft), drafts_file_of(record), command)
+
+
+def _copyable(draft: Mapping[str, Any]) -> str:
+    text = json.dumps(draft, ensure_ascii=False)
+    return text if printable(text) == text else json.dumps(draft).replace("##", "#\\u0023")
+
+
+class KeyFact(NamedTuple):
+    """A fact; `is_stated` None where no metric looked for it."""
+
+    text: str
+    is_stated: bool | None
+
+
+def key_facts(facts: Sequence[str], record: Mapping[str, Any], answer: str | None) -> list[KeyFact]:
+    """The facts as `key_fact_recall` found them in the whole answer.
+
+    Nothing is said of them where the metric did not score, or where what it scored then is not what it finds now.
+    """
+    unknown = [KeyFact(fact, None) for fact in facts]
+    recall = record.get("scores", {}).get(FACT_METRIC)
+    if recall is None or answer is None:
+        return unknown
+    written = [fact for fact in facts if fact.strip()]
+    stated = stated_facts(answer, written)
+    if not written or abs(sum(stated) / len(written) - recall) > 1e-9:
+        return unknown
+    return [KeyFact(fact, is_stated) for fact, is_stated in zip(written, stated, strict=True)]
+
+
+class TrialAnswer(NamedTuple):
+    """One trial: its number from 1; `scores` of the metrics whose gates fail; `error` where it ended in one."""
+
+    number: int
+    has_passed: bool
+    answer: str | None
+    scores: list[tuple[str, str]]
+    error: str | None
+    is_shown: bool
+
+
+def trial_answers(
+    records: Mapping[int, Mapping[str, Any]], lines: Mapping[int, Mapping[str, Any]], shown: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """How many trials held their gates, and each one's answer; None of a single one. `shown`: the page's own trial."""
+    if len(records) < 2:
+        return None
+    each = [
+        _answer(records[number], lines.get(number), is_shown=records[number] is shown) for number in sorted(records)
+    ]
+    return {"passed": sum(trial.has_passed for trial in each), "each": each}
+
+
+def _answer(record: Mapping[str, Any], line: Mapping[str, Any] | None, *, is_shown: bool) -> TrialAnswer:
+    error, failed = record["error"], record["verdict"]["failed_gates"]
+    full = ((line or {}).get("answer") or {}).get("answer")
+    scores = record.get("scores", {})
+    return TrialAnswer(
+        record["trial"] + 1,
+        bool(record["verdict"].get("trial_passed")),
+        limited(full if full is not None else record["answer"]),
+        [(gate["metric"], short(scores[gate["metric"]])) for gate in failed if gate["metric"] in scores],
+        f"{error['kind']}: {error['message'] or 'its message is left out'}" if error else None,
+        is_shown,
+    )
+
+
+class CheckedClaim(NamedTuple):
+    """A statement of the answer.
+
+    chunk            the rank of the chunk that the judge names, else of the one that has most of the claim's words
+    is_named         does the judge name the chunk?
+    is_contradicted  does the judge say that the chunk says otherwise?
+    sentence         what the judge quotes of the chunk
+    """
+
+    is_supported: bool
+    text: str
+    chunk: int | None
+    is_named: bool = False
+    is_contradicted: bool = False
+    sentence: str | None = None
+
+
+def checked_claims(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> Iterator[CheckedClaim]:
+    """The claims that the judge told apart, those without support first.
+
+    `line` of observations.jsonl holds what the judge said of single claims, if it said so: `extra["evidence"]` of its
+    judgement. Without it nothing is said but which list a claim stands in, and which chunk is nearest in words.
+    """
+    judgements = {**(record.get("judgements") or {}), "groundedness": record.get("groundedness")}
+    metric = next((name for name in CLAIM_METRICS if _lists_claims(judgements.get(name))), None)
+    if metric is None:
+        return
+    evidence = _evidence(line, metric)
+    chunks = record["retrieved_chunks"]
+    ranks = _ranks_of_passages(chunks, line)
+    words = _ChunkWords(chunks)
+    for name, is_supported in (("unsupported_claims", False), ("supported_claims", True)):
+        for text in judgements[metric].get(name) or ():
+            if text is not None:
+                yield _checked(text, evidence.get(text, {}), ranks, words, is_supported=is_supported)
+
+
+def _lists_claims(judgement: Mapping[str, Any] | None) -> bool:
+    return bool(judgement and (judgement.get("supported_claims") or judgement.get("unsupported_claims")))
+
+
+def _checked(
+    text: str,
+    evidence: Mapping[str, Any],
+    ranks: Sequence[int],
+    words: _ChunkWords,
+    *,
+    is_supported: bool,
+) -> CheckedClaim:
+    sentence, named = evidence.get("sentence"), _named(evidence.get("passage"), ranks)
+    is_contradicted = not is_supported and evidence.get("verdict") == "contradicted"
+    chunk = words.nearest(text) if named is None else named
+    quoted = sentence if isinstance(sentence, str) and sentence else None
+    return CheckedClaim(is_supported, text, chunk, named is not None, is_contradicted, quoted)
+
+
+def _named(passage: object, ranks: Sequence[int]) -> int | None:
+    """The rank of the passage that a judge names by its number from 1; None where there is none such."""
+    if not isinstance(passage, int) or isinstance(passage, bool):
+        return None
+    return ranks[passage - 1] if 1 <= passage <= len(ranks) else None
+
+
+def _evidence(line: Mapping[str, Any] | None, metric: str) -> dict[str, Mapping[str, Any]]:
+    """By claim, as results.jsonl cuts it, what the judgement says of it alone; any judge may have written it."""
+    judgement = ((line or {}).get("judgements") or {}).get(metric) or {}
+    entries = (judgement.get("extra") or {}).get("evidence")
+    if not isinstance(entries, list):
+        return {}
+    whole = [entry for entry in entries if isinstance(entry, Mapping) and isinstance(entry.get("claim"), str)]
+    return {text: entry for entry in whole for text in (entry["claim"], _as_recorded(entry["claim"]))}
+
+
+def _as_recorded(claim: str) -> str:
+    return claim if len(claim) <= CUT else claim[:CUT] + "…"
+
+
+def _ranks_of_passages(chunks: Sequence[Mapping[str, Any]], line: Mapping[str, Any] | None) -> list[int]:
+    """The rank of each passage that the judge was shown: the top k chunks with a text; see `passages.contexts`."""
+    k = (line or {}).get("k")
+    return [chunk["rank"] for chunk in chunks[:k] if (chunk["text"] or "").strip()]
+
+
+class _ChunkWords:
+    """The words of the chunks, looked up when the first claim needs them: a judge may name all chunks itself."""
+
+    def __init__(self, chunks: Sequence[Mapping[str, Any]]) -> None:
+        self._chunks = chunks
+
+    @cached_property
+    def _words(self) -> list[frozenset[str]]:
+        return [word_set(chunk["text"] or "") for chunk in self._chunks]
+
+    def nearest(self, claim: str) -> int | None:
+        """The rank of the chunk that has most words of a claim, at least half of them."""
+        words = word_set(claim)
+        shared = [len(words & chunk) for chunk in self._words]
+        most = max(shared, default=0)
+        return shared.index(most) + 1 if most and most * 2 >= len(words) else None

@@ -1,0 +1,181 @@
+"""The templates of everything in HTML, with the style and the script that go into a page, and its security policy."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import re
+import sys
+from base64 import b64encode
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
+from markupsafe import Markup
+
+from pytest_rageval.numbers import score_text, short
+from pytest_rageval.text import counted, printable
+
+FOLDED_LINES = 12
+"""Lines of a text that stand unfolded."""
+LINE_WIDTH = 110
+
+
+class CompiledTemplates(BytecodeCache):
+    """Templates compiled once, kept where Python keeps compiled modules: compiling them takes 100 ms.
+
+    As with modules: none is kept where Python is told to write none, or where it may not write.
+    """
+
+    def get_cache_key(self, name: str, filename: str | None = None) -> str:  # noqa: ARG002 Jinja passes it
+        return name
+
+    def get_source_checksum(self, source: str) -> str:
+        # Another Jinja may compile the same source to code that it alone can run.
+        return sha256(f"{jinja2.__version__}\n{source}".encode()).hexdigest()
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError, EOFError, ValueError, TypeError):  # nothing there, or no longer what was written
+            checksum, _, code = _compiled_file(bucket).read_bytes().partition(b"\n")
+            if checksum == bucket.checksum.encode():
+                bucket.code = marshal.loads(code)  # noqa: S302 because it is as much ours as the module beside it
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if sys.dont_write_bytecode:
+            return
+        path = _compiled_file(bucket)
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_bytes(f"{bucket.checksum}\n".encode() + marshal.dumps(bucket.code))
+            unfinished.replace(path)  # who reads it meanwhile sees one whole file or the other
+
+
+def _compiled_file(bucket: Bucket) -> Path:
+    """`templates/__pycache__/page.cpython-311.template` for `page.html`."""
+    source = Path(__file__).parent / "templates" / bucket.key
+    return Path(cache_from_source(str(source))).with_suffix(".template")
+
+
+@cache
+def environment() -> Environment:
+    """Autoescape is on for every template."""
+    pages = Environment(
+        loader=PackageLoader("pytest_rageval.render.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        bytecode_cache=CompiledTemplates(),
+    )
+    pages.filters |= {
+        "key": case_address,
+        "counted": counted,
+        "cases": list_address,
+        "score": score_text,
+        "short": short,
+        "bare": _bare,
+        "metric": metric_link,
+        "labelled_metric": _labelled_metric,
+        "filter_word": _filter_word,
+    }
+    pages.tests["long"] = _is_long
+    pages.globals["is_served"] = False  # True in the web app, where a command line is of no use to whoever reads
+    return pages
+
+
+def rendered(name: str, **content: Any) -> str:
+    """A template filled in; control characters, and marks that turn the direction of writing, are shown.
+
+    Once over the whole text: value by value, the same takes half of the time of rendering.
+    """
+    return printable(environment().get_template(name).render(content))
+
+
+def macro(template: str, name: str) -> Callable[..., str]:
+    """A macro of a template as a function; what it gives is escaped and shown as `rendered` does."""
+    called = getattr(environment().get_template(template).module, name)
+    return lambda *arguments: printable(called(*arguments))
+
+
+@cache
+def asset(name: str) -> str:
+    """The style or the script that goes into a page."""
+    return files("pytest_rageval.render.html").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def style() -> Markup:
+    return Markup(asset("tokens.css"))  # noqa: S704 because it is a file of ours
+
+
+def script() -> Markup:
+    return Markup(_script())  # noqa: S704 because it is a file of ours
+
+
+@cache
+def _script() -> str:
+    """One script: what every page of a case does, and the list of a report."""
+    return asset("case_parts.js") + asset("cases.js")
+
+
+@cache
+def policy() -> str:
+    """The content security policy: our style and our script by their hashes, and nothing from anywhere."""
+    return (
+        f"default-src 'none'; style-src {_source(asset('tokens.css'))}; script-src {_source(_script())}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def case_address(key: str, is_compared: bool = False) -> str:
+    """The part of the page's address that opens a case, or its comparison: `#/case/` and the key, escaped."""
+    return f"#/case/{quote(printable(key), safe='')}{'/compare' if is_compared else ''}"
+
+
+def list_address(query: str) -> str:
+    """The part of the page's address that lists the cases of a filter."""
+    return f"#/cases?q={quote(printable(query), safe=':,')}"
+
+
+@lru_cache(maxsize=1_000)
+def metric_link(name: str, shown: str | None = None) -> Markup:
+    """A metric's name, or what is shown for it, as a link to its definition: the same ones on the page of each case."""
+    return Markup('<a class="metric" href="#def-{}">{}</a>').format(_bare(name), shown or name)
+
+
+def _labelled_metric(name: str) -> Markup:
+    """The link, and a word on the metric whose name does not say that a model decides it."""
+    badge = Markup(' <span class="badge">LLM as judge</span>') if _bare(name) == "reference_match" else ""
+    return metric_link(name) + badge
+
+
+def _bare(name: str) -> str:
+    return name.partition("@")[0]
+
+
+def _filter_word(text: str) -> str:
+    """A value as the filter language takes it: quoted where it is more than one word."""
+    if re.fullmatch(r"[^\s\"\\]+", text):
+        return text
+    return '"' + re.sub(r'(["\\])', r"\\\1", printable(text)) + '"'
+
+
+def _is_long(text: str) -> bool:
+    """Does a text take more than the lines that stand unfolded?"""
+    if len(text) < LINE_WIDTH and text.count("\n") < FOLDED_LINES:
+        return False
+    return sum(1 + len(line) // LINE_WIDTH for line in re.split("\n", text)) > FOLDED_LINES

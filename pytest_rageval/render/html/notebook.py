@@ -1,0 +1,73 @@
+"""A run and a comparison as a notebook shows them: plain tables without style or script, within a size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_rageval.render.html.case_view import case_views
+from pytest_rageval.render.html.environment import rendered
+from pytest_rageval.render.html.first_screen import moves, tiles
+from pytest_rageval.render.html.page_run import PageRun
+from pytest_rageval.render.html.run_cases import ListedCase, on_one_line
+
+MOST_BYTES = 200_000
+"""Of one output: notebooks keep them, and viewers cut or refuse large ones."""
+MOST_CASES = 20
+LONGEST_TEXT = 600
+LONGEST_NAME = 200
+MOST_CHUNKS = 5
+
+
+def run_html(page: PageRun) -> str:
+    """Verdict, main metrics, and the first failing cases in full."""
+    failing = [case for case in page.cases if case.is_failing]
+    return _sized(page, failing, f"Failing cases ({len(failing)})")
+
+
+def comparison_html(page: PageRun) -> str:
+    """The same of a run that is compared: metrics that moved, and the cases that newly fail."""
+    worse = [case for case in page.cases if case.change == "worse"]
+    return _sized(page, worse, f"Newly failing cases ({len(worse)})")
+
+
+def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
+    """The output with as many of the cases as fit."""
+    shown = list(_shown_cases(page, cases[:MOST_CASES]))
+    html = _rendered(page, shown, title, len(cases))
+    while shown and len(html.encode()) > MOST_BYTES:
+        shown = shown[: len(shown) // 2]
+        html = _rendered(page, shown, title, len(cases))
+    return html
+
+
+def _rendered(page: PageRun, shown: Sequence[Mapping[str, Any]], title: str, total: int) -> str:
+    return rendered(
+        "notebook.html", page=page, title=title, cases=shown, left_out=total - len(shown),
+        tiles=[tile for tile in tiles(page) if tile.n is not None], moves=moves(page),
+        problems=[on_one_line(problem["said"], LONGEST_TEXT) for problem in _problems(page)],
+    )  # fmt: skip
+
+
+def _problems(page: PageRun) -> Sequence[Mapping[str, Any]]:
+    """Why the two runs may not be compared."""
+    problems: Sequence[Mapping[str, Any]] = (page.comparison or {}).get("problems", ())
+    return problems
+
+
+def _shown_cases(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str, Any]]:
+    """The content of each case's page, cut to what a cell of a notebook takes."""
+    for case, view in zip(cases, case_views(page, cases), strict=False):  # no views without records
+        texts = view or {"question": case.texts.question, "answer": case.texts.answer, "why": [case.why]}
+        yield {
+            "id": on_one_line(case.id, LONGEST_NAME),
+            "outcome": case.row.outcome,
+            "why": [on_one_line(line, LONGEST_TEXT) for line in texts["why"][:5]],
+            "question": on_one_line(texts["question"], LONGEST_TEXT),
+            "expected": [on_one_line(text, LONGEST_TEXT) for text in texts.get("expected", ())[:3]],
+            "answer": on_one_line(texts["answer"], LONGEST_TEXT),
+            "chunks": [
+                (row.rank, on_one_line(row.mark, LONGEST_NAME), on_one_line(row.place, LONGEST_NAME))
+                for row in texts.get("chunks", ())[:MOST_CHUNKS]
+            ],
+        }

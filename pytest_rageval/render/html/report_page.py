@@ -1,0 +1,303 @@
+"""The report of a run as one page: first screen, sections, and the cases as compressed blocks that its script reads."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from types import SimpleNamespace
+from typing import Any
+
+from pytest_rageval.cases.notes.gold_places import cannot_be_won_line
+from pytest_rageval.comparison import comparison_words as words
+from pytest_rageval.comparison.case_filter import all_rounded, case_file, group_of, latency_of, layers_of, tags_of
+from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.render.html import first_screen, sections
+from pytest_rageval.render.html.case_view import case_views
+from pytest_rageval.render.html.environment import macro, policy, rendered, script, style
+from pytest_rageval.render.html.page_run import PageRun
+from pytest_rageval.render.html.run_cases import ListedCase
+from pytest_rageval.runs.row import Row
+from pytest_rageval.text import printable
+
+BODIES = 96
+"""Cases in a block of rendered fragments: to open a case, its block is inflated, 1 MB in 1 ms. Each block holds what
+pages have in common: with half as many cases a block, the same size takes level 8, and a quarter more time.
+"""
+TEXTS = 2048
+"""Cases in a block of questions, answers and reasons."""
+LOOSE, LEVEL = 4, 6
+"""Of zlib. At 8 fragments are 3 % smaller and take a quarter longer; words and numbers 1 %, and twice as long. At 4
+these are a tenth larger, in less than half of the time."""
+MANY = 20_000
+"""Cases of a list from which on time counts for more than size."""
+BUDGET = 2_000
+"""Cases whose page is in the file, worst first, unless all are asked for."""
+PLAIN = 200
+"""Failing cases that can be read without scripts."""
+SHOWN_RUNS = 8
+SECTIONS = (("cases", "Cases"), ("heat", "Layers"), ("metrics", "Metrics"), ("distributions", "Distributions"),
+            ("speed", "Speed"), ("judge", "Judge"), ("history", "History"), ("config", "Configuration"),
+            ("definitions", "Definitions"))  # fmt: skip
+KEYS = (("/", "filter"), ("j k", "next, previous row"), ("Enter", "open"), ("Esc", "back"),
+        ("n p", "next, previous case of the filter"), ("c", "compare"), ("d", "difference or plain"),
+        ("y", "copy link"), ("r", "copy the command that runs the case again"), ("m", "copy as Markdown"),
+        ("s", "copy as a draft case"), ("← →", "answers of the trials; of a single one, the cases"),
+        ("?", "these keys"))  # fmt: skip
+BLOCKS = '<script type="text/plain" id="blocks">'
+ONE_SIDED = (("changed_cases", "changed in between"), ("only_before", "only before"),
+             ("only_after", "only in this run"))  # fmt: skip
+
+
+def level_of(cases: int) -> int:
+    """How closely the list of so many cases is packed."""
+    return LEVEL if cases < MANY else LOOSE
+
+
+class DataBlocks:
+    """Lines in the order in which they were added; a line is named by its number."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, value: Any, level: int = LEVEL) -> int:
+        """Add a JSON value; its line."""
+        self.lines.append(_packed(value, level))
+        return len(self.lines) - 1
+
+    def replace(self, line: int, value: Any, level: int = LEVEL) -> None:
+        self.lines[line] = _packed(value, level)
+
+    def add_parts(self, values: Sequence[Any], size: int, level: int = LEVEL) -> list[int]:
+        """Add a list in blocks of so many; the lines."""
+        return [self.add(values[start : start + size], level) for start in range(0, len(values), size)]
+
+
+def _packed(value: Any, level: int = LEVEL) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return b64encode(zlib.compress(text.encode(), level)).decode("ascii")
+
+
+def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
+    """The whole page; `budget` None puts the page of every case into it."""
+    blocks, bodied = _blocks(page, budget)
+    html = rendered(
+        "page.html", page=page, policy=policy(), style=style(), script=script(), version=version("pytest-rageval"),
+        keys=KEYS, bodied=bodied, **page_content(page),
+    )  # fmt: skip
+    before, place, after = html.rpartition(BLOCKS)
+    return f"{before}{place}{chr(10).join(blocks.lines)}{after}"
+
+
+def page_content(page: PageRun) -> dict[str, Any]:
+    """What the templates of the first screen, of the list of cases and of the sections show."""
+    return {
+        "sections": SECTIONS, "about": _about(page), "total": len(page.cases),
+        **_first_screen(page), **_case_list(page), **_sections(page),
+    }  # fmt: skip
+
+
+def _about(page: PageRun) -> str:
+    description, ended = page.metrics.get("description"), page.metrics["volatile"].get("timestamp")
+    target = page.config.get("target")
+    parts = [description, target if isinstance(target, str) else None, ended and ended[:16].replace("T", " ")]
+    return " · ".join(str(part) for part in parts if part)
+
+
+# ── data ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
+    """The compressed blocks, the index first, and for how many cases there is a page."""
+    blocks = DataBlocks()
+    blocks.add(None)  # the index, which names the lines of all others, comes to stand here
+    bodies = list(fragments(page, page.cases[:budget]))
+    lines = {
+        "bodies": blocks.add_parts(bodies, BODIES),
+        "texts": add_texts(blocks, page.cases),
+        "scores": add_scores(blocks, page),
+        "falls": add_falls(blocks, page),
+    }
+    sizes = {"perBody": BODIES, "perTexts": TEXTS, "bodied": len(bodies)}
+    blocks.replace(0, case_columns(page) | lines | sizes | {"project": _project(page)}, level_of(len(page.cases)))
+    return blocks, len(bodies)
+
+
+def _project(page: PageRun) -> str:
+    """What the last filter is remembered for."""
+    return (
+        str(page.config.get("target") or "")
+        + "|"
+        + "|".join(sorted({case.key.partition("::")[0] for case in page.cases})[:3])
+    )
+
+
+def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
+    """The rendered page of each of these cases; '' of one without a record, none where no records are kept."""
+    case_html = macro("case.html", "case")
+    for view in case_views(page, cases):
+        # As attributes: a template tries those first, and a key that is asked for as one costs an exception.
+        yield case_html(SimpleNamespace(**view)) if view else ""
+
+
+# ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _first_screen(page: PageRun) -> Mapping[str, Any]:
+    failing = sum(case.is_failing for case in page.cases)
+    notes = [*page.missing, *(page.comparison or {}).get("notes", ())]
+    notes += [problem["said"] for problem in (page.comparison or {}).get("problems", ())]
+    return {
+        "changed": page.changed_settings(),
+        "equal": first_screen.equal_settings(page),
+        "judge": page.metrics.get("judge"),
+        "notes": notes,
+        "unwinnable": cannot_be_won_line(page.config),
+        "tiles": list(first_screen.tiles(page)),
+        "flips": first_screen.flips(page),
+        "flips_head": first_screen.flips_head(page),
+        "no_flips": _no_flips(page, failing),
+        "moves": first_screen.moves(page),
+        "no_moves": first_screen.no_moves(page),
+        "errors": first_screen.error_kinds(page),
+        "tags": sorted(
+            ((tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items()),
+            key=lambda item: (-item[1], item[0]),
+        ),
+    }
+
+
+def _no_flips(page: PageRun, failing: int) -> str:
+    if not page.cases:
+        return "This run has no cases." if not page.metrics["total_tests"] else "The cases of this run are not kept."
+    if page.compared and failing:
+        return f"Nothing newly fails. {failing} case{'s fail' if failing != 1 else ' fails'} as before."
+    return "No case fails."
+
+
+def _case_list(page: PageRun) -> Mapping[str, Any]:
+    failing = [case for case in page.cases if case.is_failing]
+    outcomes = {name: sum(case.row.outcome == name for case in page.cases) for name in ("failed", "error", "xfailed")}
+    fixed = sum(case.change == "fixed" for case in page.cases)
+    worse = sum(case.change == "worse" for case in page.cases)
+    present = [name for name, number in outcomes.items() if number]
+    chips = [("newly failing", "changed:worse", worse)] if worse else []
+    chips += [("failing", f"outcome:{','.join(present)}", len(failing))] if present else []
+    chips += [("errors", "outcome:error", outcomes["error"])] if outcomes["error"] else []
+    chips += [("fixed", "changed:fixed", fixed)] if fixed else []
+    return {
+        "chips": [*chips, ("all", "", len(page.cases))],
+        "failing": failing[:PLAIN],
+        "failing_total": len(failing),
+    }
+
+
+def _sections(page: PageRun) -> Mapping[str, Any]:
+    heat_layers, heat_rows = sections.heat(page)
+    history_names = [tile.metric for tile in first_screen.tiles(page) if tile.n is not None]
+    return {
+        "heat_layers": heat_layers,
+        "heat_rows": heat_rows,
+        "metric_layers": sections.metric_layers(page),
+        "unscored": sections.unscored(page),
+        "gates": [(gate["passed"], gate_line(gate)) for gate in page.gates],
+        "distributions": list(sections.distributions(page)),
+        "latency_rows": sections.latency_rows(page),
+        "latency_bars": sections.latency_bars(page),
+        "slowest": sections.slowest(page),
+        "cost_rows": sections.cost_rows(page),
+        "judge_rows": sections.judge_rows(page),
+        "history_names": history_names,
+        "history": sections.history(page, history_names),
+        "configuration": sections.configuration(page),
+        "versions": words.version_rows(page.comparison) if page.comparison else [],
+        "definitions": sections.definitions(page),
+        "one_sided": ONE_SIDED,
+    }
+
+
+def case_columns(page: PageRun) -> dict[str, Any]:
+    """The index block: a list of values by column, names by number where they repeat."""
+    cases = page.cases
+    tags = _Tags()
+    layers = list(LAYERS)
+    layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
+    return {
+        "run": page.run_id,
+        "compared": page.compared is not None,
+        "both": page.has_both_sides,
+        "id": [printable(case.id) for case in cases],
+        **_coded("file", [case_file(case.key) for case in cases]),
+        **_coded("outcome", [case.row.outcome for case in cases]),
+        **_coded("change", [case.change for case in cases]),
+        **_group("category", cases),
+        **_group("difficulty", cases),
+        **_group("domain", cases),
+        "tag": [tags.codes_of(case.row) for case in cases],
+        "tags": tags.names,
+        "layer": [sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
+                  for case in cases],
+        "layers": layers,
+        **_coded("fallen", [case.fallen or "" for case in cases]),
+        "drop": all_rounded(case.drop for case in cases),
+        "widths": page.widths,
+        "level": all_rounded(case.level for case in cases),
+        "latency": [latency_of(case.row) for case in cases],
+    }  # fmt: skip
+
+
+class _Tags:
+    """Tags by number, in the order in which they were first met."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._codes: dict[str, int] = {}
+        self._sets: dict[Hashable, list[int]] = {}
+
+    def codes_of(self, row: Row) -> list[int]:
+        """The numbers of a case's tags; worked out once for all cases with the same."""
+        source = row.groups["tag"], row.failed
+        codes = self._sets.get(source)
+        if codes is None:
+            codes = self._sets[source] = [self._code(tag) for tag in tags_of(row)]
+        return codes
+
+    def _code(self, tag: str) -> int:
+        if tag not in self._codes:
+            self._codes[tag] = len(self.names)
+            self.names.append(printable(tag))
+        return self._codes[tag]
+
+
+def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
+    """A column of numbers, and under its plural the names that they stand for."""
+    codes: dict[str, int] = {}
+    column_values = [codes.setdefault(value, len(codes)) for value in values]
+    return {column: column_values, f"{column}s": [printable(name) for name in codes]}
+
+
+def _group(group: str, cases: Sequence[ListedCase]) -> Mapping[str, Any]:
+    return _coded(group, [group_of(case.row, group) for case in cases])
+
+
+def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
+    """Questions, answers, reasons and places in blocks of their own: only rows in sight and words to find need them."""
+    rows = [
+        [printable(text) for text in (case.texts.question, case.texts.answer, case.why, case.texts.place)]
+        for case in cases
+    ]
+    return blocks.add_parts(rows, TEXTS, level_of(len(cases)))
+
+
+def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
+    """A block a metric with the score of each case, null where it has none."""
+    level = level_of(len(page.cases))
+    return {name: blocks.add(all_rounded(scores), level) for name, scores in page.score_columns.items()}
+
+
+def add_falls(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
+    """A block a metric that fell in some case: the numbers of these cases, the largest fall first."""
+    return {name: blocks.add([fall.number for fall in falls]) for name, falls in page.falls.items()}

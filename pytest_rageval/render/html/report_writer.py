@@ -1,0 +1,72 @@
+"""Write report.html: at the end of a run, or anew on request, within a size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_rageval.comparison.side import Side
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.collector import no_collection
+from pytest_rageval.render.html.environment import policy, rendered, style
+from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of
+from pytest_rageval.render.html.report_file import FILES, REPORT, EndReport
+from pytest_rageval.render.html.report_page import BUDGET, report_html
+from pytest_rageval.runs.disk.reader import StoredRun
+
+
+def write_report(
+    run: StoredRun, settings: Settings, baseline: Path, *, exit_status: int = 0, other: Side | None = None,
+    budget: int | None = BUDGET, most_bytes: int | None = None, path: Path | None = None,
+) -> Path:  # fmt: skip
+    """Write the page of a run, compared with what it was compared with when it ended, or with another run.
+
+    A run that has not ended, or of which a file is broken, gets a page that says so.
+    """
+    path = path or run.path / REPORT
+    with no_collection():
+        try:
+            side = side_of(run)
+            before = other or compared_side(run, run.path.parent.parent, baseline)
+            page = read_page(side, before, settings, is_chosen=other is not None, exit_status=exit_status)
+        except SettingsError as error:
+            html = unreadable_html(run, str(error))
+        else:
+            html = sized_html(page, budget, most_bytes)
+        write_text(path, html)
+    return path
+
+
+def end_report(folder: Path, settings: Settings, baseline: Path, *, exit_status: int) -> EndReport:
+    """Write the page of a run that just ended; what goes wrong costs the page, never the run."""
+    run = StoredRun(folder)
+    try:
+        return EndReport(write_report(run, settings, baseline, exit_status=exit_status))
+    except Exception as error:  # noqa: BLE001 results are on disk: a page must not end their run in an internal error
+        remedy = f"`rageval report {run.run_id}` tries again"
+        return EndReport(run.path / REPORT, f"report: not written: {type(error).__name__}: {error}; {remedy}")
+
+
+def sized_html(page: PageRun, budget: int | None = BUDGET, most_bytes: int | None = None) -> str:
+    """The page; with the pages of fewer cases, the worst ones, where it would be larger than so many bytes."""
+    html = report_html(page, budget=budget)
+    while most_bytes is not None and (size := len(html.encode())) > most_bytes and budget != 0:
+        cases = len(page.cases) if budget is None else min(budget, len(page.cases))
+        budget = min(int(cases * 0.9 * most_bytes / size), cases - 1) if cases > 1 else 0
+        html = report_html(page, budget=budget)
+    return html
+
+
+def unreadable_html(run: StoredRun, problem: str) -> str:
+    """The page of a run of which there are no aggregates: what is there, what is missing, what to do."""
+    files = [(name, (run.path / name).is_file(), what) for name, what in FILES.items()]
+    return rendered(
+        "unreadable.html",
+        run_id=run.run_id,
+        problem=problem,
+        files=files,
+        policy=policy(),
+        style=style(),
+        state=run.state,
+    )

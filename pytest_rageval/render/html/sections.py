@@ -1,0 +1,343 @@
+"""The sections of a page below its first screen, as rows of numbers: heat, metrics, distributions, speed, judge, …"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pytest_rageval.comparison import comparison_words as words
+from pytest_rageval.comparison.case_filter import group_of
+from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
+from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
+from pytest_rageval.numbers import NO_VALUE, change, denominator, duration, score_text
+from pytest_rageval.render.html.figures import (
+    Bar,
+    IntervalFigure,
+    Spark,
+    change_figure,
+    doubling_histogram,
+    histogram,
+    interval_figure,
+    least_span,
+    spark,
+)
+from pytest_rageval.render.html.first_screen import interval_text
+from pytest_rageval.render.html.page_run import PageRun
+from pytest_rageval.render.html.run_cases import ListedCase, scales_of
+from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
+from pytest_rageval.runs.history import PastRun
+from pytest_rageval.runs.judge_notes import failure_note
+from pytest_rageval.stats.mean_of_means import mean_of_means_interval
+from pytest_rageval.text import counted
+from pytest_rageval.tools.calibration_record import KeptCalibration
+
+SHOWN_CATEGORIES = 30
+SHOWN_CAUSES = 10
+SHADES_OF_A_SCALE = 30
+"""The darkest shade of a change stands for about a third of the scale."""
+CULPRITS = ("worse", "doubtful")
+
+
+class HeatCell(NamedTuple):
+    """A layer's mean in a category as 0 to 1: its text, interval and cases, and its change, which colours the cell.
+
+    `way` is `fall` or `rise`, '' without a change; `shade` of 1 to 9 says how far, 0 of none.
+    """
+
+    value: str
+    interval: str
+    n: int
+    way: str
+    shade: int
+    change: str
+
+
+class MetricRow(NamedTuple):
+    """A metric of the table, with what moved and the cases that caused it."""
+
+    name: str
+    better: str
+    value: str
+    figure: IntervalFigure | None
+    interval: str
+    denominator: str
+    before: str
+    change: str
+    change_figure: IntervalFigure | None
+    change_interval: str
+    p: str
+    verdict: str
+    tone: words.Tone
+    line: Spark | None
+    causes: Sequence[tuple[ListedCase, int, str, str]]
+    fallen: int
+    moved: str
+    """What the scores of these cases did: `fell`, or `rose` where lower is better."""
+
+
+Columns = dict[str, list[float | None]]
+"""By metric a score a case, None of those without one."""
+
+
+# ── heat ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell | None]]]]:
+    """Layers, and by category (the largest first) the number of its cases and a cell for each layer."""
+    rows = layer_rows(page.metrics, page.compared)[:SHOWN_CATEGORIES]
+    scores = _normalised_scores(page)
+    return list(page.metrics["by_layer"]), [
+        (row.name, row.cases, [_cell(cell, scores.get((row.name, layer), {})) for layer, cell in row.cells.items()])
+        for row in rows
+    ]
+
+
+def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
+    """By category and layer, and there by metric, the score of each case of the category as 0 to 1, higher better."""
+    described = page.metrics["metrics"]
+    scales = scales_of(described)
+    places: dict[str, list[int]] = {}
+    for place, case in enumerate(page.cases):
+        places.setdefault(group_of(case.row, "category"), []).append(place)
+    by_cell: dict[tuple[str, str], Columns] = {}
+    columns = page.score_columns
+    for name in sorted(columns.keys() & described.keys()):
+        share, column = scales[name].share, columns[name]
+        for category, chosen in places.items():
+            shares = [None if (score := column[place]) is None else share(score) for place in chosen]
+            by_cell.setdefault((category, described[name]["layer"]), {})[name] = shares
+    return by_cell
+
+
+def _cell(cell: LayerCell, columns: Columns) -> HeatCell | None:
+    if cell.score is None:
+        return None
+    moved = change(cell.change)
+    way = "" if moved in ("=", NO_VALUE) else "fall" if moved.startswith("-") else "rise"
+    shade = min(math.ceil(abs(cell.change or 0) * SHADES_OF_A_SCALE), 9) if way else 0
+    interval = interval_text(mean_of_means_interval(columns))
+    cases = sum(any(score is not None for score in case) for case in zip(*columns.values(), strict=True))
+    return HeatCell(score_text(cell.score), interval, cases, way, shade, moved if way else "")
+
+
+# ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def metric_layers(page: PageRun) -> list[tuple[str, str, str, list[MetricRow]]]:
+    """By layer: its name, title, score, and its metrics."""
+    described = page.metrics["metrics"]
+    layers = []
+    for layer, title in LAYERS.items():
+        names = sorted(name for name, metric in described.items() if metric["layer"] == layer)
+        rows = [_metric_row(name, page) for name in names if described[name]["mean"] is not None]
+        if rows:
+            score = (page.metrics["by_layer"].get(layer) or {}).get("score")
+            layers.append((layer, title, score_text(score), rows))
+    return layers
+
+
+def unscored(page: PageRun) -> list[str]:
+    """Metrics without a value in this run."""
+    return sorted(name for name, metric in page.metrics["metrics"].items() if metric["mean"] is None)
+
+
+def _metric_row(name: str, page: PageRun) -> MetricRow:
+    metric = page.metrics["metrics"][name]
+    moved = page.compared["metrics"].get(name) if page.compared else None
+    tone = words.tone(moved) if moved else "plain"
+    before, _, delta, interval, p = words.numbers(moved) if moved else ("", "", "", "", "")
+    falls = page.falls.get(name, []) if tone in CULPRITS else []
+    top = metric["scale"][1]
+    return MetricRow(
+        name=name, better=metric["better"], value=score_text(metric["mean"]) + ("" if top == 1 else f" of {top:g}"),
+        figure=interval_figure(metric["mean"], metric.get("ci"), metric["scale"]),
+        interval=interval_text(metric.get("ci")), denominator=denominator(metric),
+        before=before, change=delta,
+        change_figure=change_figure(moved["delta"], moved["ci"], metric["scale"]) if moved else None,
+        change_interval=interval, p=p, verdict=moved["verdict"] if moved else "", tone=tone,
+        line=spark(page.values_in_time(name), least_span(metric["scale"])),
+        causes=[
+            (page.cases[fall.number], fall.number, score_text(fall.before), score_text(fall.after))
+            for fall in falls[:SHOWN_CAUSES]
+        ],
+        fallen=len(falls), moved=words.worsened(metric),
+    )  # fmt: skip
+
+
+# ── distributions, speed ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def distributions(page: PageRun) -> Iterator[tuple[str, int, list[Bar]]]:
+    """Histograms of the metrics that have more than two values."""
+    described = page.metrics["metrics"]
+    columns = page.score_columns
+    for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
+        values = [score for score in columns.get(name, ()) if score is not None]
+        if len(set(values)) > 2:
+            yield name, len(values), histogram(values, described[name]["scale"])
+
+
+def latency_rows(page: PageRun) -> list[tuple[str, ...]]:
+    """Phase, p50, p95 and p99 of asking; of its parts the first two."""
+    latency = page.metrics["volatile"].get("latency") or {}
+    if latency.get("p50_ms") is None:
+        return []
+    rows: list[tuple[str, ...]] = [
+        ("asking, in all", *(duration(latency[name]) for name in ("p50_ms", "p95_ms", "p99_ms")))
+    ]
+    for phase, parts in (latency.get("phases") or {}).items():
+        rows.append((phase.removesuffix("_ms").replace("_", " "), duration(parts["p50"]), duration(parts["p95"]), ""))
+    if waited := latency.get("retry_wait_ms"):
+        rows.append((f"before requests that were repeated, in all {duration(waited)}", "", "", ""))
+    return rows
+
+
+def latency_bars(page: PageRun) -> list[Bar]:
+    return doubling_histogram([time for case in page.cases if (time := case.row.latency.get("total_ms")) is not None])
+
+
+def slowest(page: PageRun) -> list[tuple[ListedCase, int, str]]:
+    """The five slowest cases."""
+    timed = [
+        (time, number)
+        for number, case in enumerate(page.cases)
+        if (time := case.row.latency.get("total_ms")) is not None
+    ]
+    longest = sorted(timed, reverse=True)[:5]
+    return [(page.cases[number], number, duration(time)) for time, number in longest]
+
+
+def cost_rows(page: PageRun) -> list[tuple[str, str]]:
+    cost = page.metrics["volatile"].get("cost") or {}
+    unknown = "not known"
+    dollars, tokens, saved = (cost.get(f"judge_{name}") for name in ("total_usd", "total_tokens", "saved_usd"))
+    rows = [
+        ("judge", unknown if dollars is None else f"${dollars:.4f}"),
+        ("tokens of the judge", unknown if tokens is None else f"{tokens:,}"),
+    ]
+    if saved:
+        rows.append(("saved by the cache", f"${saved:.4f}"))
+    usage = cost.get("target_usage") or {}
+    return rows + [(f"system: {name}", f"{value:,.6g}") for name, value in usage.items()]
+
+
+# ── judge, history, configuration ─────────────────────────────────────────────────────────────────────────────
+
+
+class JudgeRow(NamedTuple):
+    """Something about the judge; `remedy`: what somebody at a terminal can do where it is not known."""
+
+    name: str
+    value: str
+    remedy: str = ""
+
+
+def judge_rows(page: PageRun) -> list[JudgeRow]:
+    """Who judged, and what is known of how far that judge can be trusted."""
+    judge = page.metrics.get("judge")
+    if not judge:
+        return []
+    kind = (
+        "a heuristic without a model: its scores gate only where a gate was written"
+        if judge["heuristic"]
+        else "a model"
+    )
+    hits = page.metrics["volatile"].get("cache_hit_rate")
+    spot = (page.metrics.get("aggregate_metrics") or {}).get("judge_reliability")
+    prompts = ", ".join(f"{name} {version}" for name, version in judge["prompt_versions"].items())
+    failures = failure_note(page.metrics.get("judge_errors") or ())
+    return [
+        JudgeRow("judge", judge["model"]),
+        JudgeRow("kind", kind),
+        *([JudgeRow("failed judgements", failures)] if failures else ()),
+        JudgeRow("prompts", prompts or "–"),
+        *_agreement_rows(page, judge["prompt_versions"]),
+        _spot_check_row(spot),
+        JudgeRow("judgements from the cache", "–" if hits is None else f"{hits:.0%}".replace("%", " %")),
+    ]
+
+
+def _spot_check_row(spot: Mapping[str, Any] | None) -> JudgeRow:
+    name = "spot check by a second judge"
+    if not spot:
+        return JudgeRow(name, "not made", "rageval judge --spot-check makes one")
+    share, judgements = score_text(spot["disagreement_rate"]), counted(spot["spot_check_n"], "judgement")
+    return JudgeRow(name, f"disagrees with {share} of {judgements}")
+
+
+def _agreement_rows(page: PageRun, prompts: Mapping[str, str]) -> list[JudgeRow]:
+    """How far the judge agreed with people when that was last measured."""
+    if not page.calibrations:
+        return [JudgeRow("agreement with people", "not measured", "rageval calibrate measures it")]
+    return [
+        JudgeRow(f"agreement with people: {kept.metric}", _agreement_text(kept, prompts.get(kept.metric)))
+        for kept in page.calibrations
+    ]
+
+
+def _agreement_text(kept: KeptCalibration, prompt: str | None) -> str:
+    share = f"{kept.agreement:.2f} ({interval_text((kept.low, kept.high))}) of {counted(kept.answers, 'answer')}"
+    kappa = "" if kept.kappa is None else f", kappa {kept.kappa:.2f}"
+    other = prompt is not None and kept.prompt_versions and prompt not in kept.prompt_versions
+    caution = "; the rubric was worded otherwise then" if other else ""
+    return f"{share} on the same side of {kept.gate}{kappa}: {kept.verdict} ({kept.labels}, {kept.day}){caution}"
+
+
+class HistoryRow(NamedTuple):
+    """A run in time, with what was changed before it and its values of some metrics."""
+
+    run: PastRun
+    passed: str
+    changes: str
+    values: list[str]
+
+
+def history(page: PageRun, names: Sequence[str]) -> list[HistoryRow]:
+    """The last runs, newest first."""
+    return [
+        HistoryRow(
+            run,
+            f"{run.outcomes.get('passed', 0)} of {run.total}",
+            "; ".join(map(change_text, run.changes[:4])) + (" …" if len(run.changes) > 4 else ""),
+            [score_text(run.value(name)) for name in names],
+        )
+        for run in reversed(page.trend)
+    ]
+
+
+def configuration(page: PageRun) -> list[tuple[str, str]]:
+    """Every setting that can explain a result, by name."""
+    return [(name, setting_text(value)) for name, value in flat_settings(page.config).items()] if page.config else []
+
+
+class DefinitionText(NamedTuple):
+    """A metric's definition in parts, as `rageval metrics NAME` shows it."""
+
+    name: str
+    layer: str
+    values: str
+    definition: str
+    details: str
+    rule: str
+    source: str
+    gates: Sequence[str]
+
+
+def definitions(page: PageRun) -> list[DefinitionText]:
+    """Of every metric of the run, once whatever its cut-offs."""
+    return definitions_of(page.metrics["metrics"], page.registry)
+
+
+def definitions_of(metrics: Iterable[str], registry: Registry) -> list[DefinitionText]:
+    """Of these metrics, as far as they are known here."""
+    names = dict.fromkeys(name.partition("@")[0] for name in metrics)
+    return [_definition(registry[name]) for name in names if name in registry]
+
+
+def _definition(metric: Metric) -> DefinitionText:
+    parts = doc_parts(metric)
+    values = f"{metric.values}, {metric.better} is better"
+    layer = f"{metric.layer} {LAYERS[metric.layer]}" if metric.layer != LAYERS[metric.layer] else metric.layer
+    definition = parts.definition or "A metric of the project's own, without a description."
+    return DefinitionText(metric.name, layer, values, definition, parts.details, parts.rule, parts.source, metric.gates)

@@ -1,0 +1,62 @@
+"""Annotations of GitHub Actions: workflow commands that point at the line of each failing case.
+
+Source of the form and its escapes: the toolkit's `command.ts` (`%`, line ends; in properties `:` and `,` as well).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.verdict_sentence import gate_name
+from pytest_rageval.render.markdown.failing_cases import FailingCase
+from pytest_rageval.render.text.columns import shortened
+from pytest_rageval.text import printable
+
+MOST = 10
+"""GitHub shows ten errors of a step and drops the rest without a word."""
+LONGEST = 400
+
+
+def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[FailingCase], file: str) -> Iterator[str]:
+    """The lines to print: failed gates of the run first, at `file`, then the cases that fail, ten in all.
+
+    Where some have no place, the last of the ten says how many.
+    """
+    failed = () if metrics["partial"] else (gate for gate in metrics["gates"] if gate["passed"] is False)
+    gates = [_error(file, 1, f"gate {gate_name(gate)}", gate_line(gate)) for gate in failed]
+    lines = gates + [_error(case.file, case.line, _title(case), _message(case)) for case in cases]
+    if len(lines) > MOST:
+        sentence = f"and {len(lines) - MOST + 1} more: {metrics['verdict']['sentence']}"
+        lines[MOST - 1 :] = [_error(file, 1, "rageval", sentence)]
+    yield from lines
+
+
+def notice(title: str, message: str) -> str:
+    """A line that GitHub Actions shows as a notice of the step."""
+    return f"::notice title={_value(title)}::{_data(message)}"
+
+
+def _title(case: FailingCase) -> str:
+    state = "error" if case.is_error else "newly failing" if case.is_new else "failing"
+    return f"{state}: {case.key.partition('::')[2] or case.key}"
+
+
+def _message(case: FailingCase) -> str:
+    return f"{case.reason}\n{case.question}" if case.question else case.reason
+
+
+def _error(file: str, line: int, title: str, message: str) -> str:
+    lines = (shortened(printable(text), LONGEST) for text in message.split("\n"))
+    return (
+        f"::error file={_value(file)},line={line},title={_value(shortened(title, 120))}::{_data(chr(10).join(lines))}"
+    )
+
+
+def _data(text: str) -> str:
+    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _value(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

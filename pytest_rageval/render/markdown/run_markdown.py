@@ -1,0 +1,97 @@
+"""A run in Markdown for a job summary or a comment on a pull request: the verdict first, cut by whole cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_rageval.comparison.gate_lines import gate_line, is_warning
+from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.render.markdown.comparison_markdown import as_code, as_html, as_name, metric_table
+from pytest_rageval.render.markdown.failing_cases import FailingCase
+
+MARKS = {"red": "❌", "amber": "⚠️", "green": "✅", "grey": "➖"}
+LONGEST_SUMMARY = 1_000_000
+"""Bytes: GitHub drops a step's summary of more than 1 MiB."""
+LONGEST_COMMENT = 60_000
+"""Characters: GitHub refuses a comment of more than 65,536."""
+SHOWN_METRICS = 12
+SHOWN_GATES = 20
+
+
+def run_markdown(
+    metrics: Mapping[str, Any], cases: Sequence[FailingCase], *, longest: int, link: str | None = None
+) -> str:
+    """The document, not longer than `longest` characters, nor than as many bytes: as many cases as there is room for.
+
+    `link`: an address where the whole report is, if there is one.
+    """
+    head = "".join(f"{line}\n" for line in _head(metrics, link))
+    room = longest - _size(head) - 200
+    shown: list[str] = []
+    for case in cases:
+        text = "".join(f"{line}\n" for line in _case(case))
+        room -= _size(text)
+        if room < 0:
+            break
+        shown.append(text)
+    rest = len(cases) - len(shown)
+    more = f"\n{and_more(rest, 'cases')}{f': [the whole report]({link})' if link else ''}\n" if rest else ""
+    return head + "".join(shown) + more
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
+
+
+def _head(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
+    verdict = metrics["verdict"]
+    yield f"### {MARKS[verdict['tone']]} {as_name(verdict['sentence'], 1000)}"
+    yield ""
+    if metrics["description"]:
+        yield as_name(metrics["description"], 300)
+        yield ""
+    against = (metrics.get("comparison") or {}).get("baseline_run_id")
+    compared = f" · compared with {as_name(str(against))}" if against else ""
+    judge = metrics.get("judge")
+    judged = f" · judge {as_name(judge['model'])}" if judge else ""
+    report = f" · [report]({link})" if link else ""
+    yield f"Run {as_name(metrics['volatile']['run_id'] or '–')}{compared}{judged}{report}"
+    yield ""
+    for name, message in verdict["problems"].items():
+        yield f"- ❌ **{as_name(name)}**: {as_name(message, 600)}"
+    yield from _gates(metrics)
+    yield ""
+    yield from _metrics(metrics)
+
+
+def _gates(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Gates that do not hold, those that fail the run first, and those that hold with a warning."""
+    gates = [gate for gate in metrics["gates"] if gate["passed"] is not True or is_warning(gate)]
+    for gate in sorted(gates, key=lambda gate: gate["passed"] is not False)[:SHOWN_GATES]:
+        mark = "⚠️" if metrics["partial"] or gate["passed"] is not False else "❌"
+        yield f"- {mark} {as_name(gate_line(gate), 400)}"
+    if len(gates) > SHOWN_GATES:
+        yield f"- {and_more(len(gates) - SHOWN_GATES, 'gates')}"
+
+
+def _metrics(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what moved against the baseline, the worst verdict first."""
+    if (comparison := metrics["comparison"]) and comparison["compared"]:
+        yield from metric_table(comparison, SHOWN_METRICS)
+
+
+def _case(case: FailingCase) -> Iterator[str]:
+    state = "error" if case.is_error else "fails"
+    new = ", did not before" if case.is_new else ""
+    yield f"<details><summary>{as_html(case.key)}: {state}{new}</summary>"
+    yield ""
+    yield from (f"- {as_name(reason, 400)}" for reason in case.reasons)
+    if case.question:
+        yield f"- question: {as_code(case.question)}"
+    if case.answer:
+        yield f"- answer: {as_code(case.answer)}"
+    yield f"- {as_code(f'{case.file}:{case.line}', 200)}"
+    yield ""
+    yield "</details>"
+    yield ""

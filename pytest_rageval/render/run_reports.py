@@ -1,0 +1,58 @@
+"""The reports that every run leaves in its folder: summary.md and the page for people, report.json for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_rageval.comparison.previous_run import Cases, compare_with_previous
+from pytest_rageval.export.report_json import write_report_json
+from pytest_rageval.io.atomic import write_text
+from pytest_rageval.plan import Plan
+from pytest_rageval.render.html.report_file import EndReport
+from pytest_rageval.render.markdown.summary_markdown import summary_markdown
+from pytest_rageval.runs.disk.reader import StoredRun
+
+MOST_OF_A_PAGE = 100_000
+"""Cases: a page of more is larger than 10 MB, and takes 4 kB of memory each while it is made."""
+
+
+class RunReports(NamedTuple):
+    """What became of a run's reports. `notes`: a line for each that could not be written, or is not, but the page."""
+
+    notes: tuple[str, ...]
+    page: EndReport | None
+    """None where the settings want none."""
+
+    @property
+    def problems(self) -> list[str]:
+        """A line for each that could not be written."""
+        return [*self.notes, *filter(None, [self.page.problem if self.page is not None else None])]
+
+
+def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *, exit_status: int) -> RunReports:
+    """Write all reports of a run that just ended outside pytest; OSError where the summary cannot be written, after all
+    else that can."""
+    page, notes = None, list[str]()
+    if plan.settings.report and len(cases) > MOST_OF_A_PAGE:
+        notes.append(
+            f"report.html is left out, which lists every case: these are {len(cases):,}, more than {MOST_OF_A_PAGE:,}; "
+            f"`rageval report {folder.name}` writes it all the same"
+        )
+    elif plan.settings.report:
+        from pytest_rageval.render.html.report_writer import (
+            end_report,  # here, because templates are a fifth of a short run
+        )
+
+        page = end_report(folder, plan.settings, baseline, exit_status=exit_status)
+    return RunReports((*write_reports(folder, plan, cases), *notes), page)
+
+
+def write_reports(folder: Path, plan: Plan, cases: Cases) -> tuple[str, ...]:
+    """Write them for a finished run, of whose cases outcomes and scores are at hand; a line for each that could not be
+    written."""
+    run = StoredRun(folder)
+    previous = compare_with_previous(run, cases, plan)
+    write_text(folder / "summary.md", summary_markdown(run.finished_metrics, run.config, plan.registry, previous))
+    problem = write_report_json(run, cases) if plan.settings.report_json else None
+    return (problem,) if problem is not None else ()

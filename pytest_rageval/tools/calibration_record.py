@@ -1,0 +1,100 @@
+"""The newest calibration of each judge and metric, kept beside the judge cache, and those of a run's judge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_rageval.io.atomic import write_json
+
+if TYPE_CHECKING:
+    from pytest_rageval.tools.calibrate import Calibration
+
+CALIBRATIONS = Path("cache") / "calibrations.json"
+"""Below the reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCalibration:
+    """How far a judge agreed with people in a metric, when that was last measured.
+
+    answers    labelled answers that both scored
+    agreement  share of them on the same side of the gate; with `low` and `high` of its 95 % interval, and kappa
+    """
+
+    metric: str
+    day: str
+    labels: str
+    gate: str
+    answers: int
+    prompt_versions: tuple[str, ...]
+    verdict: str
+    agreement: float
+    low: float
+    high: float
+    kappa: float | None
+
+
+def keep_calibration(reports: Path, identity: str, labels: str, calibration: Calibration) -> None:
+    """Keep the figures in place of the judge's last ones in this metric; an OSError where they cannot be written.
+
+    They hold no texts. Without an answer that both scored, nothing is kept.
+    """
+    agreement = calibration.confusion.agreement
+    if agreement is None or agreement.interval is None:
+        return
+    kappa = calibration.confusion.kappa
+    record = {
+        "calibrated": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "labels": labels, "gate": str(calibration.gate),
+        "answers": len(calibration.cases), "prompt_versions": list(calibration.prompt_versions),
+        "verdict": calibration.verdict, "agreement": agreement.value, "interval": list(agreement.interval),
+        "cohens_kappa": None if kappa is None else kappa.value,
+    }  # fmt: skip
+    path = reports / CALIBRATIONS
+    content = _read(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {**content, identity: {**_mapping(content.get(identity)), calibration.metric: record}})
+
+
+def kept_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[KeptCalibration, ...]:
+    """Those of the judge that a run's config.json names, by metric; none where it was never calibrated here."""
+    identity = judge_identity(judge)
+    records = _mapping(_read(reports / CALIBRATIONS).get(identity or ""))
+    kept = (_kept(metric, record) for metric, record in sorted(records.items()))
+    return tuple(calibration for calibration in kept if calibration is not None)
+
+
+def judge_identity(judge: Mapping[str, Any] | None) -> str | None:
+    """What a judge is known by, its server included, as config.json describes it; None of none, or of a fixture's."""
+    identity = (judge or {}).get("identity") or (judge or {}).get("model")
+    return identity if isinstance(identity, str) else None
+
+
+def _kept(metric: str, record: Any) -> KeptCalibration | None:
+    """None where the file was changed by hand into something else: it can be made again."""
+    try:
+        low, high = record["interval"]
+        kappa = record["cohens_kappa"]
+        return KeptCalibration(
+            metric, str(record["calibrated"])[:10], str(record["labels"]), str(record["gate"]), int(record["answers"]),
+            tuple(map(str, record["prompt_versions"])), str(record["verdict"]), float(record["agreement"]),
+            float(low), float(high), None if kappa is None else float(kappa),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The file's content; nothing where there is none or it is no longer JSON."""
+    try:
+        return _mapping(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,222 @@
+"""What does the judge say of the labelled answers? Each is judged as a run would judge it, or as a run did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import CaseError, JudgeError, SettingsError
+from pytest_rageval.io.line_index import Place, record_at
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judging import judge_answer
+from pytest_rageval.matching.passages import contexts
+from pytest_rageval.matching.places import observe
+from pytest_rageval.metrics.judged import NO_CONTEXT, NOT_JUDGED
+from pytest_rageval.metrics.registry import Measure
+from pytest_rageval.model import Answer, EvalCase, NotApplicable, Observation, Rubric
+from pytest_rageval.runs.disk.reader import StoredRun, observation_of
+from pytest_rageval.text import excerpt
+from pytest_rageval.tools.labels import Label
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLabel:
+    """A label, and what the judge made of the same answer; scores are on the metric's scale.
+
+    human      what a person scored, None where only pass or fail was said
+    score      what the judge scored; None where it gave none
+    why_not    why not, in one line
+    error      the kind of error, where that is why
+    model, prompt_version
+               who judged; None where the label brought its judge's score along
+    """
+
+    label: Label
+    human: float | None = None
+    score: float | None = None
+    why_not: str | None = None
+    error: str | None = None
+    reasoning: str = ""
+    question: str = ""
+    answer: str = ""
+    model: str | None = None
+    prompt_version: str | None = None
+    heuristic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """By what is judged: the measure that gates read, its rubric, and the settings of the project."""
+
+    measure: Measure
+    rubric: Rubric
+    settings: Settings
+
+    def on_scale(self, score: float | None) -> float | None:
+        """A score on the rubric's scale, brought to the metric's."""
+        if score is None:
+            return None
+        (low, high), (from_low, from_high) = self.measure.metric.scale, self.rubric.scale
+        return low + (score - from_low) * (high - low) / (from_high - from_low)
+
+
+# ── answers of stored runs ────────────────────────────────────────────────────────────────────────────────────
+
+Found = Observation | JudgedLabel
+"""What a run has of a labelled case; where that is an error, the label with its kind."""
+
+
+def observations_of(labels: Iterable[Label], open_run: Callable[[str], StoredRun], run: str | None) -> dict[str, Found]:
+    """By id of the label, what a stored run holds of its answer: first trial, as recorded.
+
+    `run` is meant where a label names a case and no run. A CaseError names every label whose run or case is not there.
+    """
+    found: dict[str, Found] = {}
+    problems: list[str] = []
+    runs: dict[str, tuple[StoredRun, Mapping[str, Place]]] = {}
+    for label in labels:
+        if label.case_key is None:
+            continue
+        wanted = label.run or run
+        if wanted is None:
+            problems.append(f"{label.source}: 'run' is missing: which run is case {label.case_key!r} of? Or give --run")
+            continue
+        try:
+            if wanted not in runs:
+                stored = open_run(wanted)
+                runs[wanted] = stored, _first_trials(stored)
+            found[label.id] = _observation(label, *runs[wanted])
+        except SettingsError as error:
+            problems += [f"{label.source}: {problem}" for problem in error.problems]
+    if problems:
+        raise CaseError(*problems)
+    return found
+
+
+def _first_trials(run: StoredRun) -> dict[str, Place]:
+    places = run.observation_places()
+    if not places:
+        raise SettingsError(f"run {run.run_id} keeps no observations: label answers of another run, or their texts")
+    return {key: places[key, trial] for key, trial in sorted(places, key=lambda one: -one[1])}
+
+
+def _observation(label: Label, run: StoredRun, places: Mapping[str, Place]) -> Found:
+    place = places.get(label.case_key or "")
+    if place is None:
+        raise SettingsError(f"run {run.run_id} has no case {label.case_key!r}")
+    record = record_at(place)
+    observation = observation_of(record, run.config) if record["answer"] is not None else None
+    if observation is not None:
+        return observation
+    kind = (record.get("error") or {}).get("kind") or "not recorded"
+    question = str(record["case"].get("question", ""))
+    return JudgedLabel(label, why_not=f"the case ended in an error: {kind}", error=kind, question=question)
+
+
+# ── judging ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def as_recorded(labels: Iterable[Label], found: Mapping[str, Found], how: Examination) -> dict[str, JudgedLabel]:
+    """By id, the labels whose judge's score is known already: written beside them, or in the run that they name."""
+    known: dict[str, JudgedLabel] = {}
+    for label in labels:
+        there = found.get(label.id)
+        if label.judge_score is not None:
+            known[label.id] = JudgedLabel(
+                label,
+                how.on_scale(label.score),
+                how.on_scale(label.judge_score),
+                question=label.question or "",
+                answer=label.answer or "",
+            )
+        elif isinstance(there, JudgedLabel):
+            known[label.id] = replace(there, human=how.on_scale(label.score))
+        elif there is not None:
+            known[label.id] = _scored(label, there, how)
+    return known
+
+
+async def judge_labels(
+    labels: Sequence[Label],
+    judge: Judge,
+    found: Mapping[str, Found],
+    how: Examination,
+    *,
+    tell: Callable[[], None] = lambda: None,
+) -> dict[str, JudgedLabel]:
+    """By id, each label with what the judge says of its answer; `tell` is called after each.
+
+    As many at once as the settings let judges work. What goes wrong with one is said of that one.
+    """
+    judged: dict[str, JudgedLabel] = {}
+    waiting = iter(labels)
+
+    async def work() -> None:
+        for label in waiting:
+            there = found.get(label.id)
+            judged[label.id] = (
+                replace(there, human=how.on_scale(label.score))
+                if isinstance(there, JudgedLabel)
+                else await _judged(label, there or _observed(label), judge, how)
+            )
+            tell()
+
+    await asyncio.gather(*(work() for _ in range(how.settings.judge_concurrency)))
+    return judged
+
+
+def _observed(label: Label) -> Observation:
+    case = EvalCase(label.id, label.question or "", contexts=label.contexts, source=label.source)
+    return observe(case, Answer(text=label.answer), k=max(1, len(label.contexts)))
+
+
+async def _judged(label: Label, obs: Observation, judge: Judge, how: Examination) -> JudgedLabel:
+    asked = [how.rubric.name]
+    try:
+        judgements = await judge_answer(
+            judge,
+            obs.case,
+            obs.answer,
+            asked,
+            obs.k,
+            wordings={how.rubric.name: how.rubric},
+            repeats=how.settings.judge_repeats,
+            phrases=how.settings.abstention.phrases,
+        )
+        return _scored(label, replace(obs, judgements=judgements), how)
+    except JudgeError as error:
+        return _failed(label, obs, how, error.kind, str(error))
+    except Exception as error:  # noqa: BLE001  a user's own judge may raise anything; it is this answer's error
+        return _failed(label, obs, how, "exception", f"{type(error).__name__}: {error}")
+
+
+def _failed(label: Label, obs: Observation, how: Examination, kind: str, message: str) -> JudgedLabel:
+    one_line = excerpt(message, 300)
+    return replace(_about(label, obs, how), why_not=one_line, error=kind)
+
+
+def _scored(label: Label, obs: Observation, how: Examination) -> JudgedLabel:
+    """What the measure makes of the judgements, which is what a gate would see."""
+    about = _about(label, obs, how)
+    scored = how.measure(obs)
+    if isinstance(scored, NotApplicable):
+        # Of an answer without contexts little is asked, and the measure sees only that nothing was.
+        is_bare = scored == NOT_JUDGED and not contexts(obs.case, obs.answer, obs.k)
+        return replace(about, why_not=(NO_CONTEXT if is_bare else scored).reason)
+    said = obs.judged(how.measure.metric.name) or next(iter(obs.judgements.values()), None)
+    if said is None:
+        return replace(about, score=scored.value)
+    return replace(
+        about,
+        score=scored.value,
+        reasoning=said.reasoning,
+        model=said.model,
+        prompt_version=said.prompt_version,
+        heuristic=said.heuristic,
+    )
+
+
+def _about(label: Label, obs: Observation, how: Examination) -> JudgedLabel:
+    return JudgedLabel(label, how.on_scale(label.score), question=obs.case.question, answer=obs.answer.text or "")

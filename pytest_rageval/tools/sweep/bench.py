@@ -1,0 +1,172 @@
+"""The system under test on the bench: one target for all points of a sweep, which are asked one after another."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_rageval.config.project import Project
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.config.tables import Gates
+from pytest_rageval.engine import Observed
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.line_index import record_at
+from pytest_rageval.model import EvalCase, Json, Observation
+from pytest_rageval.prefetch import BackgroundLoop
+from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare
+from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun, observation_of
+from pytest_rageval.targets.target import is_called
+from pytest_rageval.tools.measured_run import Asking, OnFinished, Watch, ask_without_trace, write_run
+from pytest_rageval.tools.sweep.grid import Grid, Point
+
+NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
+"""Gates name cut-offs of their own, up to which the system would be asked: a point is asked for its own k alone."""
+
+
+@dataclass
+class Questions:
+    """Questions asked, and how often the index was another one than for the question before."""
+
+    calls: int = 0
+    indexings: int = 0
+    _index: object = None
+
+    def asked(self, cases: int, index: object) -> None:
+        self.calls += cases
+        if cases and index != self._index:
+            self.indexings, self._index = self.indexings + 1, index
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What came of the cases at a point: observations by key, keys of errors with what went wrong."""
+
+    observations: Mapping[str, Observation]
+    errors: Mapping[str, str] = field(default_factory=dict)
+    run: str | None = None
+
+    @classmethod
+    def of(cls, observed: Mapping[str, Observed], run: str | None = None) -> Answers:
+        return cls(
+            {key: outcome for key, outcome in observed.items() if isinstance(outcome, Observation)},
+            {key: outcome.problem.message for key, outcome in observed.items() if not isinstance(outcome, Observation)},
+            run,
+        )
+
+
+class Bench:
+    """Asks cases at points. Used as a context: it closes the target that it makes."""
+
+    def __init__(
+        self, project: Project, options: Mapping[str, Json], cases: Sequence[EvalCase], files: Sequence[Path],
+        grid: Grid, sweep_id: str, watch: Watch = lambda _: None, on_finished: OnFinished = lambda _, __: None,
+    ) -> None:  # fmt: skip
+        """`options`: those of the command, as settings; `files`: where the cases come from."""
+        self.project, self.cases, self.grid = project, cases, grid
+        self.questions = Questions()
+        self.sweep_id = sweep_id
+        self._options, self._files = options, files
+        self._watch, self._on_finished = watch, on_finished
+        prepared = self._prepared(self.settings_of(Point({})))
+        self._loop = BackgroundLoop(project.settings.longest_call)
+        with ExitStack() as opened:
+            opened.callback(self._loop.close)
+            self._target = make_target(prepared.project)
+            if not is_called(self._target):
+                raise SettingsError(
+                    f"sweep: {self._target.name} is not asked, its answers are there; name another target"
+                )
+            check_can_answer(prepared, self._target, cases)
+            opened.pop_all()  # all went well: from now on `__exit__` closes them
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.cancel()
+        if not self._loop.is_blocked:
+            self._loop.run(self._target.aclose())
+        self._loop.close()
+
+    def settings_of(self, point: Point, run_id: str | None = None, resume: str | None = None) -> Settings:
+        """The settings of a run at this point; SettingsError where the point sets what cannot be."""
+        options = dict(self._options) | {"retrieval_only": True} | point.options()
+        if "params" in options:
+            options["params"] = [*(self._options.get("params") or ()), *options["params"]]
+        if run_id is not None:
+            options |= {"run_id": run_id, "description": f"sweep {self.sweep_id}: {point}"}
+        if resume is not None:
+            options |= {"resume": resume, "description": f"sweep {self.sweep_id}: {point}"}
+        return load_settings(self.project.root, options).model_copy(update=NOT_TUNED)
+
+    def k_of(self, point: Point) -> int:
+        """How many chunks count at this point."""
+        k = point.params.get("k")
+        return k if isinstance(k, int) else self.project.settings.k
+
+    def run_id(self, point: Point) -> str:
+        """The name of the point's run: the same whenever the sweep is resumed."""
+        if not point.params:
+            return f"{self.sweep_id}-default"
+        return f"{self.sweep_id}-{hashlib.sha256(point.key.encode()).hexdigest()[:8]}"
+
+    def measured(self, point: Point) -> Answers:
+        """What the cases come to at this point as a stored run; one that has ended before is read."""
+        run_id = self.run_id(point)
+        stored = StoredRun(self.project.reports / "runs" / run_id)
+        if stored.state == "complete":
+            return self._stored(stored)
+        is_begun = (stored.path / "config.json").is_file()
+        settings = self.settings_of(point, None if is_begun else run_id, run_id if is_begun else None)
+        prepared = self._prepared(settings)
+        observed = write_run(
+            Asking(self._target, self._loop),
+            prepared,
+            self.cases,
+            self._files,
+            self._counting(point),
+            self._on_finished,
+        )
+        return Answers.of(observed, run_id)
+
+    def asked(self, point: Point, cases: Sequence[EvalCase]) -> Answers:
+        """What some cases come to at this point; nothing is stored."""
+        if not cases:
+            return Answers({})
+        prepared = self._prepared(self.settings_of(point))
+        observed = ask_without_trace(Asking(self._target, self._loop), prepared, cases)
+        self._counting(point)(len(cases))
+        return Answers.of(observed)
+
+    def _counting(self, point: Point) -> Watch:
+        index = self.grid.index_of(point)
+
+        def watch(asked: int) -> None:
+            self.questions.asked(asked, index)
+            self._watch(asked)
+
+        return watch
+
+    def _prepared(self, settings: Settings) -> Prepared:
+        return prepare(self.project._replace(settings=settings))
+
+    def _stored(self, stored: StoredRun) -> Answers:
+        places = stored.observation_places()
+        if not places and self.cases:
+            raise SettingsError(
+                f"run {stored.run_id} keeps no {OBSERVATIONS}, from which the sweep would go on; begin a new sweep"
+            )
+        errors = {
+            record["case_key"]: record["error"]["message"] or record["error"]["kind"]
+            for record in stored.records() if record["error"]
+        }  # fmt: skip
+        observations = {}
+        for (key, trial), place in places.items():
+            observation = observation_of(record_at(place), stored.config) if trial == 0 and key not in errors else None
+            if observation is not None:
+                observations[key] = observation
+        return Answers(observations, errors, stored.run_id)

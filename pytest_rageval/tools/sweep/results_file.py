@@ -1,0 +1,195 @@
+"""eval_results.json of a sweep: what was asked for, every point with its scores, the choice, and the lines to paste."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.cases import content_hash
+from pytest_rageval.config.project import Project
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import read_json, write_json
+from pytest_rageval.io.masking import Mask, public_target
+from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.model import EvalCase, Json
+from pytest_rageval.tools.sweep.grid import Grid
+from pytest_rageval.tools.sweep.ranking import Weights
+from pytest_rageval.tools.sweep.sweep import Probes, ScoredPoint, Sweep
+
+RESULTS_FILE = "eval_results.json"
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """What a sweep was asked for: kept, so that one that was interrupted goes on as it was begun."""
+
+    grid: Mapping[str, tuple[Json, ...]]
+    indexing: tuple[str, ...]
+    weights: Weights
+    paths: tuple[str, ...] = ()
+    sample: int | None = None
+    seed: int = 0
+    is_confirmed: bool = False
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> SweepRequest:
+        """As `as_mapping` wrote it."""
+        return cls(
+            {name: tuple(values) for name, values in content["grid"].items()}, tuple(content["indexing"]),
+            Weights(**content["weights"]), tuple(content["paths"]), content["sample"], content["seed"],
+            content["confirm"],
+        )  # fmt: skip
+
+    def as_mapping(self) -> dict[str, Any]:
+        # The order of a table's keys is not kept, that of the parameters matters to nobody but the reader.
+        return {
+            "grid": {name: list(values) for name, values in self.grid.items()}, "indexing": list(self.indexing),
+            "weights": asdict(self.weights), "paths": list(self.paths), "sample": self.sample, "seed": self.seed,
+            "confirm": self.is_confirmed,
+        }  # fmt: skip
+
+    def as_grid(self) -> Grid:
+        return Grid(self.grid, self.indexing)
+
+
+_SAME = {"target": "another target", "configured": "other settings", "cases_digest": "other cases"}
+"""What does not change while a sweep is resumed, and what it would mean if it did."""
+
+
+@dataclass(frozen=True)
+class SweepFile:
+    """The folder of one sweep."""
+
+    folder: Path
+
+    @property
+    def sweep_id(self) -> str:
+        return self.folder.name
+
+    @property
+    def path(self) -> Path:
+        return self.folder / RESULTS_FILE
+
+    @classmethod
+    def new(cls, reports: Path, now: datetime | None = None) -> SweepFile:
+        """A folder named by the UTC time, with a suffix where that is taken; SettingsError where it cannot be made."""
+        name = f"sweep_{(now or datetime.now(UTC)).strftime('%Y%m%d_%H%M%S')}"
+        for suffix in ("", *(f"_{number}" for number in range(2, 1000))):
+            try:
+                (reports / "sweeps" / (name + suffix)).mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise SettingsError(f"reports: {reports / 'sweeps'} cannot be made: {error.strerror}") from None
+            return cls(reports / "sweeps" / (name + suffix))
+        raise SettingsError(f"reports: {reports / 'sweeps'} is full; remove old sweeps")
+
+    @classmethod
+    def find(cls, reports: Path, reference: str) -> SweepFile:
+        """The sweep of this id, or the `latest`."""
+        ids = sorted(path.parent.name for path in (reports / "sweeps").glob(f"*/{RESULTS_FILE}"))
+        if reference == "latest" and ids:
+            return cls(reports / "sweeps" / ids[-1])
+        if reference not in ids:
+            otherwise = f"; the last one is {ids[-1]}" if ids else f"; {reports / 'sweeps'} holds none"
+            raise SettingsError(f"there is no sweep {reference!r}{did_you_mean(reference, ids, otherwise)}")
+        return cls(reports / "sweeps" / reference)
+
+    def request(self) -> SweepRequest:
+        """What this sweep was begun with."""
+        content = read_json(self.path, "sweep")
+        try:
+            return SweepRequest.of(content["request"])
+        except (KeyError, TypeError, AttributeError):
+            raise SettingsError(f"{self.path} is not what a sweep writes; begin a new one") from None
+
+    def check_same(self, project: Project, cases: Sequence[EvalCase]) -> None:
+        """SettingsError where target, settings or cases are not those that the sweep was begun with."""
+        begun = read_json(self.path, "sweep")
+        now = self._content(self.request(), project, cases)
+        for name, what in _SAME.items():
+            if begun.get(name) != now[name]:
+                raise SettingsError(f"--resume: sweep {self.sweep_id} was begun with {what}; begin a new one")
+
+    def begin(self, request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> None:
+        self._write(self._content(request, project, cases) | {"finished": False, "points": []})
+
+    def keep(
+        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], points: Sequence[ScoredPoint],
+        probes: Probes,
+    ) -> None:  # fmt: skip
+        """The points so far of a sweep that goes on, and what its probes found."""
+        so_far = {"finished": False, "points": [_point(point) for point in points], "probes": dict(probes)}
+        self._write(self._content(request, project, cases) | so_far)
+
+    def probes(self) -> Probes:
+        """What the probes of this sweep found until it was interrupted."""
+        probes = read_json(self.path, "sweep").get("probes")
+        return dict(probes) if isinstance(probes, dict) else {}
+
+    def finish(
+        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], sweep: Sweep, probes: Probes
+    ) -> dict[str, Any]:
+        """Write what the sweep comes to; returns it."""
+        content = self._content(request, project, cases) | sweep_content(sweep) | {"probes": dict(probes)}
+        self._write(content)
+        return content
+
+    def _content(self, request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
+        return {
+            "sweep_id": self.sweep_id,
+            "request": request.as_mapping(),
+            "target": _target(project),
+            "cases": len(cases),
+            "cases_digest": digest(cases),
+            "configured": {"k": project.settings.k}
+            | Mask(project.settings.secrets()).value(project.settings.ask_params),
+        }
+
+    def _write(self, content: Mapping[str, Any]) -> None:
+        write_json(self.path, content)
+
+
+def sweep_content(sweep: Sweep) -> dict[str, Any]:
+    """A sweep that has ended, as JSON."""
+    change = sweep.confirmation.difference
+    front = {id(point.point) for point in sweep.front}
+    return {
+        "finished": True,
+        "points": [_point(point) | {"on_front": id(point.point) in front} for point in sweep.points],
+        "default": _point(sweep.default),
+        "recommended": _point(sweep.best),
+        "difference": {
+            "delta": change.delta, "ci": change.ci, "p": change.p, "n": change.n,
+            "distinguishable": change.is_distinguishable, "better": sweep.is_better,
+            "on": "the other half of the cases" if sweep.confirmation.is_other_half else "the cases it was chosen on",
+            "recommended": asdict(sweep.confirmation.best), "default": asdict(sweep.confirmation.default),
+        },
+        "choosing": sweep.choosing,
+        "confirming": sweep.confirming,
+        "calls": {"asked": sweep.calls, "all_points": sweep.calls_of_all, "saved": sweep.saved},
+        "indexings": sweep.indexings,
+        "notes": list(sweep.notes),
+        "toml": sweep.toml,
+    }  # fmt: skip
+
+
+def digest(cases: Sequence[EvalCase]) -> str:
+    """What the cases hold, in any order."""
+    parts = sorted(f"{case.key} {content_hash(case)}" for case in cases)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _target(project: Project) -> str | None:
+    return None if project.settings.target is None else public_target(project.settings.target)
+
+
+def _point(scored: ScoredPoint) -> dict[str, Any]:
+    return {
+        "params": dict(scored.point.params), "rank": scored.rank or None, "how": scored.how, "run": scored.run,
+        "asked": scored.asked, "errors": len(scored.errors), **asdict(scored.scores),
+    }  # fmt: skip

@@ -1,0 +1,345 @@
+"""A sweep: every point of a grid scored, few of them by asking; the best one and the default always by asking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.matching.places import GoldBy, observe
+from pytest_rageval.model import Chunk, EvalCase, Observation
+from pytest_rageval.text import counted
+from pytest_rageval.tools.sweep.bench import Answers, Bench
+from pytest_rageval.tools.sweep.grid import Family, Point
+from pytest_rageval.tools.sweep.ranking import (
+    CaseParts,
+    Gain,
+    PointScores,
+    Weights,
+    case_parts,
+    difference,
+    in_halves,
+    point_scores,
+)
+
+FEW = 0.1
+"""Up to this share of cases that retrieve otherwise when asked, these alone are asked at every point of the family."""
+Probes = MutableMapping[str, list[str]]
+"""By the widest point of a family, keys of the cases whose lists are not those cut from it."""
+NOTHING_TO_RANK_BY = (
+    "sweep: no point has a score: retrieval is measured where a case has gold or is unanswerable, and the system "
+    "reports its chunks; label some cases, see docs/cases.md"
+)
+Listing = tuple[tuple[object, ...], ...]
+"""The chunks of an answer in order, by what tells them apart."""
+
+
+@dataclass(frozen=True)
+class ScoredPoint:
+    """A point with what it comes to over the cases that choose.
+
+    run      the stored run of a measured point; None of a derived one
+    asked    of a derived point, how many cases were asked all the same
+    errors   cases that could not be asked, with why
+    """
+
+    point: Point
+    scores: PointScores
+    cases: Mapping[str, CaseParts] = field(repr=False)
+    run: str | None = None
+    asked: int = 0
+    errors: Mapping[str, str] = field(default_factory=dict)
+    rank: int = 0
+
+    @property
+    def how(self) -> str:
+        return "derived" if self.run is None else "measured"
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The best point and the default on the cases that count for the verdict, and the difference between them."""
+
+    best: PointScores
+    default: PointScores
+    difference: Gain
+    is_other_half: bool
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep comes to. `points` best first; `notes` say how they were scored."""
+
+    points: tuple[ScoredPoint, ...]
+    default: ScoredPoint
+    confirmation: Confirmation
+    calls: int
+    calls_of_all: int
+    indexings: int
+    notes: tuple[str, ...]
+    choosing: int
+    confirming: int
+    varying: tuple[str, ...]
+    """The parameters in which points differ."""
+    configured_in: str = SHARED_FILE
+    """The file that configures the project."""
+
+    @property
+    def best(self) -> ScoredPoint:
+        return self.points[0]
+
+    @property
+    def toml(self) -> str:
+        """Lines for the file that configures the project, which make the best point the default."""
+        return self.best.point.toml(is_own_file=self.configured_in == OWN_FILE)
+
+    @property
+    def saved(self) -> int:
+        """Questions that were not asked, of those that asking every point would take."""
+        return max(0, self.calls_of_all - self.calls)
+
+    @property
+    def is_better(self) -> bool:
+        """Is the best point better than the default by more than chance?"""
+        change = self.confirmation.difference
+        return change.is_distinguishable and change.delta > 0
+
+    @property
+    def front(self) -> tuple[ScoredPoint, ...]:
+        """The points that no other beats in recall and negative accuracy at once, by recall; of equal ones the best."""
+        axes = [(point, _axes(point)) for point in self.points]
+        front = [
+            point for point, (recall, negative) in axes
+            if not any(r >= recall and n >= negative and (r > recall or n > negative) for _, (r, n) in axes)
+        ]  # fmt: skip
+        return tuple(sorted({_axes(point): point for point in reversed(front)}.values(), key=_axes))
+
+
+def _axes(point: ScoredPoint) -> tuple[float, float]:
+    return (point.scores.recall or 0.0, point.scores.negative_accuracy or 0.0)
+
+
+Stage = Callable[[Sequence[ScoredPoint]], None]
+"""Hears of the points that are scored so far."""
+
+
+def run_sweep(
+    bench: Bench,
+    weights: Weights,
+    *,
+    is_confirmed: bool = False,
+    keep: Stage = lambda _: None,
+    probes: Probes | None = None,
+) -> Sweep:
+    """Score every point of the bench's grid; choose on one half of the cases where the other half is to confirm.
+
+    `probes`: what probes have found already; those of this sweep are added, and `keep` is called after each.
+    """
+    return _Sweeping(bench, weights, is_confirmed, keep, {} if probes is None else probes).run()
+
+
+def _first_error(errors: Mapping[str, str]) -> str:
+    key, message = next(iter(errors.items()))
+    return f"all cases ended in errors, as {key}: {message}"
+
+
+class _Sweeping:
+    def __init__(self, bench: Bench, weights: Weights, is_confirmed: bool, keep: Stage, probes: Probes) -> None:
+        self._bench, self._weights, self._keep, self._probes = bench, weights, keep, probes
+        keys = [case.key for case in bench.cases]
+        self._choosing, other = in_halves(keys) if is_confirmed else (tuple(keys), tuple(keys))
+        if not self._choosing or not other:
+            raise SettingsError(f"--confirm: {counted(len(keys), 'case')} cannot be halved; leave it out")
+        self._confirming, self._is_confirmed = other, is_confirmed
+        self._by_key: Mapping[str, EvalCase] = {case.key: case for case in bench.cases}
+        self._points: list[ScoredPoint] = []
+        self._notes: list[str] = []
+        self._really_asked: set[str] = set()
+        self._asked_again: set[str] = set()
+
+    def run(self) -> Sweep:
+        default = self._scored(Point({}), self._bench.measured(Point({})))
+        if not default.cases:
+            raise SettingsError(f"sweep: as configured, {_first_error(default.errors)}")
+        for family in self._bench.grid.families():
+            self._points += self._family(family)
+            self._keep([default, *self._points])
+        if not self._points:
+            raise SettingsError(*(f"sweep: {note}" for note in self._notes))
+        if all(point.scores.score is None for point in self._points):
+            raise SettingsError(NOTHING_TO_RANK_BY)
+        self._note_differences()
+        self._measure_best()
+        ranked = self._ranked()
+        best = ranked[0]
+        scores = [point_scores(each.cases, self._weights, self._confirming) for each in (best, default)]
+        change = difference(best.cases, default.cases, self._weights, self._confirming)
+        bench = self._bench
+        return Sweep(
+            points=ranked,
+            default=default,
+            confirmation=Confirmation(scores[0], scores[1], change, self._is_confirmed),
+            calls=bench.questions.calls,
+            calls_of_all=len(bench.cases) * bench.project.settings.repeat * (len(self._points) + 1),
+            indexings=bench.questions.indexings,
+            notes=tuple(self._notes),
+            choosing=len(self._choosing),
+            confirming=len(self._confirming),
+            varying=bench.grid.varying,
+            configured_in=OWN_FILE if (bench.project.root / OWN_FILE).is_file() else SHARED_FILE,
+        )
+
+    # ── the points of a family ────────────────────────────────────────────────────────────────────────────────
+
+    def _family(self, family: Family) -> Iterator[ScoredPoint]:
+        """Its widest point is measured; the others are cut from that, where a probe shows that this is exact."""
+        widest = self._bench.measured(family.widest)
+        if not widest.observations:
+            self._note(f"{self._named(family.widest)} and its group left out: {_first_error(widest.errors)}")
+            return
+        yield self._scored(family.widest, widest)
+        others = [point for point in family.points if point is not family.widest]
+        if not others:
+            return
+        problem = why_not_derivable(widest.observations.values(), family.cuts)
+        if problem is not None:
+            self._note(f"every point was asked: {problem}")
+            yield from (self._scored(point, self._bench.measured(point)) for point in others)
+            return
+        doubtful = self._probe(family, widest)
+        if len(doubtful) > FEW * len(self._bench.cases):
+            self._really_asked |= {*doubtful}
+            yield from (self._scored(point, self._bench.measured(point)) for point in others)
+            return
+        self._asked_again |= {*doubtful}
+        yield from (self._derived(point, widest, doubtful) for point in others)
+
+    def _note_differences(self) -> None:
+        total = len(self._bench.cases)
+        for keys, consequence in (
+            (self._really_asked, "every point of their group was asked"),
+            (self._asked_again, "these were asked at every point"),
+        ):
+            if keys:
+                self._note(
+                    f"{counted(len(keys), 'case')} of {total} came otherwise than cut from the widest point, so "
+                    f"{consequence}: {listed(sorted(keys))}"
+                )
+
+    def _probe(self, family: Family, widest: Answers) -> tuple[str, ...]:
+        """Keys of the cases whose lists are not those cut from the widest, asked at one more point each."""
+        if (probed := self._probes.get(family.widest.key)) is not None:
+            return tuple(probed)
+        bench = self._bench
+        keys_at: dict[str, tuple[Point, list[str]]] = {}
+        for key, observation in widest.observations.items():
+            point = probe_of(observation, family, bench.k_of, bench.project.settings.gold_by)
+            keys_at.setdefault(point.key, (point, []))[1].append(key)
+        doubtful = [*widest.errors]
+        for point, keys in keys_at.values():
+            real = bench.asked(point, [self._by_key[key] for key in keys]).observations
+            derived = self._cut(point, widest).observations
+            doubtful += differing({key: derived[key] for key in keys}, real)
+        self._probes[family.widest.key] = doubtful
+        self._keep(self._points)
+        return tuple(doubtful)
+
+    def _derived(self, point: Point, widest: Answers, doubtful: Sequence[str]) -> ScoredPoint:
+        asked = self._bench.asked(point, [self._by_key[key] for key in doubtful])
+        derived = self._cut(point, widest).observations
+        observations = {key: value for key, value in derived.items() if key not in doubtful} | dict(asked.observations)
+        return replace(self._scored(point, Answers(observations, asked.errors)), asked=len(doubtful))
+
+    def _cut(self, point: Point, widest: Answers) -> Answers:
+        k, gold_by = self._bench.k_of(point), self._bench.project.settings.gold_by
+        return Answers({key: cut_to(value, point, k, gold_by) for key, value in widest.observations.items()})
+
+    # ── the best point ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _measure_best(self) -> None:
+        """Measure the point that comes first, until one that is measured does."""
+        while (best := self._ranked()[0]).run is None:
+            measured = self._scored(best.point, self._bench.measured(best.point))
+            position = next(at for at, each in enumerate(self._points) if each.point is best.point)
+            moved = [key for key, scores in best.cases.items() if measured.cases.get(key) != scores]
+            if moved:
+                self._note(
+                    f"{self._named(best.point)}: {counted(len(moved), 'case')} came otherwise than derived, what was "
+                    f"measured counts: {listed(moved)}"
+                )
+            self._points[position] = measured
+            self._keep(self._points)
+
+    def _ranked(self) -> tuple[ScoredPoint, ...]:
+        """Best first, those with errors last: their means lack cases. Of equal ones that with fewer chunks."""
+
+        def order(numbered: tuple[int, ScoredPoint]) -> tuple[bool, float, int, int]:
+            number, scored = numbered
+            score = -1.0 if scored.scores.score is None else scored.scores.score
+            return bool(scored.errors), -score, self._bench.k_of(scored.point), number
+
+        ranked = sorted(enumerate(self._points), key=order)
+        return tuple(replace(scored, rank=rank) for rank, (_, scored) in enumerate(ranked, start=1))
+
+    def _scored(self, point: Point, answers: Answers) -> ScoredPoint:
+        cases = {key: case_parts(observation) for key, observation in answers.observations.items()}
+        scores = point_scores(cases, self._weights, self._choosing)
+        return ScoredPoint(point, scores, cases, answers.run, errors=answers.errors)
+
+    def _named(self, point: Point) -> str:
+        return point.of(self._bench.grid.varying)
+
+    def _note(self, note: str) -> None:
+        if note not in self._notes:
+            self._notes.append(note)
+
+
+def why_not_derivable(observations: Iterable[Observation], cuts: Sequence[str]) -> str | None:
+    """Why lists cannot be cut: the system reports no chunks, or none with a score; None where they can."""
+    for observation in observations:
+        chunks = observation.answer.chunks
+        if chunks is None:
+            return f"no retrieved chunks are reported, as for {observation.case.id}"
+        if "min_score" in cuts and any(chunk.score_final is None for chunk in chunks):
+            return f"chunks come without score_final, as for {observation.case.id}"
+    return None
+
+
+def cut_to(observation: Observation, point: Point, k: int, gold_by: GoldBy) -> Observation:
+    """What the case retrieves at a point, from what it retrieved at the widest one; `k` is that of the point."""
+    least = point.params.get("min_score")
+    chunks: Sequence[Chunk] = observation.answer.chunks or ()
+    if least is not None:
+        chunks = [chunk for chunk in chunks if chunk.score_final is not None and chunk.score_final >= least]
+    answer = replace(observation.answer, chunks=tuple(chunks[:k]))
+    return observe(observation.case, answer, k=k, asked_k=k, gold_by=gold_by)
+
+
+def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], int], gold_by: GoldBy) -> Point:
+    """The point at which a case shows best whether its list is cut: the highest threshold, with a k of its own.
+
+    That is the smallest k for which there is still room below the chunks over the threshold: a system that looks for
+    others where it found few fills it. Where none has room, the smallest k of all: there a list is cut by number.
+    """
+    points = family.by_score
+    for point in points:
+        k = k_of(point)
+        if len(cut_to(observation, point, k + 1, gold_by).answer.chunks or ()) < k:
+            return point
+    return points[0]
+
+
+def listing(observation: Observation) -> Listing:
+    """The chunks that came, in order, with their scores."""
+    return tuple(
+        (chunk.chunk_id or chunk.doc_id, chunk.rel_path, chunk.heading_path, chunk.start_line, chunk.score_final,
+         None if chunk.chunk_id or chunk.doc_id else chunk.text)
+        for chunk in observation.answer.chunks or ()
+    )  # fmt: skip
+
+
+def differing(derived: Mapping[str, Observation], real: Mapping[str, Observation]) -> tuple[str, ...]:
+    """Keys of the cases that retrieve otherwise when they are asked, or that could not be asked."""
+    return tuple(key for key in derived if key not in real or listing(derived[key]) != listing(real[key]))

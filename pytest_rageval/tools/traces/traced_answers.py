@@ -1,0 +1,271 @@
+"""What a trace says by the table of names: question, answer, retrieved documents, model, latency, feedback."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import Json
+from pytest_rageval.tools.traces import trace_names as names
+from pytest_rageval.tools.traces.spans import Span, TracedRequest
+
+Feedback = Literal["up", "down"]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedAnswer:
+    """One request as the trace tells it.
+
+    questions  what may be the question, the surest first: a prompt may hold more than it
+    chunks     records of an answers file; None where no documents are told
+    """
+
+    trace_id: str
+    case_id: str | None
+    questions: tuple[str, ...]
+    answer: str | None
+    chunks: tuple[dict[str, Json], ...] | None
+    model: str | None
+    latency_ms: float | None
+    feedback: Feedback | None
+
+    @property
+    def question(self) -> str | None:
+        return self.questions[0] if self.questions else None
+
+    def record(self, case_id: str) -> dict[str, Json]:
+        """The line of an answers file for the case with this id."""
+        latency = None if self.latency_ms is None else {"total_ms": round(self.latency_ms, 3)}
+        members: dict[str, Json] = {
+            "id": case_id,
+            "answer": self.answer,
+            "retrieved_chunks": None if self.chunks is None else list(self.chunks),
+            "latency": latency,
+            "model_name": self.model,
+            "meta": {"trace_id": self.trace_id},
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
+
+def traced_answer(trace: TracedRequest) -> TracedAnswer:
+    """The answer of a trace: the root's words come first, then those of its children that answer last."""
+    root, later = trace.root, [span for span in reversed(trace.spans) if span is not trace.root]
+    speakers = [root, *(span for span in later if not _is_retrieval(span))]
+    return TracedAnswer(
+        trace.trace_id,
+        _first_text(trace.spans, names.CASE_ID),
+        tuple(dict.fromkeys(_questions(trace))),
+        next(_spoken(speakers, names.ANSWER, _answer_in), None),
+        _documents(trace),
+        _first_text([*later, root], names.MODEL),
+        root.latency_ms if root.latency_ms is not None else _latency(trace),
+        _feedback(trace),
+    )
+
+
+def _is_retrieval(span: Span) -> bool:
+    return any(str(span.attributes.get(name, "")).lower() in names.RETRIEVAL_KINDS for name in names.KIND)
+
+
+def _latency(trace: TracedRequest) -> float | None:
+    """Milliseconds of the root; where it does not tell its end, from the first start to the last end."""
+    root = trace.root
+    starts = [span.start for span in trace.spans if span.start is not None]
+    ends = [span.end for span in trace.spans if span.end is not None]
+    start, end = root.start or min(starts, default=None), root.end or max(ends, default=None)
+    return None if start is None or end is None or end < start else (end - start) * 1000
+
+
+def _first_text(spans: Sequence[Span], aliases: Sequence[str]) -> str | None:
+    values = (span.attributes.get(alias) for span in spans for alias in aliases)
+    return next((str(value) for value in values if isinstance(value, (str, int)) and str(value).strip()), None)
+
+
+# ── question and answer ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _questions(trace: TracedRequest) -> Iterator[str]:
+    """What the root was asked; then, by the sureness of the name, what the spans below it were."""
+    root = trace.root
+    yield from _spoken([root], names.QUESTION, _question_in)
+    below = [span for span in trace.spans if span is not root]
+    for alias in names.QUESTION:
+        yield from _spoken(below, (alias,), _question_in)
+
+
+def _spoken(spans: Sequence[Span], aliases: Sequence[str], read: Callable[[Json], str | None]) -> Iterator[str]:
+    """What is read from each span under each of the names, blanks left out."""
+    for span in spans:
+        for alias in aliases:
+            text = read(_value(span, alias))
+            if text is not None and text.strip():
+                yield text.strip()
+
+
+def _value(span: Span, alias: str) -> Json:
+    """The attribute, parsed where it is JSON in a string; one that is spread over numbered names is put together."""
+    value = span.attributes.get(alias)
+    if value is None:
+        return _numbered(span.attributes, alias) or None
+    return _parsed(value)
+
+
+def _parsed(value: Json) -> Json:
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return parse(value)
+        except StrictJsonError:
+            return value
+    return value
+
+
+def _numbered(attributes: Mapping[str, Json], alias: str) -> list[dict[str, Json]]:
+    """`alias.0.document.id`, `alias.0.message.content` … as a list of objects without the word in the middle."""
+    members: dict[int, dict[str, Json]] = {}
+    for name, value in attributes.items():
+        if spread := _SPREAD.fullmatch(name.removeprefix(f"{alias}.")) if name.startswith(f"{alias}.") else None:
+            members.setdefault(int(spread["number"]), {})[spread["name"]] = value
+    return [members[number] for number in sorted(members)]
+
+
+_SPREAD = re.compile(r"(?P<number>\d{1,6})\.(?:document\.|message\.)?(?P<name>.+)")
+
+
+def _question_in(value: Json) -> str | None:
+    """The question in what stands for it: a text, an object with a key for it, or the last message of a user."""
+    if isinstance(value, dict):
+        if isinstance(messages := value.get("messages"), list):
+            return _question_in(messages)
+        return next((text for key in names.INNER_QUESTION if isinstance(text := value.get(key), str)), None)
+    if isinstance(value, list):
+        said = [_content(message) for message in value if _role(message) in ("user", "human")]
+        return said[-1] if said else None
+    return value if isinstance(value, str) else None
+
+
+def _answer_in(value: Json) -> str | None:
+    if isinstance(value, dict):
+        if isinstance(messages := value.get("messages") or value.get("choices"), list):
+            return _answer_in(messages)
+        if _role(value):
+            return _content(value)
+        return next((text for key in names.INNER_ANSWER if isinstance(text := value.get(key), str)), None)
+    if isinstance(value, list):
+        said = [text for message in value if _role(message) in ("assistant", "ai") and (text := _content(message))]
+        return said[-1] if said else None
+    return value if isinstance(value, str) else None
+
+
+def _role(message: Json) -> str:
+    parts = _message_parts(message)
+    return str(parts.get("role") or parts.get("type") or "").lower()
+
+
+def _message_parts(message: Json) -> Mapping[str, Any]:
+    """A message without what is written around it: `{"message": {…}}`, or names such as `message.role`."""
+    if not isinstance(message, dict):
+        return {}
+    inner = message.get("message")
+    parts = inner if isinstance(inner, dict) else message
+    return {name.removeprefix("message."): value for name, value in parts.items()}
+
+
+def _content(message: Json) -> str | None:
+    """The text of a message: `content` as text or as parts, or the parts of OpenTelemetry's messages."""
+    parts = _message_parts(message)
+    content = parts.get("content", parts.get("parts"))
+    if isinstance(content, list):
+        texts = [part.get("content", part.get("text")) if isinstance(part, dict) else part for part in content]
+        return "\n".join(text for text in texts if isinstance(text, str)) or None
+    return content if isinstance(content, str) else None
+
+
+# ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _documents(trace: TracedRequest) -> tuple[dict[str, Json], ...] | None:
+    """The documents of the surest name that any span has, each once, best first as they were listed."""
+    for alias in names.DOCUMENTS:
+        listed = [value for span in trace.spans if isinstance(value := _value(span, alias), list)]
+        if chunks := tuple(_chunks([document for value in listed for document in value])):
+            return chunks
+        if listed and not any(listed):
+            return ()
+    for span in trace.spans:
+        if _is_retrieval(span) and (listed := list(_outputs(span))) and not listed[0]:
+            return ()
+        if (_is_retrieval(span) or names.RETRIEVAL_WORD in span.name.lower()) and (
+            chunks := next((chunks for value in _outputs(span) if (chunks := tuple(_chunks(value)))), ())
+        ):
+            return chunks
+    return None
+
+
+def _outputs(span: Span) -> Iterator[list[Json]]:
+    """Lists of documents that a retriever gave as its output."""
+    for alias in names.ANSWER:
+        value = _value(span, alias)
+        if isinstance(value, dict):
+            value = value.get("documents", value.get("results"))
+        if isinstance(value, list):
+            yield value
+
+
+def _chunks(documents: Sequence[Json]) -> Iterator[dict[str, Json]]:
+    seen = set()
+    rank = 0
+    for document in documents:
+        chunk = _chunk(document if isinstance(document, dict) else {"text": document})
+        identity = (chunk.get("chunk_id"), chunk.get("text"))
+        if chunk and identity not in seen:
+            seen.add(identity)
+            rank += 1
+            yield {**chunk, "rank": rank}
+
+
+def _chunk(document: Mapping[str, Any]) -> dict[str, Json]:
+    """A document under the names of an answer record; its metadata may hold path and heading."""
+    document = {name.removeprefix("document."): value for name, value in document.items()}
+    if isinstance(document.get("document"), dict):
+        document = {**document, **document["document"]}
+    metadata = _parsed(document.get("metadata"))
+    both = [document, metadata] if isinstance(metadata, dict) else [document]
+    texts = {
+        "chunk_id": names.DOCUMENT_ID,
+        "text": names.DOCUMENT_TEXT,
+        "rel_path": names.DOCUMENT_PATH,
+        "heading_path": names.DOCUMENT_HEADING,
+    }
+    chunk: dict[str, Json] = {}
+    for part, aliases in texts.items():
+        values = (record.get(alias) for record in both for alias in aliases)
+        text = next((value for value in values if isinstance(value, (str, int)) and str(value)), None)
+        if text is not None:
+            chunk[part] = str(text)
+    scores = (record.get(alias) for record in both for alias in names.DOCUMENT_SCORE)
+    score = next((value for value in scores if isinstance(value, (int, float)) and not isinstance(value, bool)), None)
+    return chunk if score is None else {**chunk, "score_final": float(score)}
+
+
+# ── feedback ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _feedback(trace: TracedRequest) -> Feedback | None:
+    """What a person said of the answer; down where several disagree, for that is what is looked for."""
+    said = {
+        verdict
+        for span in trace.spans
+        for name, value in span.feedback
+        if any(word in name.lower() for word in names.FEEDBACK_NAME) and (verdict := _verdict(value)) is not None
+    }
+    return "down" if "down" in said else "up" if said else None
+
+
+def _verdict(value: Json) -> Feedback | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return "down" if value <= 0 else "up"
+    word = str(value).strip().lower()
+    return "down" if word in names.DOWN else "up" if word in names.UP else None

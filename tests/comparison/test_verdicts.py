@@ -1,0 +1,305 @@
+"""Two runs compared: verdicts, gates, and which cases made the difference."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from two_runs import a_baseline, a_plan, a_row, compared, metrics_of, some_rows
+
+from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.verdicts import compare_with_baseline
+from pytest_rageval.config.tables import Regression
+from pytest_rageval.errors import SettingsError
+
+NOISE = "beyond tolerance, may be noise"
+
+
+def shares(found: int, of: int) -> list[float]:
+    return [1.0] * found + [0.0] * (of - found)
+
+
+def tolerating(drop: float, *, significant: bool = False, metric: str = "recall_any@5"):
+    return a_plan(metric, regression=[Regression(metric=metric, max_drop=drop, significant=significant)])
+
+
+@pytest.mark.parametrize(
+    ("found", "of", "drop", "verdict", "holds", "holds_if_significant"),
+    [
+        (30, 30, 0.05, "unchanged", True, True),
+        (29, 30, 0.05, "unchanged", True, True),
+        (27, 30, 0.05, NOISE, False, True),
+        (20, 30, 0.05, "regressed", False, False),
+        (20, 30, 0.4, "significant, within tolerance", True, True),
+        (19, 20, 0.05, "unchanged", True, True),  # exactly the tolerance
+        (20, 30, 0.0, "regressed", False, False),
+        (29, 30, 0.0, NOISE, False, True),
+    ],
+)
+def test_a_drop_gets_its_verdict_by_size_and_by_chance(found, of, drop, verdict, holds, holds_if_significant):
+    before, after = (some_rows("recall_any_at_5", shares(n, of)) for n in (of, found))
+    for significant, expected in ((False, holds), (True, holds_if_significant)):
+        comparison = compared(before, after, tolerating(drop, significant=significant))
+        (gate,) = comparison.gates
+        assert gate["verdict"] == comparison.content["metrics"]["recall_any@5"]["verdict"] == verdict
+        assert gate["passed"] is expected
+        assert gate["significant"] is significant
+
+
+@pytest.mark.parametrize(("found", "verdict"), [(30, "improved"), (22, NOISE), (21, "unchanged")])
+def test_a_gain_gets_the_same_verdicts_and_fails_nothing(found: int, verdict: str):
+    before, after = (some_rows("recall_any_at_5", shares(n, 30)) for n in (20, found))
+    (gate,) = compared(before, after, tolerating(0.05)).gates
+    assert (gate["verdict"], gate["passed"]) == (verdict, True)
+
+
+def test_the_direction_comes_from_the_metric():
+    plan = a_plan("scope_miss", regression=[Regression(metric="scope_miss", max_rise=0.1)])
+    better, worse = (some_rows("scope_miss", shares(n, 30)) for n in (2, 25))
+    assert [gate["passed"] for gate in compared(better, worse, plan).gates] == [False]
+    assert [gate["verdict"] for gate in compared(worse, better, plan).gates] == ["improved"]
+
+
+def test_what_stands_beside_a_verdict():
+    before, after = (some_rows("recall_any_at_5", shares(n, 30)) for n in (30, 20))
+    comparison = compared(before, after, tolerating(0.05))
+    found = comparison.content["metrics"]["recall_any@5"]
+    assert (found["before"], found["after"], found["delta"]) == (1, pytest.approx(2 / 3), pytest.approx(-1 / 3))
+    assert found["p"] == found["p_adjusted"] == 2 / 2**11
+    assert (found["n_paired"], found["n_unmeasured"]) == (30, 0)
+    low, high = found["ci"]
+    assert -0.6 < low < -1 / 3 < high < -0.1
+    assert 0.2 < found["detectable"] < 0.5
+    assert {name: comparison.gates[0][name] for name in ("ci", "p", "p_adjusted", "n_paired", "detectable")} == {
+        name: found[name] for name in ("ci", "p", "p_adjusted", "n_paired", "detectable")
+    }
+
+
+def test_one_of_many_metrics_needs_more_to_be_significant():
+    def scores(n: int, mrr: float, others: float):
+        return a_row(f"q{n:02}", mrr=mrr, recall_any_at_5=others, ndcg_at_5=others, precision_at_5=others)
+
+    # One metric drops in five cases, which alone would do; three others go up in one case and down in another.
+    before = [scores(n, 0.5, 0.5) for n in range(30)]
+    after = [scores(n, 0.1 if n < 5 else 0.5, {7: 0.6, 8: 0.4}.get(n, 0.5)) for n in range(30)]
+    found = compared(before, after, a_plan("mrr", "recall_any", "ndcg", "precision")).content["metrics"]
+    assert found["mrr"]["p"] == 2 / 2**6
+    assert found["mrr"]["p_adjusted"] == 4 * 2 / 2**6
+    assert found["mrr"]["verdict"] == NOISE
+    assert found["mrr"]["ci"][0] < 0 < found["mrr"]["ci"][1]
+    alone = compared(before, after, a_plan("mrr")).content["metrics"]["mrr"]
+    assert alone["verdict"] == "regressed"
+    assert alone["ci"][1] < 0
+
+
+CALLED = ("regressed", "improved", "significant, within tolerance")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_change_is_called_significant_exactly_if_the_interval_beside_it_excludes_0(seed: int):
+    random = Random(seed)
+    n, names = random.choice((3, 5, 8, 20, 60)), ("mrr", "recall_any@5", "ndcg@5", "precision@5", "groundedness")
+    gates = [Regression(metric=name, max_drop=random.choice((0.0, 0.05)), significant=True) for name in names[:2]]
+    plan = a_plan(*names, regression=gates)
+    drops = {name: random.choice((0.0, 0.0, 0.05, 0.15, -0.1)) for name in names}
+
+    def scores(is_after: bool) -> dict[str, float]:
+        found = {name: random.uniform(0.2, 0.8) - is_after * drops[name] for name in names}
+        return found | {"recall_any@5": float(random.random() < 0.7 - 3 * is_after * drops["recall_any@5"])}
+
+    def rows(*, is_after: bool):
+        return [replace(a_row(f"q{number:02}", judge=MODEL), scores=scores(is_after)) for number in range(n)]
+
+    comparison = compared(rows(is_after=False), rows(is_after=True), plan)
+    for metric in (*comparison.content["metrics"].values(), *comparison.gates):
+        if metric["ci"] is not None:
+            low, high = metric["ci"]
+            is_one_sided = metric.get("decided_by") == "one-sided p"
+            is_significant = metric["p_one_sided" if is_one_sided else "p_adjusted"] <= 0.05
+            assert (not low <= 0 <= high) == is_significant, metric
+            assert is_significant or metric["verdict"] not in CALLED, metric
+            assert is_one_sided or (metric["verdict"] in CALLED) == is_significant, metric
+        elif metric["n_paired"]:
+            assert metric["verdict"] not in CALLED
+
+
+def test_cases_are_paired_by_key_in_whatever_order_they_come():
+    random = Random(3)
+    before = [a_row(f"q{n}", mrr=random.random()) for n in range(40)]
+    after = [a_row(row.key, mrr=row.scores["mrr"] - 0.1) for row in before]
+    plan, texts = a_plan("mrr"), set()
+    for _ in range(3):
+        random.shuffle(before)
+        random.shuffle(after)
+        comparison = compared(before, after, plan)
+        texts.add(json.dumps([comparison.content, comparison.gates]))
+    assert len(texts) == 1
+    found = comparison.content["metrics"]["mrr"]
+    assert found["delta"] == pytest.approx(-0.1)
+    assert found["p"] == pytest.approx(2 / 2**40)
+
+
+def test_only_cases_scored_on_both_sides_count_and_those_that_were_lost_are_counted():
+    before = [a_row("a", mrr=1.0), a_row("b", mrr=1.0), a_row("c", mrr=0.0), a_row("gone", mrr=0.0)]
+    after = [a_row("a", mrr=0.5), a_row("b"), a_row("c", mrr=0.0), a_row("added", mrr=0.0)]
+    content = compared(before, after, a_plan("mrr")).content
+    found = content["metrics"]["mrr"]
+    assert (found["before"], found["after"], found["n_paired"], found["n_unmeasured"]) == (0.5, 0.25, 2, 1)
+    assert (content["only_before"], content["only_after"]) == (["gone"], ["added"])
+
+
+def test_trials_of_a_case_are_one_case():
+    before = [a_row("a", trial, mrr=1.0) for trial in range(3)] + [a_row("b", mrr=1.0)]
+    after = [a_row("a", trial, mrr=value) for trial, value in enumerate((0.0, 0.5, 1.0))] + [a_row("b", mrr=1.0)]
+    found = compared(before, after, a_plan("mrr")).content["metrics"]["mrr"]
+    assert (found["n_paired"], found["delta"]) == (2, -0.25)
+
+
+def test_cases_that_fail_newly_pass_newly_or_cannot_be_measured_are_listed():
+    def run(**outcomes: str):
+        scores: dict[str, Any] = {"mrr": 1.0}
+        return [
+            a_row(key, outcome=outcome, error_kind="timeout" if outcome == "error" else None,
+                  **({} if outcome in ("error", "skipped") else scores))
+            for key, outcome in outcomes.items()
+        ]  # fmt: skip
+
+    before = run(breaks="passed", fixed="failed", known="xfailed", hangs="passed", dropped="passed", recovers="error")
+    after = run(breaks="failed", fixed="passed", known="failed", hangs="error", dropped="skipped", recovers="failed")
+    content = compared(before, after, a_plan("mrr")).content
+    assert content["flipped_to_fail"] == ["breaks", "recovers"]
+    assert content["flipped_to_pass"] == ["fixed"]
+    assert content["unmeasured"] == [
+        {"case_key": "dropped", "outcome": "skipped", "reason": "skipped"},
+        {"case_key": "hangs", "outcome": "error", "reason": "timeout"},
+    ]
+
+
+def test_what_was_not_measured_fails_a_gate_of_the_users_and_not_a_default_one():
+    scored, unscored = some_rows("recall_any_at_5", shares(5, 5)), some_rows("mrr", shares(5, 5))
+    (default,) = compared(scored, unscored, a_plan("recall_any", "mrr")).gates
+    assert (default["verdict"], default["passed"], default["value"]) == ("unmeasured", None, None)
+    (written,) = compared(scored, unscored, tolerating(0.5)).gates
+    assert (written["verdict"], written["passed"]) == ("unmeasured", False)
+
+
+def test_a_default_gate_on_what_the_baseline_never_had_is_not_listed():
+    scored, unscored = some_rows("recall_any_at_5", shares(5, 5)), some_rows("mrr", shares(5, 5))
+    assert compared(unscored, scored, a_plan("recall_any", "mrr")).gates == ()
+    assert compared(unscored, unscored, a_plan("recall_any", "mrr")).gates == ()
+    (written,) = compared(unscored, scored, tolerating(0.5)).gates
+    assert (written["verdict"], written["passed"]) == ("new", False)
+
+
+def test_metrics_of_the_run_are_compared_as_a_whole_and_without_a_p():
+    plan = a_plan("error_rate", "mrr", regression=[Regression(metric="error_rate", max_rise=0.1)])
+    before = some_rows("mrr", shares(10, 10))
+    after = [*before[:7], *(a_row(row.key, outcome="error", error_kind="timeout") for row in before[7:])]
+    gate = next(gate for gate in compared(before, after, plan).gates if gate["metric"] == "error_rate")
+    assert (gate["before"], gate["after"], gate["p"], gate["n_paired"]) == (0, 0.3, None, 0)
+    assert (gate["verdict"], gate["passed"]) == ("regressed", False)
+
+
+def test_significance_of_a_metric_of_the_run_cannot_be_asked_for():
+    with pytest.raises(SettingsError, match=r"regression\[0\]\.significant is true, but error_rate is of a whole run"):
+        a_plan("mrr", regression=[Regression(metric="error_rate", max_rise=0.1, significant=True)])
+
+
+def test_a_shared_case_that_changed_stops_the_gates():
+    before = some_rows("recall_any_at_5", shares(30, 30))
+    after = some_rows("recall_any_at_5", shares(10, 30), content_hash="another")
+    comparison = compared(before, after, tolerating(0.05))
+    (problem,) = comparison.problems
+    assert problem.more == "30 changed (q0000, q0001, q0002, q0003, q0004 and 25 more)"
+    assert [(gate["verdict"], gate["passed"]) for gate in comparison.gates] == [("incomparable", None)]
+    ignoring = a_plan(
+        "recall_any@5", regression=[Regression(metric="recall_any@5", max_drop=0.05)], ignore_invariants=True
+    )
+    assert [gate["passed"] for gate in compared(before, after, ignoring).gates] == [False]
+    assert compared(before, after, ignoring).content["problems"] == [str(problem)]
+
+
+def test_another_judge_stops_no_gate_but_those_on_what_it_scored():
+    plan, rows = tolerating(0.05), some_rows("recall_any_at_5", shares(30, 30))
+    judges = [{"model": name, "heuristic": False, "prompt_versions": {"groundedness": "1"}} for name in ("old", "new")]
+    before, after = (metrics_of(rows, plan, judge=judge) for judge in judges)
+    comparison = compare_with_baseline(after, rows, a_baseline(rows, before), plan, None)
+    assert (comparison.problems, comparison.content["differences"]) == ((), ["judge was old and is new"])
+    assert comparison.gates[0]["passed"] is True
+
+
+def test_runs_without_a_shared_case_compare_to_nothing():
+    content = compared([a_row("a", mrr=1.0)], [a_row("b", mrr=0.0)], a_plan("mrr")).content
+    assert content["metrics"]["mrr"]["delta"] is None
+    assert content["metrics"]["mrr"]["verdict"] == "unmeasured"
+    assert (content["only_before"], content["only_after"]) == (["a"], ["b"])
+
+
+# ── default gates of what is generated ────────────────────────────────────────────────────────────────────────
+
+MODEL = {"model": "m", "heuristic": False, "prompt_versions": {"groundedness": "1", "correctness": "1"}}
+
+
+def judged_gate(metric: str, losses: list[float], cases: int = 10, **plan: Any) -> Any:
+    """The regression gate of a judged metric, after these losses in as many cases; None where it is not listed."""
+    before = some_rows(metric, [5.0] * cases, judge=MODEL | plan.pop("judge", {}))
+    after = [
+        replace(row, scores={metric: 5.0 - loss})
+        for row, loss in zip(before, losses + [0.0] * (cases - len(losses)), strict=True)
+    ]
+    gates = compared(before, after, a_plan(metric, **plan)).gates
+    return next((gate for gate in gates if gate["metric"] == metric), None)
+
+
+@pytest.mark.parametrize("metric", ["groundedness", "correctness"])
+@pytest.mark.parametrize(
+    ("losses", "passed", "decided_by"),
+    [
+        ([2.0, 1.0, 3.0, 2.0, 2.0, 1.0], False, "one-sided p"),  # six of ten cases, all for the worse
+        ([5.0, 4.0, 3.0, -3.0, -2.0, -1.0], True, "one-sided p"),  # beyond tolerance, up and down: noise
+        ([2.0, 2.0, 2.0], False, "tolerance"),  # three differing cases could not be significant
+        ([1.0] * 5, True, "tolerance"),  # exactly the tolerance
+        ([2.0] * 5, False, "one-sided p"),
+        ([2.0, 2.0, 1.0, 1.0], False, "one-sided p"),  # one-sided 0.03, two-sided 0.06
+    ],
+)
+def test_a_default_gate_of_judged_text_asks_for_significance_where_it_can_be_had(
+    metric: str, losses: list[float], passed: bool, decided_by: str
+):
+    gate = judged_gate(metric, losses)
+    assert (gate["passed"], gate["decided_by"]) == (passed, decided_by)
+
+
+def test_a_written_gate_of_judged_text_does_what_it_says():
+    losses = [5.0, 4.0, 3.0, -3.0, -2.0, -1.0]
+    written = [Regression(metric="groundedness", max_drop=0.5)]
+    gate = judged_gate("groundedness", losses, regression=written)
+    assert (gate["passed"], gate["decided_by"]) == (False, "tolerance")
+    written = [Regression(metric="groundedness", max_drop=0.5, significant=True)]
+    gate = judged_gate("groundedness", losses, regression=written)
+    assert (gate["passed"], gate["decided_by"]) == (True, "adjusted p")
+
+
+def test_a_default_gate_of_retrieval_is_decided_by_its_tolerance():
+    before, after = (some_rows("recall_any_at_5", shares(n, 30)) for n in (30, 27))
+    (gate,) = compared(before, after, a_plan("recall_any@5")).gates
+    assert (gate["passed"], gate["decided_by"], gate["verdict"]) == (False, "tolerance", NOISE)
+
+
+def test_a_heuristics_correctness_has_no_regression_gate():
+    assert judged_gate("correctness", [2.0] * 6, judge={"heuristic": True}) is None
+
+
+@pytest.mark.parametrize(
+    ("losses", "line"),
+    [
+        ([5.0, 4.0, 3.0, -3.0, -2.0, -1.0], "may be noise, holds · 95 % at most 0.902, one-sided p 0.24 by itself"),
+        ([2.0] * 4, "regressed · 95 % at most -0.0745, one-sided p 0.031 by itself"),
+        ([2.0, 2.0, 2.0], "may be noise, fails (significant = false) · 95 % "),
+    ],
+)
+def test_the_line_of_such_a_gate_says_what_decided(losses: list[float], line: str):
+    assert line in gate_line(judged_gate("groundedness", losses))

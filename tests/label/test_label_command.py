@@ -1,0 +1,301 @@
+"""`rageval label` as a person calls it: numbers by line, second opinions, drafts; what is wrong is one line."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from label_desk import BOT
+from project import Project, a_case
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.cli.label import _has_screen
+
+
+@pytest.fixture
+def desk(project: Project) -> Project:
+    """A project whose bot gives five chunks, with three bare cases."""
+    project.write("bot.py", BOT)
+    project.cases([{"id": f"c{at}", "question": f"What is the price of {at}?"} for at in range(3)], "cases.jsonl")
+    return project
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def type_lines(*lines: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+
+    return type_lines
+
+
+def case(desk: Project, id: str, name: str = "cases.jsonl") -> Any:
+    loaded = load_file(desk.path / name, desk.path)
+    assert not loaded.problems
+    return next(case for case in loaded.cases if case.id == id)
+
+
+def numbers(result: pytest.RunResult) -> dict[str, int]:
+    """The number of each note's chunk in the first list that was shown."""
+    rows = [line.split() for line in result.outlines if "notes/" in line]
+    return {row[-5].removeprefix("notes/").removesuffix(".md"): int(row[0]) for row in rows[:5]}
+
+
+def test_numbers_by_line_mark_and_save(desk: Project, typed: Any):
+    typed("1 2", "x 3", "g2 4", "v 5 2-2", "", "u", "", "?", "q")
+    result = desk.rageval("label", "cases.jsonl", "--plain")
+    assert result.ret == 0
+    first = case(desk, "c0").gold
+    assert len(first.supports) == 4
+    assert first.supports[-1].snippets[0].startswith("the price is ")
+    assert len(first.irrelevant_supports) == 1
+    assert first.support_groups is not None
+    assert case(desk, "c1").answerable is False
+    assert result.outlines[-1] == "2 of 3 in cases.jsonl"
+    assert (desk.path / "cases.jsonl.bak").exists()
+    assert "Q  What is the price of 0?" in result.outlines
+
+
+def test_all_words_of_the_plain_face(desk: Project, typed: Any):
+    typed("1", "z", "Z", "w elder", "/ anything else", "show 1", "a", "s", "p", "t", "y", "99", "x", "g0 1", "v 1",
+          "v 1 7", "%", "/", "u", "q")  # fmt: skip
+    result = desk.rageval("label", "cases.jsonl", "--plain")
+    text = result.stdout.str()
+    for said in ("! y and n are for drafts", "! there is no chunk 99; there are 5", "is no list of chunk numbers",
+                 "name a group from 1 to 9", "name a chunk and its lines", "has lines 1 to 2", "write what to ask",
+                 "! 0 more chunks"):  # fmt: skip
+        assert said in text, said
+    assert result.ret == 0
+
+
+def test_the_end_of_the_input_saves_what_was_marked(desk: Project, typed: Any):
+    typed("1")
+    assert desk.rageval("label", "cases.jsonl", "--plain").ret == 0
+    assert case(desk, "c0").gold.supports
+
+
+def test_unanswerable_asks_once_where_there_are_golds(desk: Project, typed: Any):
+    typed("1", "u", "u", "q")
+    assert "! u again clears 1 gold" in desk.rageval("label", "cases.jsonl", "--plain").outlines
+    assert (case(desk, "c0").gold.supports, case(desk, "c0").answerable) == (None, False)
+
+
+def test_only_unlabelled_cases_and_one_to_begin_with(desk: Project, typed: Any):
+    typed("u", "q")
+    assert "c1 · 2 of 3 · 0 labelled" in desk.rageval("label", "cases.jsonl", "--plain", "--case", "c1").outlines
+    typed("q")
+    result = desk.rageval("label", "cases.jsonl", "--plain", "--unlabelled")
+    assert "c0 · 1 of 2 · 0 labelled" in result.outlines
+    desk.cases([{"id": "a", "question": "q", "answerable": False}], "cases.jsonl")
+    assert desk.rageval("label", "cases.jsonl", "--unlabelled", "--plain").outlines == [
+        "cases.jsonl: every case is labelled"
+    ]
+
+
+def test_a_second_target_and_a_search_are_pooled_and_what_only_the_search_found_is_marked(desk: Project, typed: Any):
+    desk.write("notes/price.md", "# Prices\nthe price is high\n")
+    desk.write("other.py", BOT.replace("apple", "zebra"))
+    desk.configure('target = "bot:answer"\nnotes = "notes"')
+    typed("q")
+    result = desk.rageval("label", "cases.jsonl", "--plain", "--target", "bot:answer", "--target", "other:answer")
+    rows = [line for line in result.outlines if "notes/" in line]
+    assert len(rows) == 7
+    assert [row for row in rows if ") S notes/price.md > # Prices" in row]
+
+
+def test_the_hash_of_the_note_is_kept_with_the_label(desk: Project, typed: Any):
+    for name in ("apple", "banana", "cherry", "date", "elder"):
+        desk.write(f"notes/{name}.md", "# Top\n")
+    typed("1", "q")
+    desk.rageval("label", "cases.jsonl", "--plain", "--notes", "notes")
+    labelled = case(desk, "c0")
+    assert [*labelled.metadata["note_hashes"]] == [labelled.gold.supports[0].rel_path]
+
+
+def test_labelled_cases_run(desk: Project, typed: Any):
+    typed("1", "", "2", "", "u", "q")
+    desk.rageval("label", "cases.jsonl", "--plain")
+    desk.write("evalcases/cases.jsonl", (desk.path / "cases.jsonl").read_text())
+    assert sorted(desk.run().parseoutcomes().items())
+    assert set(desk.outcomes()) == {"c0", "c1", "c2"}
+
+
+# ── second opinions and drafts ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_opinions_are_compared_and_only_disagreements_opened(desk: Project, typed: Any):
+    for name, marks in {"anna": ("1", "1", "u"), "ben": ("1", "2", "1")}.items():
+        typed(*(line for mark in marks for line in (mark, "")))
+        assert desk.rageval("label", "cases.jsonl", "--plain", "--blind", name).ret == 0
+    typed("q")
+    result = desk.rageval("label", "cases.jsonl", "--agree", "--plain")
+    (line,) = [line for line in result.outlines if line.startswith("anna and ben")]
+    # Golds 2 and 3 of 15, one in common: (12/15 - 162/225) / (1 - 162/225).
+    assert line.startswith("anna and ben: 3 cases, 15 places; agreement 80%, kappa 0.29 [")
+    assert line.endswith("] (fair)")
+    assert "  c2: answerable, says ben alone" in result.outlines
+    assert "c1 · 1 of 2 · 0 labelled" in result.outlines
+    as_json = json.loads(desk.rageval("label", "cases.jsonl", "--agree", "--json").stdout.str())
+    assert [a["places"] for a in as_json["agreements"]] == [0, 0, 15]
+    assert {d["case"] for d in as_json["agreements"][2]["differences"]} == {"c1", "c2"}
+    assert "nothing that both labelled" in result.stdout.str()
+
+
+def test_drafts_are_accepted_one_by_one_and_never_collected(desk: Project, typed: Any):
+    desk.cases([{"id": f"d{at}", "question": "q"} for at in range(2)], "evalcases/x.drafts.jsonl")
+    for name in ("apple", "banana", "cherry", "date", "elder"):
+        desk.write(f"notes/{name}.md", "# Top\n")
+    typed("1", "y", "n")
+    result = desk.rageval("label", "evalcases/x.drafts.jsonl", "--plain", "--notes", "notes")
+    assert result.ret == 0
+    assert len(case(desk, "d0", "evalcases/x.jsonl").metadata["note_hashes"]) == 1
+    assert [case.id for case in load_file(desk.path / "evalcases/x.jsonl", desk.path).cases] == ["d0"]
+    desk.cases([{"id": "later", "question": "q"}], "evalcases/x.drafts.jsonl")
+    desk.run()
+    assert set(desk.outcomes()) == {"d0"}
+
+
+# ── what is wrong ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["missing.jsonl", "--plain"], "missing.jsonl: there is no such file"),
+        (["case.jsonl", "--plain"], "case.jsonl: there is no such file; did you mean 'cases.jsonl'?"),
+        (["cases.jsonl", "--plain", "--target", "nope"], "unknown target 'nope'"),
+        (["cases.jsonl", "--plain", "--target", "nowhere:f"], "target nowhere:f: nowhere cannot be imported"),
+        (["cases.jsonl", "--plain", "--target", "http://127.0.0.1:1"], "http://127.0.0.1:1"),
+        (["cases.jsonl", "--plain", "--case", "x"], "there is no case 'x' to label"),
+        (["cases.jsonl", "--plain", "--blind", "a/b"], "--blind 'a/b': a name is needed"),
+        (["cases.jsonl", "--agree"], "cases.jsonl: there is no second opinion (cases.labels.NAME.jsonl)"),
+        (["cases.jsonl"], "no terminal here; --plain reads commands by line"),
+        (["broken.jsonl", "--plain"], "broken.jsonl:1:"),
+        (["cases.jsonl", "--json"], "--json goes with --agree"),
+        (["cases.jsonl", "--agree", "--blind", "x"], "--blind writes an opinion"),
+        (["x.drafts.jsonl", "--agree"], "are for cases, not for drafts"),
+        (["cases.jsonl", "--notes", "nowhere"], "Directory 'nowhere' does not exist"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(
+    desk: Project, typed: Any, arguments: list[str], problem: str
+):
+    desk.write("broken.jsonl", "{\n")
+    typed("1", "q")
+    before = (desk.path / "cases.jsonl").read_bytes()
+    result = desk.rageval("label", *arguments)
+    assert result.ret == 2
+    lines = [line for line in result.errlines if line and not line.startswith(("Usage:", "Try "))]
+    assert len(lines) == 1
+    assert problem in lines[0]
+    assert (desk.path / "cases.jsonl").read_bytes() == before
+
+
+def test_no_system_and_no_notes_is_said_with_the_remedy(desk: Project):
+    desk.configure("")
+    result = desk.rageval("label", "cases.jsonl", "--plain")
+    assert (result.ret, "name one with --target" in result.stderr.str()) == (2, True)
+
+
+def test_a_folder_of_notes_that_is_gone_is_said(desk: Project):
+    desk.configure('notes = "gone"')
+    assert "notes: there is no folder" in desk.rageval("label", "cases.jsonl", "--plain").stderr.str()
+
+
+def test_notes_alone_are_enough(desk: Project, typed: Any):
+    desk.configure("")
+    desk.write("notes/price.md", "# Prices\nthe price of 0 is high\n")
+    typed("1", "q")
+    assert desk.rageval("label", "cases.jsonl", "--plain", "--notes", "notes").ret == 0
+    assert case(desk, "c0").gold.supports[0].rel_path == "price.md"
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_asked(
+    desk: Project, typed: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    typed("1", "q")
+    result = desk.rageval("label", "cases.jsonl", "--plain")
+    assert (result.ret, len(result.errlines)) == (2, 1)
+    assert "cases.jsonl: cannot be written" in result.errlines[0]
+
+
+def test_marks_that_cannot_be_saved_are_said_at_the_end(desk: Project, typed: Any):
+    desk.write("cases.csv", "id,question\na,Why?\n")
+    typed("1", "q")
+    result = desk.rageval("label", "cases.csv", "--plain")
+    assert result.ret == 2
+    assert "the header lacks the column gold_supports" in result.errlines[-1]
+
+
+def test_without_the_extra_there_are_numbers_by_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert _has_screen(is_plain=False) is False
+    line = "the full screen needs pip install 'pytest-rageval[cli]'; numbers by line instead\n"
+    assert capsys.readouterr().err == line
+
+
+class Lines:
+    """Standard input that does something before each line, and at its end."""
+
+    def __init__(self, *lines: str, before: Callable[[], object] = lambda: None, end: BaseException | None = None):
+        self._lines, self._before, self._end = [f"{line}\n" for line in lines], before, end
+
+    def isatty(self) -> bool:
+        return False
+
+    def readline(self) -> str:
+        self._before()
+        if self._end is not None and not self._lines:
+            raise self._end
+        return self._lines.pop(0) if self._lines else ""
+
+
+def test_ctrl_c_saves_what_was_marked(desk: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stdin", Lines("1", end=KeyboardInterrupt()))
+    result = desk.rageval("label", "cases.jsonl", "--plain")
+    assert "stopped; what was marked is in cases.jsonl" in result.errlines
+    assert case(desk, "c0").gold.supports
+
+
+def test_a_file_changed_meanwhile_is_kept_and_said(desk: Project, monkeypatch: pytest.MonkeyPatch):
+    def change() -> None:
+        desk.cases([{"id": "theirs", "question": "q"}], "cases.jsonl")
+
+    monkeypatch.setattr(sys, "stdin", Lines("1", "", "q", before=change))
+    result = desk.rageval("label", "cases.jsonl", "--plain")
+    assert [line for line in result.outlines if "was changed by another program meanwhile" in line]
+    assert case(desk, "theirs")
+    (aside,) = desk.path.glob("cases.labels-*.jsonl")
+    assert case(desk, "c0", aside.name).gold.supports
+
+
+@pytest.mark.child_process
+def test_by_lines_a_draft_is_edited_in_the_persons_editor_and_the_edit_taken_back(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
+    editor = "import sys,pathlib; p=pathlib.Path(sys.argv[1]); p.write_text(p.read_text().replace('wather', 'water'))"
+    project.write("editor.py", editor)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(project.path / "editor.py")]))
+    lines = [a_case("one", "When does wather boil?"), a_case("two", "When does wather freeze?")]
+    project.cases(lines, "evalcases/x.drafts.jsonl")
+    monkeypatch.setattr("sys.stdin", io.StringIO("e\ny\ne\nz\ny\nq\n"))
+    result = project.rageval("label", "evalcases/x.drafts.jsonl", "--plain")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["Q  When does wather boil?*", "Q  When does water boil?*", "Q  When does water freeze?*"]
+    )
+    accepted = (project.path / "evalcases/x.jsonl").read_text(encoding="utf-8")
+    assert "When does water boil?" in accepted
+    assert "When does wather freeze?" in accepted

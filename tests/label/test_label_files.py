@@ -1,0 +1,188 @@
+"""Files of a labelling session: changed meanwhile, second opinions, drafts accepted and dropped."""
+
+from __future__ import annotations
+
+import pytest
+from label_desk_folder import Bot, Desk, a_bare, a_chunk, point, settle
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cases.marks import Marks
+from pytest_rageval.errors import CaseError
+from pytest_rageval.label.label_agreement import THE_FILE, agreements, disputed
+from pytest_rageval.label.label_store import (
+    opinion_file,
+    opinion_files,
+    opinions,
+)
+from pytest_rageval.model import Anchor
+
+# ── others at the same file ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_changed_meanwhile_is_kept_and_the_labels_too(folder: Desk):
+    folder.write(a_bare("one"), a_bare("two"))
+    session = folder.session()
+    point(session, "a").toggle_gold()
+    folder.write(a_bare("theirs"))
+    session.go(1)
+    assert "was changed by another program meanwhile" in session.message
+    assert ".labels-" in session.store.file_name
+    point(session, "b").toggle_gold()
+    session.save()
+    assert [*folder.cases()] == ["theirs"]
+    (aside,) = folder.path.glob("cases.labels-*.jsonl")
+    assert aside.name in session.message
+    kept = load_file(aside, folder.path)
+    assert [(case.id, case.gold.supports) for case in kept.cases] == [
+        ("one", (Anchor("notes/a.md"),)), ("two", (Anchor("notes/b.md"),)),
+    ]  # fmt: skip
+    assert find_case_files(folder.path, ("*.jsonl",)) == [folder.file]
+
+
+def test_a_second_opinion_begins_empty_goes_into_a_file_of_its_own_and_is_resumed(folder: Desk):
+    folder.write(a_bare("one", gold_supports=[{"rel_path": "notes/a.md"}]), a_bare("two", answerable=False))
+    before = folder.file.read_bytes()
+    session = folder.session(blind="anna")
+    assert session.marks == Marks()
+    assert not any(candidate.is_listed for candidate in session.pool.candidates)
+    point(session, "b").toggle_gold()
+    session.go(1)
+    session.set_answerable(is_answerable=False)
+    session.save()
+    assert folder.file.read_bytes() == before
+    again = folder.session(blind="anna")
+    assert [state.marks.is_label for state in again.states] == [True, True]
+    assert find_case_files(folder.path, ("*.jsonl",)) == [folder.file]
+    for name in ("", "../x", "a b"):
+        with pytest.raises(CaseError, match="a name is needed"):
+            opinion_file(folder.file, name)
+
+
+def test_agreement_counts_places_that_both_judged(folder: Desk):
+    folder.write(*(a_bare(f"c{at}", f"q{at}") for at in range(3)))
+    chunks = {f"q{at}": tuple(map(a_chunk, "abcd")) for at in range(3)}
+    for name, golds in {"anna": ("a", "a", "u"), "ben": ("a", "b", "u")}.items():
+        session = folder.session(Bot(chunks), blind=name)
+        for gold in golds:
+            if gold == "u":
+                session.set_answerable(is_answerable=False)
+            else:
+                point(session, gold).toggle_gold()
+            session.go(1)
+            settle(session)
+    files = opinion_files(folder.file)
+    assert [*files] == ["anna", "ben"]
+    cases = load_file(folder.file, folder.path).cases
+    results = agreements(cases, {name: opinions(file, folder.path) for name, file in files.items()})
+    assert [(result.first, result.second, result.cases) for result in results] == [
+        (THE_FILE, "anna", 0), (THE_FILE, "ben", 0), ("anna", "ben", 3),
+    ]  # fmt: skip
+    both = results[-1]
+    assert both.decisions.n == 12
+    assert both.decisions.agreement is not None
+    assert both.decisions.agreement.value == pytest.approx(10 / 12)
+    assert both.decisions.kappa is not None
+    # Golds 2 and 2 of 12, one in common: (10/12 - 104/144) / (1 - 104/144).
+    assert both.decisions.kappa.value == pytest.approx(0.4)
+    assert sorted((d.case_id, str(d.place), d.gold_of) for d in both.differences) == [
+        ("c1", "notes/a.md", "anna"), ("c1", "notes/b.md", "ben"),
+    ]  # fmt: skip
+    assert disputed(results) == {"c1"}
+
+
+# ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_drafts_are_accepted_dropped_and_taken_back(folder: Desk):
+    folder.file.write_text('{"id": "old", "question": "x"}')  # without a line end
+    drafts = folder.write(*(a_bare(f"d{at}") for at in range(3)), name="cases.drafts.jsonl")
+    before = drafts.read_bytes(), folder.file.read_bytes()
+    session = folder.session(file=drafts)
+    point(session, "a").toggle_gold()
+    session.decide("accepted")
+    session.decide("dropped")
+    assert session.case.id == "d2"
+    assert [*folder.cases()] == ["old", "d0"]
+    assert folder.cases()["d0"].gold.supports == (Anchor("notes/a.md"),)
+    assert [case.id for case in load_file(drafts, folder.path).cases] == ["d2"]
+    assert (session.labelled, session.undo_steps) == (2, 3)
+    for _ in range(3):
+        session.undo()
+    session.save()
+    assert (drafts.read_bytes(), folder.file.read_bytes()) == before
+
+
+def test_an_accepted_draft_is_no_longer_tagged_as_one(folder: Desk):
+    folder.file.unlink(missing_ok=True)
+    drafts = folder.write({**a_bare("a"), "tags": ["draft", "generated"]}, name="cases.drafts.jsonl")
+    before = drafts.read_bytes()
+    session = folder.session(file=drafts)
+    session.decide("accepted")
+    assert folder.cases()["a"].tags == ("generated",)
+    session.undo()
+    session.save()
+    assert drafts.read_bytes() == before
+
+
+def test_a_draft_whose_id_is_taken_is_not_accepted(folder: Desk):
+    folder.write(a_bare("same", "other question"))
+    session = folder.session(file=folder.write(a_bare("same"), name="cases.drafts.jsonl"))
+    session.decide("accepted")
+    assert "cases.jsonl has a case with this id; press e" in session.message
+    session.edit_draft('{"id": "new", "question": "q"}')
+    session.decide("accepted")
+    assert [*folder.cases()] == ["same", "new"]
+
+
+def test_a_draft_that_was_appended_before_we_were_stopped_is_not_appended_twice(folder: Desk):
+    drafts = folder.write(a_bare("a"), a_bare("b"), name="cases.drafts.jsonl")
+    folder.write(a_bare("a"))
+    session = folder.session(file=drafts)
+    session.decide("accepted")
+    assert [*folder.cases()] == ["a"]
+    assert [case.id for case in load_file(drafts, folder.path).cases] == ["b"]
+
+
+@pytest.mark.parametrize("changed", ["cases.jsonl", "cases.drafts.jsonl"])
+def test_drafts_or_cases_changed_meanwhile_are_kept_and_the_draft_too(folder: Desk, changed: str):
+    folder.write(a_bare("old"))
+    drafts = folder.write(a_bare("a"), a_bare("b"), name="cases.drafts.jsonl")
+    session = folder.session(file=drafts)
+    point(session, "a").toggle_gold()
+    theirs = folder.write(a_bare("theirs"), name=changed)
+    session.decide("accepted")
+    assert "was changed by another program meanwhile" in session.message
+    assert [case.id for case in load_file(theirs, folder.path).cases] == ["theirs"]
+    (aside,) = folder.path.glob("cases.drafts.labels-*.jsonl")
+    assert load_file(aside, folder.path).cases[0].gold.supports == (Anchor("notes/a.md"),)
+
+
+def test_an_edited_draft_that_is_no_case_is_not_taken(folder: Desk):
+    drafts = folder.write(a_bare("a"), name="cases.drafts.jsonl")
+    session = folder.session(file=drafts)
+    for text in ("{", '{"id": "a"}', "[]", '{"id": "a", "question": "q", "quesion": 1}'):
+        session.edit_draft(text)
+        assert "not taken" in session.message
+    assert session.case.id == "a"
+    assert find_case_files(folder.path, ("*.jsonl",)) == []
+
+
+def test_an_edit_of_a_draft_is_undone_and_made_again_among_the_marks_around_it(folder: Desk):
+    drafts = folder.write(a_bare("a"), a_bare("b"), name="cases.drafts.jsonl")
+    before = drafts.read_bytes()
+    session = folder.session(file=drafts)
+    point(session, "a").toggle_gold()
+    session.edit_draft('{"id": "new", "question": "q"}')
+    point(settle(session), "b").toggle_gold()
+    session.save()
+    after = drafts.read_bytes()
+    assert b'"new"' in after
+    for _ in range(3):
+        session.undo()
+    session.save()
+    assert (session.case.id, drafts.read_bytes()) == ("a", before)
+    for _ in range(3):
+        session.redo()
+    session.save()
+    assert (session.case.id, drafts.read_bytes()) == ("new", after)

@@ -1,0 +1,394 @@
+"""The label screen: every key, every size, and texts that would break a screen that trusts them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from label_desk import HOSTILE, a_session, write_cases
+from processes import PATIENCE_S
+from rich.cells import cell_len
+from textual import events
+from textual.pilot import Pilot
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.label.cells import fitted
+from pytest_rageval.label.label_screen import LabelScreen
+from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.view import Mode, screen
+from pytest_rageval.model import Anchor, EvalCase
+
+TEXTS = {name: f"{name} says\nthe price is {at}\nthird line" for at, name in enumerate("abcde")}
+SIZES = ((80, 24), (40, 12), (72, 20), (71, 20), (120, 40), (200, 12))
+Story = Callable[[LabelScreen, Pilot[None]], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_cases(tmp_path / "cases.jsonl", *({"id": f"c{at}", "question": f"질문 {at}?"} for at in range(4)))
+
+
+def play(file: Path, story: Story, *, size: tuple[int, int] = (80, 24), **more: Any) -> None:
+    """Run the screen without a terminal, and a story on it."""
+
+    async def run(session: LabelSession) -> None:
+        app = LabelScreen(session)
+        async with app.run_test(size=size) as pilot:
+            await settled(app, pilot)
+            await story(app, pilot)
+
+    with a_session(file, more.pop("texts", TEXTS), **more) as session:
+        asyncio.run(run(session))
+
+
+async def settled(app: LabelScreen, pilot: Pilot[None]) -> None:
+    await until(lambda: app.session.waits_for is None, pilot)
+
+
+async def until(condition: Callable[[], bool], pilot: Pilot[None]) -> None:
+    """Let the screen work until it is so."""
+    async with asyncio.timeout(PATIENCE_S):
+        await pilot.pause()
+        while not condition():
+            await asyncio.sleep(0.01)
+            await pilot.pause()
+
+
+async def press(app: LabelScreen, pilot: Pilot[None], *keys: str) -> None:
+    for key in keys:
+        await pilot.press(key)
+        await settled(app, pilot)
+
+
+def rows(app: LabelScreen) -> list[str]:
+    return screen(app.session, app.mode, app.size.width, app.size.height).plain.split("\n")
+
+
+def shown(app: LabelScreen) -> str:
+    return "\n".join(rows(app))
+
+
+def cases(file: Path) -> list[EvalCase]:
+    loaded = load_file(file, file.parent)
+    assert not loaded.problems
+    return list(loaded.cases)
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_space_x_digits_and_g_mark_and_enter_saves_and_goes_on(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "space", "down", "x", "down", "2", "down", "g", "space", "up", "up", "up", "enter")
+        assert app.session.case.id == "c1"
+        assert "1 labelled" in rows(app)[0]
+        assert "● saved" in rows(app)[0]
+
+    play(file, story)
+    gold = cases(file)[0].gold
+    assert (len(gold.supports or ()), len(gold.irrelevant_supports or ())) == (3, 1)
+    assert gold.support_groups is not None
+    assert sum(map(len, gold.support_groups)) == 3
+
+
+def test_marks_are_seen_at_once_and_unsaved_is_said(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "space")
+        assert "▶  1 (✔) 1 " in shown(app)
+        assert "○ unsaved" in rows(app)[0]
+        assert "golds: group 1 = {1}   group 2 = –" in shown(app)
+        assert "undo: 1 step " in shown(app)
+        await press(app, pilot, "x")
+        assert "▶  1 (✘) ·" in shown(app)
+        assert "irrelevant: 1" in shown(app)
+        await press(app, pilot, "x")
+        assert "▶  1 ( ) ·" in shown(app)
+        await press(app, pilot, "z", "z", "z")
+        assert app.session.undo_steps == 0
+        await press(app, pilot, "Z", "Z")
+        assert "▶  1 (✘) ·" in shown(app)
+
+    play(file, story)
+
+
+def test_arrows_go_through_the_cases_and_save_what_they_leave(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "space", "right")
+        assert cases(file)[0].gold.supports
+        await press(app, pilot, "left", "left")
+        assert (app.session.case.id, app.session.message) == ("c0", "this is the first case")
+        await press(app, pilot, "t")
+        assert app.session.case.id == "c1"
+        await press(app, pilot, "space", "s")
+        assert (app.session.case.id, cases(file)[1].gold.supports) == ("c2", None)
+
+    play(file, story)
+
+
+def test_shift_and_arrows_mean_several_and_escape_one_again(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "shift+down", "shift+down")
+        assert len(app.session.selected) == 3
+        assert shown(app).count("▸") == 2
+        await press(app, pilot, "space", "escape")
+        assert (len(app.session.selected), len(app.session.marks.golds)) == (1, 3)
+        await press(app, pilot, "down", "down", "shift+up", "x")
+        assert len(app.session.marks.irrelevant) == 2
+        await press(app, pilot, "pagedown")
+        assert app.session.row == 4
+        await press(app, pilot, "pageup")
+        assert app.session.row == 0
+
+    play(file, story)
+
+
+def test_v_takes_lines_as_a_snippet(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "v")
+        assert "snippet: ↑↓ to the last line" in shown(app)
+        await press(app, pilot, "down", "enter")
+        (gold,) = app.session.marks.golds
+        name = (app.session.candidate and app.session.candidate.chunk.chunk_id) or ""
+        assert getattr(gold, "snippets", ()) == (TEXTS[name].rpartition("\n")[0],)
+        await press(app, pilot, "v", "shift+down", "shift+down", "escape")
+        assert len(getattr(app.session.marks.golds[0], "snippets", ())) == 1
+        await press(app, pilot, "v", "v", "v", "enter")
+        (gold,) = app.session.marks.golds
+        assert isinstance(gold, Anchor)
+        assert gold.snippets[1] == "third line"
+
+    play(file, story)
+
+
+def test_u_asks_once_before_it_clears_golds(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "space", "u")
+        assert "u again clears 1 gold; esc keeps them" in shown(app)
+        await press(app, pilot, "escape")
+        assert app.session.marks.golds
+        await press(app, pilot, "u", "down", "u")
+        assert app.session.marks.golds
+        await press(app, pilot, "u")
+        assert (app.session.marks.golds, app.session.marks.answerable) == ((), False)
+        assert "answerable? [u] no" in shown(app)
+        assert "golds: none, unanswerable" in shown(app)
+        await press(app, pilot, "a")
+        assert "answerable? [a] yes" in shown(app)
+        await press(app, pilot, "u", "enter")
+
+    play(file, story)
+    assert cases(file)[0].answerable is False
+
+
+def test_w_finds_and_slash_asks_more(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "w", *"price is 3x", "backspace")
+        assert "find in the chunks: price is 3▏" in shown(app)
+        await press(app, pilot, "enter")
+        candidate = app.session.candidate
+        assert candidate is not None
+        assert candidate.chunk.chunk_id == "d"
+        await press(app, pilot, "w", "q", "enter")
+        assert "no chunk here holds 'q'" in shown(app)
+        await press(app, pilot, "slash", "enter", "slash", "escape")
+        await press(app, pilot, "slash", "m", "o", "space", "r", "enter")
+        await until(lambda: app.session.message == "0 more chunks", pilot)
+        app.on_paste(events.Paste("q\nq"))
+        await press(app, pilot, "w")
+        app.on_paste(events.Paste("pasted\ntext"))
+        assert app.mode.typed == "pasted text"
+        await press(app, pilot, "escape")
+
+    play(file, story)
+
+
+def test_b_hides_scores_and_question_mark_shows_all_keys(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        assert "hos[t]ile #" in shown(app)
+        await press(app, pilot, "b")
+        assert "hos[t]ile #" not in shown(app)
+        await press(app, pilot, "question_mark")
+        assert "gold, or no more" in shown(app)
+        await press(app, pilot, "down", "down", "up")
+        assert app.mode.scroll == 1
+        await press(app, pilot, "escape")
+        assert "gold, or no more" not in shown(app)
+        await press(app, pilot, "right_square_bracket")
+        assert app.mode.scroll > 0
+        await press(app, pilot, "left_square_bracket", "f12", "ä")
+        assert app.mode.scroll == 0
+
+    play(file, story)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
+def test_leaving_saves_the_case_on_screen(file: Path, key: str):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "space", key)
+
+    play(file, story)
+    assert cases(file)[0].gold.supports
+
+
+def test_leaving_with_what_cannot_be_saved_says_so_first(tmp_path: Path):
+    file = tmp_path / "cases.csv"
+    file.write_text("question\nWhy?\n")
+
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "space", "q")
+        assert app.is_running
+        assert "header lacks the column gold_supports" in app.session.message
+        assert app.session.message.endswith("q again leaves without this case")
+        assert "cases.csv: case" in rows(app)[-4]
+        assert "q again leaves without this case" in rows(app)[-3]
+        await press(app, pilot, "q")
+
+    play(file, story)
+
+
+@pytest.mark.child_process
+def test_drafts_are_accepted_dropped_and_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    drafts = write_cases(tmp_path / "x.drafts.jsonl", *({"id": f"d{at}", "question": "q"} for at in range(3)))
+    editor = tmp_path / "editor.py"
+    editor.write_text(
+        "import sys,pathlib; p=pathlib.Path(sys.argv[1]); p.write_text(p.read_text().replace('d1','neu'))"
+    )
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(editor)]))
+
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        assert "y accept" in shown(app)
+        await press(app, pilot, "space", "y")
+        assert "1 decided" in rows(app)[0]
+        await press(app, pilot, "e")
+        assert app.session.case.id == "neu"
+        await press(app, pilot, "y", "n")
+        monkeypatch.setenv("EDITOR", "/nowhere/editor")
+        await press(app, pilot, "e")
+        assert "$EDITOR (/nowhere/editor)" in app.session.message
+
+    play(drafts, story)
+    assert [case.id for case in cases(tmp_path / "x.jsonl")] == ["d0", "neu"]
+    assert drafts.read_text() == ""
+    assert "d2" in (tmp_path / "x.drafts.jsonl.bak").read_text()
+
+
+def test_what_others_said_stands_beside_the_text(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        app.mode.opinions = {"c0": ["anna: gold notes/[a].md\x1b"]}
+        assert "anna: gold notes/[a].md\\x1b" in shown(app)
+
+    play(file, story)
+
+
+def test_keys_of_drafts_say_so_elsewhere(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        for key in "yne":
+            await press(app, pilot, key)
+            assert "for drafts" in app.session.message
+
+    play(file, story)
+
+
+def test_a_blind_screen_shows_no_scores_no_category_and_no_gold(tmp_path: Path):
+    gold = [{"rel_path": "notes/[a].md"}, {"rel_path": "notes/gone.md"}]
+    case = {"id": "a", "question": "q", "category": "factual", "gold_supports": gold}
+    file = write_cases(tmp_path / "cases.jsonl", case)
+
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        for word in ("#1", "factual", "✔", "gone", "0.5", "yes"):
+            assert word not in shown(app)
+        await press(app, pilot, "space", "q")
+
+    play(file, story, opinion=tmp_path / "cases.labels.anna.jsonl")
+    assert cases(tmp_path / "cases.labels.anna.jsonl")[0].gold.supports
+    assert json.loads(file.read_text()) == case
+
+
+# ── what is shown ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_each_row_is_as_wide_as_the_terminal_and_the_legend_is_last(file: Path, size: tuple[int, int]):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        for keys in (["space"], ["v"], ["escape"], ["question_mark"], ["escape"], ["w", "a"]):
+            await press(app, pilot, *keys)
+            assert [cell_len(row) for row in rows(app)] == [size[0]] * size[1]
+            assert "space gold" in rows(app)[-2] or "spc gold" in rows(app)[-2]
+            assert "save+next" in rows(app)[-1] or "next" in rows(app)[-1]
+        assert any("(✔)" in row for row in rows(app))
+
+    play(file, story, size=size)
+
+
+@pytest.mark.parametrize("size", [(39, 24), (80, 11), (3, 2)])
+def test_a_terminal_that_is_too_small_is_told_and_q_still_quits(file: Path, size: tuple[int, int]):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        assert rows(app)[0].rstrip() == fitted(f"{size[0]} × {size[1]} is too small", size[0]).rstrip()
+        await press(app, pilot, "space", "q")
+
+    play(file, story, size=size)
+    assert cases(file)[0].gold.supports
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+def test_hostile_texts_are_shown_as_text(file: Path, size: tuple[int, int]):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        seen = ""
+        for _ in HOSTILE:
+            assert [cell_len(row) for row in rows(app)] == [size[0]] * size[1]
+            assert not {"\x1b", "\x9b", "\u202e", "\u2066", "\x00", "\x07", "\t", "\r"} & set(shown(app))
+            seen += "".join(row[44:-1] if size[0] == 80 else row for row in rows(app))
+            strips = [app._canvas.render_line(y).text for y in range(size[1])]
+            assert [row.rstrip() for row in strips] == [row.rstrip() for row in rows(app)]
+            await press(app, pilot, "down")
+        assert "[x] [/]" in seen
+        assert "\\x1b[31mred" in seen
+        assert "\\u202e" in seen
+        assert "yyyyyyyyyyyyyyyyyyyyyyyy" in seen
+        assert "₩32,000" in seen
+
+    play(file, story, size=size, texts=HOSTILE)
+
+
+def test_a_snippet_of_a_hostile_text_is_the_text_itself(file: Path):
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        for row in range(len(HOSTILE)):
+            candidate = app.session.candidate
+            assert candidate is not None
+            text = candidate.chunk.text or ""
+            await press(app, pilot, "v", "down", "enter")
+            if text:
+                gold = app.session.marks.golds[-1]
+                assert all(snippet in text for snippet in getattr(gold, "snippets", ()))
+                assert app.session.view().golds[row]
+            await press(app, pilot, "down")
+
+    play(file, story, texts=HOSTILE)
+
+
+def test_a_key_costs_little_even_on_a_text_of_100_kb(file: Path):
+    """A ratio, not a time: after the first layout, a key on the long text costs what it costs on a short one."""
+    durations: dict[str, float] = {}
+
+    def drawn(texts: dict[str, str]) -> float:
+        with a_session(file, texts) as session:
+            session.source.pool(session.case).result(60)
+            mode = Mode()
+            screen(session, mode, 80, 24)
+            start = time.thread_time()
+            for _ in range(30):
+                session.toggle_gold()
+                screen(session, mode, 80, 24)
+            return time.thread_time() - start
+
+    for name, text in (("short", "y"), ("long", "y" * 100_000)):
+        durations[name] = min(drawn({f"{name}{at}": text + str(at) for at in range(3)}) for _ in range(3))
+    assert durations["long"] < 8 * durations["short"] + 0.05

@@ -1,0 +1,215 @@
+"""A labelling session without a screen: pools, marks, undo over all cases, saving, second opinions, drafts."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from label_desk_folder import Bot, Desk, a_bare, a_chunk, point, row_of, settle
+
+from pytest_rageval.cases import load_file
+from pytest_rageval.cases.marks import Marks
+from pytest_rageval.label.pools import Pool
+from pytest_rageval.model import Anchor, Answer, AskRequest, Chunk
+
+# ── marking ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_gold_irrelevant_groups_and_answerable_end_in_the_file(folder: Desk):
+    folder.write(a_bare("one"), a_bare("two"))
+    session = folder.session()
+    point(session, "a").toggle_gold()
+    point(session, "b").toggle_irrelevant()
+    point(session, "c").put_in_group(2)
+    session.go(1)
+    session.set_answerable(is_answerable=False)
+    assert session.save()
+    one, two = folder.cases().values()
+    assert one.gold.supports == (Anchor("notes/a.md"), Anchor("notes/c.md"))
+    assert one.gold.support_groups == ((0,), (1,))
+    assert one.gold.irrelevant_supports == (Anchor("notes/b.md"),)
+    assert two.answerable is False
+
+
+def test_marking_again_takes_the_mark_away_and_the_line_is_as_it_was(folder: Desk):
+    folder.write(a_bare("one"), a_bare("two"))
+    before = folder.file.read_bytes()
+    session = folder.session()
+    point(session, "a").toggle_gold()
+    session.save()
+    assert folder.file.read_bytes() != before
+    session.toggle_gold()
+    session.save()
+    assert folder.file.read_bytes() == before
+
+
+def test_a_range_is_marked_at_once(folder: Desk):
+    folder.write(a_bare("one"))
+    session = folder.session()
+    session.move(2, extends=True)
+    session.toggle_gold()
+    assert len(session.marks.golds) == 3
+    session.toggle_irrelevant()
+    assert (len(session.marks.golds), len(session.marks.irrelevant)) == (0, 3)
+
+
+def test_a_snippet_tells_chunks_of_one_section_apart(folder: Desk):
+    folder.write(a_bare("one"))
+    chunks = (a_chunk("a", "the price is 5", "# P"), a_chunk("a", "the colour is red", "# P"))
+    session = folder.session(Bot({"q": chunks}))
+    session.row = next(at for at, c in enumerate(session.pool.candidates) if "price" in (c.chunk.text or ""))
+    session.add_snippet("price is 5")
+    assert session.marks.golds == (Anchor("notes/a.md", "# P", ("price is 5",)),)
+    assert [bool(golds) for golds in session.view().golds].count(True) == 1
+    session.add_snippet("price")
+    assert session.marks.golds == (Anchor("notes/a.md", "# P", ("price is 5", "price")),)
+
+
+def test_chunks_without_paths_are_marked_by_id(folder: Desk):
+    folder.write(a_bare("one"))
+    session = folder.session(Bot({"q": (Chunk("c1", text="x"), Chunk("c2", text="y"), Chunk(text="z"))}))
+    session.move(2, extends=True)
+    session.toggle_gold()
+    assert "says no id" in session.message
+    session.put_in_group(2)
+    assert session.message == "groups are for places; this case's golds are ids"
+    assert session.save()
+    assert set(folder.cases()["one"].gold.chunk_ids or ()) == {"c1", "c2"}
+
+
+def test_undo_goes_back_over_all_cases_and_redo_forward(folder: Desk):
+    folder.write(a_bare("one"), a_bare("two"))
+    before = folder.file.read_bytes()
+    session = folder.session()
+    point(session, "a").toggle_gold()
+    point(session, "b").toggle_gold()
+    session.go(1)
+    session.set_answerable(is_answerable=False)
+    session.go(-1)
+    after = folder.file.read_bytes()
+    assert session.undo_steps == 3
+    session.undo()
+    assert session.case.id == "two"
+    session.undo()
+    session.undo()
+    assert (session.case.id, session.marks) == ("one", Marks())
+    session.undo()
+    assert session.message == "nothing to undo"
+    session.save()
+    assert folder.file.read_bytes() == before
+    for _ in range(3):
+        session.redo()
+    session.save()
+    assert folder.file.read_bytes() == after
+    session.redo()
+    assert session.message == "nothing to redo"
+
+
+@given(st.lists(st.sampled_from(["gold", "irrelevant", "group", "down", "u", "a", "next", "back"]), max_size=12))
+def test_after_any_keys_all_undone_is_the_file_as_it_was(tmp_path_factory: pytest.TempPathFactory, keys: list[str]):
+    desk = Desk(tmp_path_factory.mktemp("any"))
+    supports = [{"rel_path": "notes/a.md"}, {"rel_path": "notes/z.md"}]
+    desk.write(a_bare("one"), a_bare("two", gold_supports=supports, required_support_groups=[[0], [1]]))
+    before = desk.file.read_bytes()
+    session = desk.session()
+    actions = {
+        "gold": session.toggle_gold, "irrelevant": session.toggle_irrelevant, "group": lambda: session.put_in_group(2),
+        "down": lambda: session.move(1), "u": lambda: session.set_answerable(is_answerable=False),
+        "a": lambda: session.set_answerable(is_answerable=True), "next": lambda: session.go(1),
+        "back": lambda: session.go(-1),
+    }  # fmt: skip
+    try:
+        for key in keys:
+            actions[key]()
+            settle(session)
+        assert session.save(), session.message
+        for _ in range(session.undo_steps):
+            session.undo()
+        assert session.save()
+        assert desk.file.read_bytes() == before
+    finally:
+        desk.sources[0].close()
+
+
+# ── going on ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_session_resumes_at_the_first_case_without_a_label_and_t_finds_the_next(folder: Desk):
+    folder.write(a_bare("one", answerable=False), a_bare("two"), a_bare("three", gold_supports=[{"rel_path": "x"}]),
+                 a_bare("four"))  # fmt: skip
+    session = folder.session()
+    assert (session.case.id, session.labelled) == ("two", 2)
+    session.next_unlabelled()
+    assert session.case.id == "four"
+    session.skip()
+    assert session.message == "this is the last case"
+    session.next_unlabelled()
+    assert session.case.id == "two"
+    session.next_unlabelled()
+    assert session.message == "no other case is left to be labelled"
+
+
+def test_skipping_leaves_the_case_as_it_was(folder: Desk):
+    folder.write(a_bare("one"), a_bare("two"))
+    before = folder.file.read_bytes()
+    session = folder.session()
+    session.toggle_gold()
+    session.skip()
+    assert (session.case.id, folder.file.read_bytes()) == ("two", before)
+    session.undo()
+    assert len(session.marks.golds) == 1
+
+
+def test_words_are_found_in_texts_and_more_can_be_asked(folder: Desk):
+    folder.write(a_bare("one"))
+    session = folder.session(Bot({"q": (a_chunk("a"), a_chunk("b", "Hidden  Treasure")), "more": (a_chunk("new"),)}))
+    assert session.find("hidden treasure")
+    assert session.row == row_of(session, "b")
+    assert not session.find("nowhere")
+    session.take_more(session.at, session.ask_more("more").result(60))
+    assert session.message == "1 more chunk"
+    point(session, "new").toggle_gold()
+    assert session.marks.golds == (Anchor("notes/new.md"),)
+
+
+def test_what_the_spelling_has_no_room_for_stays_on_screen_with_the_reason(folder: Desk):
+    file = folder.path / "cases.csv"
+    file.write_text("question,reference\nWhy?,x\nHow?,y\n")
+    session = folder.session(Bot({"Why?": (a_chunk("a"),)}), file=file)
+    session.toggle_gold()
+    session.go(1)
+    assert session.at == 0
+    assert "the header lacks the column gold_supports" in session.message
+    assert not session.is_saved
+
+
+def test_a_target_that_blocks_its_loop_does_not_keep_anybody_from_quitting(
+    folder: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pytest_rageval.label.asking.CLOSE_PATIENCE_S", 0.1)
+    is_over = threading.Event()
+
+    class Blocking(Bot):
+        async def ask(self, request: AskRequest) -> Answer:
+            is_over.wait(120)
+            return Answer("x", chunks=())
+
+    folder.write(a_bare("a"))
+    source = folder.source(Blocking())
+    source.pool(load_file(folder.file, folder.path).cases[0])
+    start = time.monotonic()
+    source.close()
+    assert time.monotonic() - start < 60
+    is_over.set()
+
+
+def test_everything_is_closed(folder: Desk):
+    folder.write(a_bare("a"))
+    bot = Bot()
+    session = folder.session(bot)
+    session.source.close()
+    assert bot.is_closed
+    assert isinstance(session.pool, Pool)

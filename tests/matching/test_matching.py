@@ -1,0 +1,280 @@
+"""Does this chunk match that gold? By place, by quotation, by id."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from pytest_rageval.matching.places import headings, in_rank_order, match, observe, path_form
+from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Reference
+
+NO_TEXT = "snippet not looked for, no text was reported"
+CUT = "snippet not found, but the text was cut"
+
+
+def matched(gold: Gold, *chunks: Chunk, references: tuple[Reference, ...] | None = None, by="anchors"):
+    return match(EvalCase("q1", "What?", gold=gold), Answer(chunks=chunks, references=references), by)
+
+
+def hits(gold: Gold, *chunks: Chunk) -> list[set[int]]:
+    return [set(golds) for golds in matched(gold, *chunks).hits or ()]
+
+
+def place(rel_path: str = "notes/go.md", heading_path: str = "", *snippets: str) -> Gold:
+    return Gold(supports=(Anchor(rel_path, heading_path, snippets),))
+
+
+def chunk_at(rel_path: str | None, heading_path: str | None = "", text: str | None = None, **more) -> Chunk:
+    return Chunk(rel_path=rel_path, heading_path=heading_path, text=text, **more)
+
+
+# ── places ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_chunk_deeper_in_the_outline_still_matches_its_gold():
+    gold = place("notes/go.md", "# Tips > ## Sorting")
+    assert hits(gold, chunk_at("notes/go.md", "# Tips > ## Sorting > ### Custom order")) == [{0}]
+
+
+def test_a_chunk_above_its_gold_in_the_outline_does_not_match():
+    assert hits(place("notes/go.md", "# Tips > ## Sorting"), chunk_at("notes/go.md", "# Tips")) == [set()]
+
+
+def test_a_heading_that_only_begins_alike_does_not_match():
+    assert hits(place("notes/go.md", "# Set"), chunk_at("notes/go.md", "# Setup")) == [set()]
+
+
+@pytest.mark.parametrize(
+    "came", ["Tips > Sorting", "#  Tips>##Sorting ", " > # Tips > > ## Sorting", "#Tips\t> Sorting"]
+)
+def test_markers_white_space_and_empty_parts_of_headings_do_not_matter(came):
+    assert hits(place("notes/go.md", "# Tips > ## Sorting"), chunk_at("notes/go.md", came)) == [{0}]
+
+
+def test_headings_keep_their_case_and_their_inner_marks():
+    assert headings("# C# > ## a  b") == ("C#", "a b")
+    assert hits(place("n.md", "# Setup"), chunk_at("n.md", "# SETUP")) == [set()]
+
+
+@pytest.mark.parametrize("came", ["# Any > ## Heading", "", None])
+def test_a_gold_without_a_heading_matches_every_heading_of_its_file(came):
+    assert hits(place("notes/go.md"), chunk_at("notes/go.md", came)) == [{0}]
+
+
+def test_a_chunk_without_a_heading_does_not_match_a_gold_that_names_one():
+    assert hits(place("notes/go.md", "# Tips"), chunk_at("notes/go.md", None)) == [set()]
+
+
+def test_paths_are_equal_after_composition_and_slashes():
+    decomposed = unicodedata.normalize("NFD", "노트\\시장.md")
+    assert hits(place("노트/시장.md"), chunk_at(decomposed)) == [{0}]
+
+
+@pytest.mark.parametrize("came", ["go.md", "./notes/go.md", "notes/GO.md", "notes/go.md.bak"])
+def test_other_paths_do_not_match(came):
+    assert hits(place("notes/go.md"), chunk_at(came)) == [set()]
+
+
+def test_chunks_that_name_no_place_at_all_are_not_looked_at_for_gold():
+    assert matched(place("notes/go.md"), chunk_at(None, text="of it"), chunk_at(None)).hits is None
+    assert hits(place("notes/go.md"), chunk_at(None), chunk_at("notes/go.md")) == [set(), {0}]
+    assert matched(Gold(), chunk_at(None, text="of it")).hits == (frozenset(),)
+
+
+def test_a_chunk_may_match_several_golds_and_a_gold_several_chunks():
+    gold = Gold(supports=(Anchor("n.md"), Anchor("n.md", "# A"), Anchor("m.md")))
+    assert hits(gold, chunk_at("n.md", "# A"), chunk_at("n.md", "# B"), chunk_at("x.md")) == [{0, 1}, {0}, set()]
+
+
+# ── snippets ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("text", ["… the  OFF-by-one\nerror …", "or this one"])
+def test_one_snippet_must_be_quoted_whatever_its_case_and_spacing(text):
+    found = matched(place("n.md", "", "the off-by-one error", "this one"), chunk_at("n.md", text=text))
+    assert found.hits == ({0},)
+    assert found.flags == ()
+
+
+def test_without_a_snippet_in_its_text_a_chunk_does_not_match():
+    found = matched(place("n.md", "", "off-by-one"), chunk_at("n.md", text="something else"))
+    assert found.hits == (frozenset(),)
+    assert found.flags == ()
+
+
+def test_blank_snippets_set_no_condition():
+    assert hits(place("n.md", "", "  "), chunk_at("n.md", text="anything")) == [{0}]
+
+
+def test_a_snippet_that_may_lie_beyond_a_cut_counts_and_is_flagged():
+    gold = place("n.md", "# A", "off-by-one")
+    cut = chunk_at("n.md", "# A", "The data set has an o", text_truncated=True)
+    elsewhere = chunk_at("n.md", "# B", "The data set has an o", text_truncated=True)
+    found = matched(gold, cut, elsewhere)
+    assert found.hits == ({0}, set())
+    assert found.flags == (f"{CUT}: chunk 1",)
+
+
+def test_a_snippet_is_waived_where_no_text_was_reported_and_that_is_flagged():
+    found = matched(place("n.md", "", "off-by-one"), chunk_at("x.md"), chunk_at("n.md"), chunk_at("n.md"))
+    assert found.hits == (set(), {0}, {0})
+    assert found.flags == (f"{NO_TEXT}: chunk 2, chunk 3",)
+
+
+def test_flags_stay_short_however_many_chunks_they_are_about():
+    found = matched(place("n.md", "", "off-by-one"), *[chunk_at("n.md")] * 500)
+    assert found.flags[0].endswith("chunk 10 and 490 more")
+
+
+# ── ids ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_ids_match_the_chunk_then_its_document():
+    gold = Gold(chunk_ids=("t01", "c7"))
+    came = (Chunk("c7"), Chunk("c8", doc_id="t01"), Chunk("c7", doc_id="t01"), Chunk("t01#2"), Chunk())
+    assert hits(gold, *came) == [{1}, {0}, {0, 1}, set(), set()]
+
+
+@pytest.mark.parametrize(
+    ("came", "does"), [("t01", True), ("t01#2", True), ("t01-a", True), ("t010", False), ("t0", False)]
+)
+def test_a_prefix_ends_where_the_id_ends_or_goes_on_with_a_mark(came, does):
+    gold = Gold(chunk_ids=("t01",), ids_are_prefixes=True)
+    assert hits(gold, Chunk(came)) == [{0} if does else set()]
+    assert hits(gold, Chunk("c1", doc_id=came)) == [{0} if does else set()]
+
+
+def test_a_prefix_may_hold_marks_itself():
+    gold = Gold(chunk_ids=("t-01", "t"), ids_are_prefixes=True)
+    assert hits(gold, Chunk("t-01#3"), Chunk("t-02")) == [{0, 1}, {1}]
+
+
+def test_a_grade_above_zero_is_a_gold_and_an_id_counts_once():
+    gold = Gold(chunk_ids=("a", "a"), relevance={"a": 2, "b": 1, "c": 0})
+    found = matched(gold, Chunk("a"), Chunk("b"), Chunk("c"))
+    assert found.golds == 2
+    assert found.hits == ({0}, {1}, set())
+
+
+def test_golds_are_never_mixed():
+    gold = Gold(supports=(Anchor("n.md"),), chunk_ids=("c1", "c2"))
+    chunk = Chunk("c1", rel_path="x.md")
+    by_anchors, by_ids = matched(gold, chunk), matched(gold, chunk, by="ids")
+    assert (by_anchors.kind, by_anchors.golds, by_anchors.hits) == ("anchors", 1, (set(),))
+    assert (by_ids.kind, by_ids.golds, by_ids.hits) == ("ids", 2, ({0},))
+
+
+def test_the_other_kind_of_gold_serves_where_the_preferred_one_is_missing():
+    assert matched(Gold(supports=(), chunk_ids=("c1",)), Chunk("c1")).kind == "ids"
+    assert matched(Gold(supports=(Anchor("n.md"),)), chunk_at("n.md"), by="ids").kind == "anchors"
+
+
+def test_without_gold_nothing_is_hit():
+    found = matched(Gold(), Chunk("c1"))
+    assert (found.kind, found.golds, found.hits) == ("none", 0, (set(),))
+
+
+def test_what_is_not_reported_is_none_and_what_is_empty_is_empty():
+    case = EvalCase("q1", "What?", gold=Gold(chunk_ids=("a",), irrelevant_ids=("b",)))
+    absent, empty = match(case, Answer()), match(case, Answer(chunks=(), references=()))
+    assert (absent.hits, absent.irrelevant, absent.cited) == (None, None, None)
+    assert (empty.hits, empty.irrelevant, empty.cited) == ((), (), ())
+
+
+# ── what must not come ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_irrelevant_golds_are_told_by_place_and_by_id():
+    gold = Gold(irrelevant_supports=(Anchor("old.md", "# A"),), irrelevant_ids=("t09",), ids_are_prefixes=True)
+    came = (Chunk("c1", rel_path="old.md", heading_path="# A > ## B"), Chunk("t09#1"), Chunk("c2", rel_path="old.md"))
+    assert matched(gold, *came).irrelevant == (True, True, False)
+    assert matched(Gold(chunk_ids=("a",)), Chunk("a")).irrelevant is None
+
+
+def test_an_irrelevant_snippet_that_cannot_be_looked_for_is_not_held_against_the_system():
+    found = matched(Gold(irrelevant_supports=(Anchor("old.md", "", ("wrong",)),)), chunk_at("old.md"))
+    assert found.irrelevant == (False,)
+    assert found.flags == (f"irrelevant gold: {NO_TEXT}: chunk 1",)
+
+
+# ── references ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cited(gold: Gold, reference: Reference, *chunks: Chunk):
+    found = matched(gold, *chunks, references=(reference,))
+    [golds] = found.cited
+    return set(golds), found.flags
+
+
+def test_a_reference_borrows_text_and_place_of_the_chunk_with_its_id():
+    gold = place("n.md", "", "off-by-one")
+    chunks = (Chunk("c1", rel_path="n.md", text="an off-by-one error"), Chunk("c2", rel_path="n.md", text="no"))
+    assert cited(gold, Reference("c1"), *chunks) == ({0}, ())
+    assert cited(gold, Reference("c2", rel_path="n.md"), *chunks) == (set(), ())
+
+
+def test_without_a_known_id_a_reference_borrows_from_the_chunks_at_its_place():
+    gold = place("n.md", "# A", "off-by-one")
+    chunks = (chunk_at("n.md", "# A", "no"), chunk_at("n.md", "# A", "an off-by-one error"))
+    assert cited(gold, Reference(rel_path="n.md", heading_path="A"), *chunks) == ({0}, ())
+
+
+def test_a_reference_with_no_text_to_borrow_waives_the_snippet_and_that_is_flagged():
+    gold = place("n.md", "", "off-by-one")
+    assert cited(gold, Reference(rel_path="n.md")) == ({0}, (f"{NO_TEXT}: reference 1",))
+
+
+def test_a_references_own_text_is_looked_at_too():
+    gold = place("n.md", "", "off-by-one")
+    assert cited(gold, Reference(rel_path="n.md", text="an off-by-one error")) == ({0}, ())
+    assert cited(gold, Reference(rel_path="n.md", text="something else")) == (set(), ())
+
+
+def test_a_reference_by_place_is_known_by_the_id_of_its_chunk():
+    gold = Gold(chunk_ids=("c1",))
+    assert cited(gold, Reference(rel_path="n.md", heading_path="# A"), Chunk("c1", None, "n.md", "# A"))[0] == {0}
+    assert cited(gold, Reference("c1"))[0] == {0}
+    assert cited(gold, Reference("c9", doc_id="c1"))[0] == {0}
+
+
+# ── observations ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_chunks_are_put_in_the_order_of_their_ranks():
+    answer = Answer(chunks=(Chunk("b", rank=2), Chunk("c", rank=3), Chunk("a", rank=1)))
+    obs = observe(EvalCase("q1", "What?", gold=Gold(chunk_ids=("a",))), answer)
+    assert [chunk.chunk_id for chunk in obs.answer.chunks or ()] == ["a", "b", "c"]
+    assert obs.hits == ({0}, set(), set())
+
+
+def test_the_list_order_counts_where_a_rank_is_missing():
+    chunks = (Chunk("b", rank=2), Chunk("a", rank=1), Chunk("c"))
+    assert in_rank_order(chunks) is chunks
+
+
+def test_equal_ranks_keep_their_order():
+    chunks = (Chunk("c", rank=1), Chunk("a", rank=0), Chunk("b", rank=0))
+    assert [chunk.chunk_id for chunk in in_rank_order(chunks)] == ["a", "b", "c"]
+
+
+def test_ranks_that_repeat_or_leave_gaps_are_only_an_order():
+    chunks = (Chunk("b", rank=7), Chunk("a", rank=-2), Chunk("c", rank=7))
+    assert [chunk.chunk_id for chunk in in_rank_order(chunks)] == ["a", "b", "c"]
+
+
+def test_a_chunk_that_came_twice_stands_twice():
+    assert hits(Gold(chunk_ids=("a", "b")), Chunk("a"), Chunk("a")) == [{0}, {0}]
+    assert matched(Gold(chunk_ids=("a", "b")), Chunk("a"), Chunk("a"), Chunk("b")).fresh == ((1, 1), (3, 2))
+
+
+def test_paths_have_one_form():
+    assert path_form("a\\b/c.md") == "a/b/c.md"
+    assert path_form(unicodedata.normalize("NFD", "노트\\é.md")) == "노트/é.md"
+
+
+def test_an_observation_keeps_what_it_was_given():
+    params = {"folder_mode": "on"}
+    obs = observe(EvalCase("q1", "What?"), Answer("Yes."), k=3, asked_k=10, trial=2, params=params)
+    assert (obs.k, obs.asked_k, obs.trial, dict(obs.judgements), obs.params) == (3, 10, 2, {}, params)
+    assert obs.answer.text == "Yes."

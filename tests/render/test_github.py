@@ -1,0 +1,273 @@
+"""What a job of GitHub Actions shows of a run: annotations, its summary, and the comment on the pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from fault_server import FaultServer
+from github_comments import GitHub
+from markdown_it import MarkdownIt
+from project import SOME, Project, a_case, a_missed_case
+
+from pytest_rageval.render.markdown.annotations import annotation_lines
+from pytest_rageval.render.markdown.failing_cases import FailingCase
+from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, LONGEST_SUMMARY, run_markdown
+
+ATTACK = "::set-output name=x::y\n::error::owned %0A<img src=x onerror=alert(1)> @everyone #1 [a](http://b.c)"
+BROKEN = """
+import bot
+def answer(question):
+    if "broken" in question:
+        raise ValueError(question)
+    return bot.answer("nothing" if "worse" in question else question)
+"""
+COMMAND = re.compile(r"^::error file=(?P<file>[^,:]*),line=(?P<line>\d+),title=(?P<title>[^:\n]*)::(?P<text>.*)$")
+
+
+@pytest.fixture
+def on_github(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The environment of a job; the file of its summary."""
+    summary = project.path / "step-summary.md"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    return summary
+
+
+def worse_run(project: Project, *arguments: str) -> pytest.RunResult:
+    """A baseline of four passing cases, then a run in which two of them miss their gold."""
+    project.cases([*SOME, a_missed_case("never")])
+    project.run("--rageval-update-baseline", "--rageval-known-failures", "ratchet")
+    project.write("worse.py", "import bot\ndef answer(question):\n    return bot.answer(question) | {'answer': 'no'}")
+    return project.run(
+        "--rageval-target", "worse:answer", "--rageval-known-failures", "ratchet", *arguments,
+    )  # fmt: skip
+
+
+def commands(result: pytest.RunResult) -> list[re.Match[str]]:
+    matches = [COMMAND.match(line) for line in result.outlines if line.lstrip().startswith("::")]
+    assert all(matches), "a line is a command that is none of ours"
+    return [match for match in matches if match]
+
+
+def test_each_failing_case_is_annotated_at_its_line(project: Project, on_github: Path):
+    project.cases([a_case("boil"), a_missed_case("miss")])
+    annotated = commands(project.run())
+    assert [(match["file"], match["line"]) for match in annotated] == [("evalcases/a.jsonl", "2")]
+    assert annotated[0]["title"] == "failing%3A miss"
+    assert "recall_any@5 is 0, gate >= 1" in annotated[0]["text"]
+
+
+def test_of_many_failing_cases_ten_lines_are_printed_and_the_last_says_how_many_more(project: Project, on_github: Path):
+    project.cases([a_missed_case(f"miss-{number:02}") for number in range(14)])
+    annotated = commands(project.run())
+    assert len(annotated) == 10
+    assert annotated[-1]["text"].startswith("and 5 more: Failing: 14 cases fail")
+    assert on_github.read_text(encoding="utf-8").count("<details>") == 14
+
+
+def test_gates_come_first_then_errors_then_what_newly_fails_then_the_rest(project: Project, on_github: Path):
+    project.cases([a_missed_case("a-old"), a_case("b-new", "Boiling worse?"), a_case("c-broken", "Boiling broken?")])
+    project.run("--rageval-update-baseline")
+    project.write("broken.py", BROKEN)
+    assert [match["title"] for match in commands(project.run("--rageval-target", "broken:answer"))] == [
+        "gate recall_any@5 drop", "error%3A c-broken", "newly failing%3A b-new", "failing%3A a-old",
+    ]  # fmt: skip
+
+
+def test_texts_of_cases_and_answers_are_never_commands_nor_markup(project: Project, on_github: Path):
+    project.cases([a_missed_case("a,b:c%0A::error::x", question="boiling " + ATTACK)])
+    result = project.run()
+    assert len(commands(result)) == 1
+    summary = on_github.read_text(encoding="utf-8")
+    assert "\n::" not in summary
+    rendered = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(summary)
+    assert {*re.findall(r"<([a-z0-9]+)", rendered)} == {"h3", "p", "details", "summary", "ul", "li", "code"}
+
+
+def test_the_summary_of_a_job_is_bounded_and_added_to_what_stands_there(project: Project, on_github: Path):
+    on_github.write_text("before\n" + "x" * 980_000, encoding="utf-8")
+    project.cases([a_missed_case(f"miss-{number}", question="boiling " + "물" * 180) for number in range(60)])
+    project.run("--rageval-store-full-text")
+    text = on_github.read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert "### ⚠️ Failing: 60 cases fail" in text
+    assert re.search(r"and \d+ more cases", text)
+    assert len(text.encode()) <= 1_000_000
+
+
+def test_nothing_of_it_is_done_elsewhere_and_the_plugin_that_annotates_is_left_its_work(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
+    project.cases([a_missed_case("miss")])
+    assert commands(project.run()) == []
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    project.write("pytest_github_actions_annotate_failures.py", "")
+    assert commands(project.run("-p", "pytest_github_actions_annotate_failures")) == []
+
+
+def test_a_summary_that_cannot_be_written_is_a_line(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path))
+    project.cases([a_missed_case("miss")])
+    result = project.run()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["rageval: *: no summary was written: Is a directory"])
+
+
+# ── one verdict everywhere ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_terminal_junit_summary_and_github_say_the_same_sentence(project: Project, on_github: Path):
+    result = worse_run(project, "--junitxml", "junit.xml")
+    sentence = project.metrics()["verdict"]["sentence"]
+    assert sentence.startswith("Worse: 3 cases newly fail, 0 fixed")
+    assert any(line.endswith(sentence) for line in result.outlines)
+    suite = ElementTree.fromstring((project.path / "junit.xml").read_text(encoding="utf-8"))
+    properties = {each.get("name"): each.get("value") for each in suite.iter("property")}
+    assert properties["rageval.verdict"] == sentence
+    plain = [text.replace("\\", "") for text in (on_github.read_text(), (project.runs[-1] / "summary.md").read_text())]
+    assert all(sentence in text for text in plain)
+    assert sentence in project.rageval("comment").stdout.str().replace("\\", "")
+
+
+def test_a_test_that_fails_beside_the_cases_keeps_the_verdict_from_being_green(project: Project):
+    project.cases(SOME)
+    project.run("--rageval-update-baseline")
+    assert project.metrics()["verdict"]["tone"] == "grey"
+    project.run()
+    assert project.metrics()["verdict"]["tone"] == "green"
+    project.write("test_own.py", "def test_own():\n    assert False\n")
+    project.run()
+    assert project.metrics()["verdict"]["tone"] == "amber"
+
+
+def test_junit_holds_outcome_failed_gates_category_tags_and_scores_of_each_case(project: Project):
+    project.cases([a_missed_case("miss", tags=["cold"])])
+    project.run("--junitxml", "junit.xml")
+    case = ElementTree.fromstring((project.path / "junit.xml").read_text(encoding="utf-8")).find(".//testcase")
+    assert case is not None
+    properties = [(each.get("name"), each.get("value")) for each in case.iter("property")]
+    assert ("rageval.category", "factual") in properties
+    assert ("rageval.tag", "cold") in properties
+    assert ("rageval.outcome", "failed") in properties
+    assert any(name == "rageval.failed_gate" and "recall_any@5 is 0" in str(value) for name, value in properties)
+    assert ("recall_any@5", "0.0") in properties
+
+
+# ── the comment ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def comment(project: Project) -> Callable[..., pytest.RunResult]:
+    """Writes the comment of the last run to a server, as a job of pull request 7 would."""
+
+    def write(github: GitHub, *arguments: str, **environment: str) -> pytest.RunResult:
+        with FaultServer(github) as server:
+            job = {"GITHUB_API_URL": server.url, "GITHUB_REPOSITORY": "o/r", "GITHUB_REF": "refs/pull/7/merge"}
+            return project.rageval(
+                "comment", "--post", *arguments, **{**job, "GITHUB_TOKEN": "secret-token", **environment}
+            )
+
+    return write
+
+
+def test_the_comment_is_written_once_and_then_replaced(project: Project, comment: Callable[..., pytest.RunResult]):
+    project.cases([a_missed_case("miss")])
+    project.run()
+    github = GitHub(*(f"comment {number}" for number in range(250)))
+    result = comment(github)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["comment: https://github.com/o/r/pull/7#issuecomment-251"])
+    assert github.comments[251].startswith("<!-- pytest-rageval: evaluation -->\n### ⚠️ Failing: 1 case fails")
+    project.cases(SOME)
+    project.run()
+    comment(github)
+    assert len(github.comments) == 251
+    assert "No baseline: 0 cases fail" in github.comments[251]
+    comment(github, "--name", "faq bot")
+    assert github.comments[252].startswith("<!-- pytest-rageval: faq-bot -->")
+    assert github.tokens == {"Bearer secret-token"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({"GITHUB_TOKEN": ""}, "no GITHUB_TOKEN"),
+        ({"GITHUB_REF": "refs/heads/main"}, "not started by a pull request"),
+        ({"GITHUB_REPOSITORY": "o/r/../x"}, "names no repository"),
+    ],
+)
+def test_where_there_is_nothing_to_comment_on_a_notice_says_so(
+    project: Project, comment: Callable[..., pytest.RunResult], environment: dict[str, str], reason: str
+):
+    project.cases(SOME)
+    project.run()
+    result = comment(GitHub(), **environment)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([f"::notice title=rageval::no comment was written: *{reason}*"])
+
+
+def test_a_fork_whose_token_may_only_read_gets_a_notice_without_the_token(
+    project: Project, comment: Callable[..., pytest.RunResult]
+):
+    project.cases(SOME)
+    project.run()
+    github = GitHub()
+    github.refusal = 403
+    result = comment(github)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["::notice title=rageval::no comment was written: *403*"])
+    assert "secret-token" not in result.stdout.str()
+
+
+def test_a_comment_is_cut_by_whole_cases(project: Project):
+    project.cases([a_missed_case(f"miss-{number}", question="boiling " + "물" * 180) for number in range(200)])
+    project.run("--rageval-store-full-text")
+    text = project.rageval("comment", "--link", "https://ci.example/run/1").stdout.str()
+    assert len(text.encode()) <= 60_000
+    assert text.count("<details>") == text.count("</details>") > 20
+    shown = text.count("<details>")
+    assert f"and {200 - shown} more cases: [the whole report](https://ci.example/run/1)" in text
+
+
+MANY = 5_000
+
+
+@pytest.mark.parametrize("longest", [LONGEST_COMMENT, LONGEST_SUMMARY])
+@pytest.mark.parametrize("gates", [1, 400])
+def test_five_thousand_failing_cases_fit_with_the_verdict_first_and_each_case_whole(longest: int, gates: int):
+    cases = [
+        FailingCase(
+            f"a.jsonl::{number}-{'사례' * 30}", "a.jsonl", number, ("mrr is 0, gate >= 1",) * 4,
+            is_error=number % 7 == 0, is_new=True, question="질문 " * 300, answer="답변 " * 300,
+        )
+        for number in range(MANY)
+    ]  # fmt: skip
+    gate = {"metric": "mrr", "op": ">=", "limit": 0.5, "value": 0.1, "passed": False, "verdict": ""}
+    metrics = {
+        "verdict": {"tone": "red", "word": "Gate failed", "sentence": "Gate failed: 5000 cases fail.", "problems": {}},
+        "description": "", "volatile": {"run_id": "r"}, "partial": False, "gates": [gate] * gates, "comparison": None,
+    }  # fmt: skip
+    text = run_markdown(metrics, cases, longest=longest, link="https://ci.example/run/1")
+    assert len(text.encode()) <= longest
+    assert text.startswith("### ❌ Gate failed: 5000 cases fail.")
+    shown = text.count("<details>")
+    assert text.count("</details>") == shown > 15
+    assert f"and {MANY - shown:,} more cases: [the whole report](https://ci.example/run/1)" in text
+    assert ("and 380 more gates" in text) is (gates == 400)
+
+
+def test_five_thousand_failing_cases_are_ten_annotations():
+    cases = [
+        FailingCase(f"a.jsonl::{n}", "a.jsonl", n, ("why",), is_error=False, is_new=False, question="?", answer="!")
+        for n in range(MANY)
+    ]
+    metrics = {"gates": [], "verdict": {"sentence": "Failing: 5000 cases fail.", "problems": {}}, "partial": False}
+    lines = [*annotation_lines(metrics, cases, "pyproject.toml")]
+    assert len(lines) == 10
+    assert "and 4991 more: Failing: 5000 cases fail." in lines[-1]

@@ -1,0 +1,305 @@
+"""What a page is made of: the order of its cases, why each failed, aligned chunks, blocks, charts."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64decode
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_states import LONG, PLAN, a_full_record, a_page, an_observation, page_between, some_cases, store_full
+from project import SOME, Project
+from stored_pair import a_chunk, store
+from two_runs import a_plan
+
+from pytest_rageval.numbers import score_text
+from pytest_rageval.render.html import first_screen, sections
+from pytest_rageval.render.html.case_comparison import aligned_chunks
+from pytest_rageval.render.html.case_parts import marked_text
+from pytest_rageval.render.html.figures import doubling_histogram, histogram, interval_figure, least_span, spark
+from pytest_rageval.render.html.report_page import BODIES, report_html
+from pytest_rageval.runs.records import to_line
+
+
+def blocks_of(html: str) -> list[Any]:
+    lines = html.partition('id="blocks">')[2].partition("</script>")[0].split("\n")
+    return [json.loads(zlib.decompress(b64decode(line))) for line in lines]
+
+
+def body_of(html: str, number: int = 0) -> str:
+    blocks = blocks_of(html)
+    body: str = blocks[blocks[0]["bodies"][number // BODIES]][number % BODIES]
+    return body
+
+
+def test_newly_failing_cases_stand_first_then_errors_then_known_failures(tmp_path: Path):
+    before = [*some_cases(2, "xfailed", cases=6)]
+    now = [*some_cases(2, "xfailed", cases=6)]
+    now[4] = some_cases(6, cases=6)[4]
+    now[5] = some_cases(6, "error", cases=6)[5]
+    store_full(tmp_path, "before", before)
+    store_full(tmp_path, "now", now)
+    page = page_between(tmp_path, "before", "now")
+    assert [case.id.rpartition("-")[2] for case in page.cases[:4]] == ["4", "5", "0", "1"]
+    assert [case.change for case in page.cases[:2]] == ["worse", "unmeasured"]
+
+
+def test_a_case_says_first_why_it_failed(tmp_path: Path):
+    body = body_of(report_html(a_page(tmp_path, "worse")))
+    why = body.partition('class="why"')[2].partition("</ul>")[0]
+    assert "token_f1 = 0.2, needs &gt;= 0.5 (L5_wrong_answer)" in why
+    assert body.index('class="why"') < body.index("Question")
+
+
+def test_a_gold_that_was_not_retrieved_stands_as_an_empty_row(tmp_path: Path):
+    body = body_of(report_html(a_page(tmp_path, "worse")))
+    assert "✘ missed gold 2 of 2" in body
+    assert "stock/since.md &gt; # Since" in body
+
+
+def test_a_gold_beyond_k_is_said_with_its_rank(tmp_path: Path):
+    rows = [replace(row, failed=(("recall_any@5", "L2_doc_retrieval_fail"),)) for row in some_cases(1, cases=1)]
+    chunks = [*(a_chunk(rank, f"{rank}.md") for rank in range(1, 8)), a_chunk(8, "stock/north.md", [0])]
+    records = {row.key: a_full_record(row, retrieved_chunks=chunks) for row in rows}
+    store(tmp_path, "now", rows, plan=PLAN, records=records)
+    body = body_of(report_html(page_between(tmp_path, None, "now")))
+    assert "gold 1 “stock/north.md” stands at rank 8, beyond k = 5" in body
+
+
+def test_cases_beyond_the_budget_are_rows_without_a_page(tmp_path: Path):
+    page = a_page(tmp_path, "worse")
+    index = blocks_of(report_html(page, budget=10))[0]
+    assert (len(index["id"]), index["bodied"]) == (40, 10)
+    assert blocks_of(report_html(page, budget=None))[0]["bodied"] == 40
+
+
+def test_a_case_without_a_record_has_no_page_and_costs_no_other_one_its_own(tmp_path: Path):
+    rows = some_cases(3, cases=5)
+    folder = store_full(tmp_path, "now", rows)
+    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "results.jsonl").write_text("".join(lines[1:]), encoding="utf-8")
+    page = page_between(tmp_path, None, "now")
+    assert len(page.cases) == 4
+    blocks = blocks_of(html := report_html(page))
+    assert "results.jsonl holds 4 of 5 cases (cut off?)" in html
+    assert [bool(body) for body in blocks[blocks[0]["bodies"][0]]] == [True] * 4
+
+
+def test_what_a_folder_misses_is_said_and_the_rest_is_shown(tmp_path: Path):
+    folder = store_full(tmp_path, "now", some_cases(3, cases=5))
+    (folder / "results.jsonl").unlink()
+    (folder / "observations.jsonl").unlink()
+    html = report_html(page_between(tmp_path, None, "now"))
+    assert "results.jsonl is not in now/ (removed, or not written): cases are listed without texts" in html
+    assert "observations.jsonl is not in now/" in html
+    assert blocks_of(html)[0]["id"][0].startswith(LONG), "the table of scores still knows the cases"
+
+
+@pytest.mark.parametrize(
+    ("file", "loss"),
+    [
+        ("now/observations.jsonl", "expected answers and golds that were not retrieved are not shown"),
+        ("before/results.jsonl", "cases are not shown as they were before"),
+    ],
+)
+def test_a_damaged_line_costs_details_and_not_the_page(tmp_path: Path, file: str, loss: str):
+    page = a_page(tmp_path, "worse")
+    path = tmp_path / "runs" / file
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([lines[0].replace("Where is", "There is"), *lines[1:]]), encoding="utf-8")
+    html = report_html(page)
+    assert f"{path}:1: does not match its checksum" in unescape(html)
+    assert loss in html
+    assert "12</b> cases newly fail" in html
+    assert "✘ FAILED" in body_of(html)
+
+
+def test_a_run_of_workers_has_its_expected_answers_in_its_page(project: Project):
+    project.cases(SOME[:1])
+    project.run("-n", "1")
+    body = body_of((project.runs[-1] / "report.html").read_text(encoding="utf-8"))
+    assert "Water boils at 100 degrees at sea level." in body
+    assert "not kept" not in body
+
+
+def test_chunks_of_both_sides_stand_in_one_list():
+    before = [a_chunk(1, "a.md", [0]), a_chunk(2, "b.md"), a_chunk(3, "c.md", [1])]
+    after = [a_chunk(1, "a.md", [0]), a_chunk(2, "d.md"), a_chunk(3, "b.md")]
+    rows = [(row.before, row.after, row.place, row.state) for row in aligned_chunks(before, after)]
+    assert rows == [
+        (1, 1, "a.md", "equal"),
+        (None, 2, "d.md", "NEW"),
+        (2, 3, "b.md", "moved"),
+        (3, None, "c.md", "GONE"),
+    ]
+
+
+def test_tiles_of_metrics_with_gates_come_first_failed_ones_before_all(tmp_path: Path):
+    tiles = list(first_screen.tiles(a_page(tmp_path, "gate failed")))
+    assert tiles[0].metric == "recall_any@5"
+    assert tiles[0].gate is not None
+    assert tiles[0].gate[0] is False
+    assert tiles[-1].metric == "p95 latency"
+
+
+def test_a_regressed_metric_names_its_cases_the_largest_fall_first(tmp_path: Path):
+    page = a_page(tmp_path, "worse")
+    rows = {row.name: row for _, _, _, layer in sections.metric_layers(page) for row in layer}
+    causes = [(case.id.rpartition("-")[2], was, now) for case, _, was, now in rows["token_f1"].causes[:2]]
+    assert causes == [("0", score_text(0.9), score_text(0.2)), ("1", score_text(0.89), score_text(0.2))]
+    assert rows["token_f1"].fallen == 12
+
+
+def test_a_change_of_k_is_one_setting_and_metrics_pair_across_it(tmp_path: Path):
+    rows = some_cases(cases=8)
+    other = [replace(row, scores={name.replace("@5", "@2"): 0.5 for name in row.scores}) for row in rows]
+    store(tmp_path, "before", rows, plan=PLAN)
+    store(tmp_path, "now", other, plan=a_plan("recall_any", "mrr", "token_f1", "context_recall", k=2), config={"k": 2})
+    page = page_between(tmp_path, "before", "now")
+    assert page.changed_settings() == [("k", "5", "2")]
+    assert {"recall_any", "context_recall"} <= {move.metric for move in first_screen.moves(page)}
+    assert page.values_in_time("recall_any@2") == [1.0, 0.5]
+
+
+@pytest.mark.parametrize(("mean", "ci", "placed"), [(0.5, (0.25, 0.75), (50, 25, 75)), (5.0, None, (100, None, None))])
+def test_an_interval_is_drawn_on_its_scale(mean: float, ci: Any, placed: tuple[float, ...]):
+    assert interval_figure(mean, ci, (0, 1) if mean < 1 else (0, 5)) == placed
+
+
+def test_charts_of_nothing_are_nothing():
+    assert interval_figure(None, None, (0, 1)) is None
+    assert spark([0.5]) is None
+    assert doubling_histogram([]) == []
+
+
+def test_histograms_count_every_value():
+    assert [bar.cases for bar in histogram([0, 0.05, 0.1, 0.99, 1], (0, 1))] == [2, 1, 0, 0, 0, 0, 0, 0, 0, 2]
+    assert [(bar.low, bar.cases) for bar in doubling_histogram([1, 3, 4, 7.9])] == [(1, 1), (2, 1), (4, 2)]
+
+
+def test_a_line_of_equal_values_lies_in_the_middle():
+    line = spark([0.5, None, 0.5])
+    assert line is not None
+    assert line.points == "0,10 100,10"
+
+
+def test_a_small_step_looks_small():
+    small, large = spark([4.87, 4.9], least_span((0, 5))), spark([1, 4], least_span((0, 5)))
+    assert small is not None
+    assert large is not None
+    assert (small.points, large.points) == ("0,10.5 100,9.5", "0,18 100,2")
+
+
+# ── case page ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def a_case_body(tmp_path: Path, record: dict[str, Any], line: dict[str, Any] | None = None, trials: int = 1) -> str:
+    """The page of one failing case, whose record and line of observations hold these fields as well."""
+    rows = [replace(some_cases(1, cases=1)[0], trial=number) for number in range(trials)]
+    folder = store(tmp_path, "now", rows, plan=PLAN, records={rows[0].key: a_full_record(rows[0], **record)})
+    lines = [an_observation(row) | (line or {}) for row in rows]
+    (folder / "observations.jsonl").write_text("".join(to_line(each) + "\n" for each in lines), encoding="utf-8")
+    return body_of(report_html(page_between(tmp_path, None, "now")))
+
+
+def test_a_claim_says_which_chunk_supports_it_or_speaks_against_it_where_its_judge_said_so(tmp_path: Path):
+    evidence = [
+        {"claim": "It is kept in the northern one.", "verdict": "supported", "passage": 1},
+        {"claim": "Since 2019.", "verdict": "contradicted", "passage": 2, "sentence": "Closed in 2018."},
+        {"claim": 7},
+        "nonsense",
+    ]
+    judged = {"groundedness": {"extra": {"evidence": evidence}}}
+    body = a_case_body(tmp_path, {}, {"judgements": judged, "k": 5})
+    assert "✔ supported by chunk 1</span> <q>It is kept in the northern one.</q></li>" in body
+    assert "≠ contradicted by chunk 2</span> <q>Since 2019.</q>" in body
+    assert "but it says:</span> <q>Closed in 2018.</q>" in body
+    assert "nearest" not in body
+
+
+def test_what_a_judge_said_of_each_metric_stands_on_the_page_of_the_case(tmp_path: Path):
+    said = {"score": 0.25, "reasoning": "another <b>town</b>", "model": "gpt-x", "heuristic": False}
+    record = {"judgements": {"reference_match": said, "abstained": said | {"score": 0.0, "reasoning": "it answers"}}}
+    body = a_case_body(tmp_path, {**record, "scores": {"reference_match": 0.25}})
+    assert '>reference_match</a> <span class="badge">LLM as judge</span> 0.25 <span class="faint">gpt-x</span>' in body
+    assert ": another &lt;b&gt;town&lt;/b&gt;</p>" in body
+    assert '<p>abstained 0 <span class="faint">gpt-x</span>: it answers</p>' in body
+
+
+@pytest.mark.parametrize("passage", [0, 3, True, "1", None])
+def test_what_a_judge_says_of_no_passage_is_not_said(tmp_path: Path, passage: object):
+    evidence = [{"claim": "Since 2019.", "verdict": "unsupported", "passage": passage}]
+    body = a_case_body(tmp_path, {}, {"judgements": {"groundedness": {"extra": {"evidence": evidence}}}, "k": 5})
+    assert '✘ unsupported</span> <q>Since 2019.</q> <span class="faint">← nearest: chunk 2' in body
+
+
+def test_key_facts_are_marked_as_the_metric_found_them(tmp_path: Path):
+    facts = ["the northern one", "since 1990"]
+    line = {"case": an_observation(some_cases(1, cases=1)[0], key_facts=facts)["case"]}
+    scores = {"token_f1": 0.2, "key_fact_recall": 0.5}
+    body = a_case_body(tmp_path / "a", {"scores": scores}, line)
+    assert '<span class="stated">✔ the northern one</span> <span class="unstated">✘ since 1990</span>' in body
+    for number, other in enumerate(({}, {"key_fact_recall": 1.0})):
+        body = a_case_body(tmp_path / str(number), {"scores": {"token_f1": 0.2} | other}, line)
+        assert '<span class="unknown">· the northern one</span> <span class="unknown">· since 1990</span>' in body
+
+
+def test_what_a_gold_quotes_is_marked_in_its_chunk(tmp_path: Path):
+    supports = [{"rel_path": "stock/north.md", "snippets": ["stock  of\nWINTER"]}, {"rel_path": "other.md"}]
+    body = a_case_body(tmp_path, {}, {"case": an_observation(some_cases(1, cases=1)[0], supports=supports)["case"]})
+    assert 'The <mark title="quoted by the gold">stock of winter</mark>.' in body
+
+
+@pytest.mark.parametrize(
+    ("text", "snippets", "parts"),
+    [
+        ("a b c", ["b"], ["a ", "<b>", " c"]),
+        ("a b c", ["a b", "b c"], ["<a b>", "< c>"]),
+        ("a b c", ["x", " "], []),
+        ("a.b", ["a+b", "A.B"], ["<a.b>"]),
+    ],
+)
+def test_quotations_are_found_whatever_their_case_and_spaces(text: str, snippets: list[str], parts: list[str]):
+    marked = [f"<{part.text}>" if part.is_marked else part.text for part in marked_text(text, snippets)]
+    assert marked == parts
+
+
+@pytest.mark.parametrize(
+    ("reported", "sentence"),
+    [(["chunks"], "no chunks were retrieved"), ([], "the system reports no chunks")],
+)
+def test_an_empty_table_of_chunks_is_not_drawn(tmp_path: Path, reported: list[str], sentence: str):
+    line = {"case": an_observation(some_cases(1, cases=1)[0], supports=[])["case"]}
+    body = a_case_body(tmp_path, {"retrieved_chunks": [], "reported": reported}, line)
+    assert sentence in body
+    assert 'table class="chunks"' not in body
+
+
+def test_trials_stand_beside_one_another_with_what_failed_in_each(tmp_path: Path):
+    body = a_case_body(tmp_path, {"scores": {"token_f1": 0.25}}, trials=3)
+    assert "0 of 3 pass" in body
+    assert [f"✘ trial {number}</b> · token_f1 0.25" in body for number in (1, 2, 3)] == [True] * 3
+
+
+def test_a_case_can_be_copied_as_a_draft(tmp_path: Path):
+    question = "Which \u202eone ##[group]?"
+    body = a_case_body(tmp_path, {"question": question, "answer": 'The "northern" one'}, {"case": {"gold": {}}})
+    line = unescape(body.partition("data-draft>")[2].partition("</pre>")[0])
+    draft = json.loads(line)
+    assert draft["question"] == question
+    assert draft["metadata"]["draft"] == {
+        "run": "now", "case": f"evalcases/warehouse.jsonl::{LONG}-0", "answer": 'The "northern" one',
+        "cited": [{"rel_path": "stock/north.md", "heading_path": "# North"}, {"rel_path": "stock/south.md"}],
+    }  # fmt: skip
+    assert "gold" not in line
+    assert f"rageval cases draft now evalcases/warehouse.jsonl::{LONG}-0" in body
+
+
+def test_an_id_that_another_document_has_as_well_is_no_chunk_of_both_sides():
+    before, after = a_chunk(1, "a.md", chunk_id="c1"), a_chunk(1, "b.md", chunk_id="c1")
+    assert [row.state for row in aligned_chunks([before], [after])] == ["NEW", "GONE"]
+    assert [row.state for row in aligned_chunks([before], [before])] == ["equal"]

@@ -1,0 +1,138 @@
+"""The whole comparison: on labels that people gave to real answers, and what a reader is told of its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.gates.gate import Gate, parse_gate, resolve
+from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.model import Source
+from pytest_rageval.tools.calibrate import Calibration, Unlabelled, calibrate
+from pytest_rageval.tools.judged_labels import Examination, JudgedLabel, judge_labels
+from pytest_rageval.tools.labels import Label
+
+LABELLED = Path(__file__).parents[1] / "data" / "groundedness" / "labelled.jsonl"
+
+
+def a_gate(written: str = "groundedness >= 3.5") -> Gate:
+    return resolve(parse_gate(written, "here"), load_registry(), k=5)
+
+
+def judged(
+    id: str,
+    passes: bool,
+    score: float | None,
+    *,
+    model: str | None = "m/1",
+    why_not: str = "",
+    error: str | None = None,
+) -> JudgedLabel:
+    label = Label(id, Source("l.jsonl", 1), passes)
+    return JudgedLabel(label, score=score, model=model, why_not=why_not or None, error=error)
+
+
+def compare(*labels: JudgedLabel, unlabelled: Unlabelled | None = None) -> Calibration:
+    return calibrate(labels, a_gate(), "groundedness", unlabelled)
+
+
+@pytest.fixture(scope="module")
+def real() -> Calibration:
+    """The lexical judge against every fifth of the labelled answers."""
+    records = [json.loads(line) for line in LABELLED.read_text(encoding="utf-8").splitlines()][::5]
+    labels = [
+        Label(
+            one["id"],
+            Source("labelled.jsonl", number),
+            passes=not int(one["hallucinated"]),
+            question=one["question"],
+            answer=one["answer"],
+            contexts=tuple(one["contexts"]),
+        )
+        for number, one in enumerate(records, start=1)
+    ]
+    gate = a_gate()
+    assert gate.measure is not None
+    how = Examination(gate.measure, load_rubric("groundedness"), Settings())
+    found = asyncio.run(judge_labels(labels, LexicalJudge(), {}, how))
+    return calibrate([found[label.id] for label in labels], gate, "groundedness")
+
+
+def test_the_lexical_judge_is_told_from_chance_by_real_labels(real: Calibration):
+    assert real.heuristic
+    assert real.models[0].startswith("lexical/")
+    assert real.auroc is not None
+    assert real.auroc.interval is not None
+    assert real.auroc.interval[0] > 0.75
+    assert real.confusion.kappa is not None
+    assert real.confusion.kappa.value > 0.3
+
+
+def test_every_real_label_is_in_the_figures_or_counted_apart(real: Calibration):
+    assert len(real.cases) + sum(real.unscored.values()) + sum(real.errors.values()) == real.labelled == 134
+    assert real.confusion.n == len(real.cases)
+    assert real.errors == {}
+
+
+def test_the_whole_comparison_is_strict_json(real: Calibration):
+    assert json.loads(json.dumps(real.as_mapping(), allow_nan=False))["n_labelled"] == real.labelled
+
+
+def test_what_has_no_score_is_in_no_figure():
+    found = compare(
+        judged("a", True, 5.0),
+        judged("b", False, 1.0),
+        judged("c", False, None, why_not="the system abstained"),
+        judged("d", False, None, why_not="no reply", error="timeout"),
+    )
+    assert found.labelled == 4
+    assert (found.confusion.tp, found.confusion.tn, found.confusion.n) == (1, 1, 2)
+    assert found.human_rate is not None
+    assert found.human_rate.value == 0.5
+    assert (found.unscored, found.errors) == ({"the system abstained": 1}, {"timeout": 1})
+
+
+def test_nothing_but_errors_gives_no_figure_and_no_crash():
+    found = compare(judged("a", True, None, why_not="no reply", error="timeout"))
+    assert found.as_mapping()["agreement"] is None
+    assert found.verdict == "agreement cannot be told"
+    assert (found.auroc, found.spearman, found.human_rate, found.curve) == (None, None, None, ())
+
+
+def test_disagreements_come_with_the_widest_apart_first():
+    found = compare(
+        judged("near", False, 3.6), judged("far", False, 5.0), judged("agreed", True, 5.0), judged("low", True, 0.5)
+    )
+    assert [case.id for case in found.disagreements] == ["low", "far", "near"]
+
+
+def test_scores_by_several_judges_are_not_passed_off_as_one():
+    found = compare(judged("a", True, 5.0), judged("b", False, 1.0, model="m/2"), judged("c", True, 5.0, model=None))
+    assert any(
+        note.startswith("several judges are mixed here") and note.endswith("m/1, m/2, scores that came with the labels")
+        for note in found.notes
+    )
+
+
+def test_a_run_of_another_judge_is_not_corrected_in_silence():
+    run = Unlabelled("r1", (1.0, 0.0, 1.0), models=frozenset({"m/2"}))
+    found = compare(judged("a", True, 5.0), judged("b", False, 1.0), unlabelled=run)
+    assert "run r1 was judged by m/2, whose errors are not those measured here" in found.notes
+    assert found.corrected_rate is not None
+
+
+def test_a_run_without_scores_gives_no_rate():
+    found = compare(judged("a", True, 5.0), judged("b", False, 1.0), unlabelled=Unlabelled("r1", (), 4))
+    assert (found.corrected_rate, found.judge_rate_unlabelled) == (None, None)
+    assert "run r1 has no unlabelled case with a score for groundedness: no pass rate for it" in found.notes
+
+
+def test_people_who_said_one_thing_of_all_are_no_measure():
+    found = compare(judged("a", True, 5.0), judged("b", True, 1.0))
+    assert any(note.startswith("people said the same of all answers") for note in found.notes)

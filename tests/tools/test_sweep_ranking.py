@@ -1,0 +1,134 @@
+"""Scores of points and the difference between two: by hand, and against each other."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.model import EvalCase, Source
+from pytest_rageval.tools.sweep.ranking import (
+    CaseParts,
+    Weights,
+    difference,
+    in_halves,
+    parse_weights,
+    point_scores,
+    sampled,
+)
+
+BEFORE = {f"p{at}": CaseParts(0.5, None, 0.25) for at in range(10)} | {
+    f"n{at}": CaseParts(None, 0, None) for at in range(5)
+}
+AFTER = {f"p{at}": CaseParts(1.0, None, 0.25) for at in range(10)} | {
+    f"n{at}": CaseParts(None, float(at < 3), None) for at in range(5)
+}
+
+
+def test_negative_cases_stay_out_of_recall_and_rank():
+    scores = point_scores(AFTER, Weights(), AFTER)
+    assert (scores.recall, scores.negative_accuracy, scores.mrr) == (1.0, 0.6, 0.25)
+    assert scores.n == {"recall": 10, "negative_accuracy": 5, "mrr": 10}
+    assert scores.score == pytest.approx(0.5 * 1 + 0.3 * 0.6 + 0.2 * 0.25)
+
+
+def test_a_part_without_cases_counts_nothing():
+    scores = point_scores(AFTER, Weights(), [f"p{at}" for at in range(10)])
+    assert scores.negative_accuracy is None
+    assert scores.score == pytest.approx((0.5 * 1 + 0.2 * 0.25) / 0.7)
+    assert point_scores({}, Weights(), []).score is None
+
+
+def test_the_difference_is_that_of_the_scores_and_its_interval_holds_it():
+    change = difference(AFTER, BEFORE, Weights(), AFTER)
+    after, before = (point_scores(side, Weights(), AFTER).score for side in (AFTER, BEFORE))
+    assert after is not None
+    assert before is not None
+    assert change.delta == pytest.approx(after - before)
+    assert change.ci is not None
+    assert change.ci[0] < change.delta < change.ci[1]
+    assert change.n == 15
+    assert change.is_distinguishable
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.35, 0.5, 0.8])
+@pytest.mark.parametrize("n", [5, 8, 12, 30])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_difference_is_distinguishable_exactly_if_its_interval_and_its_p_say_so(n: int, share: float, sign: int):
+    random = Random(f"{n} {share}")
+    before = {f"q{at}": CaseParts(random.choice((0.0, 0.5)), None, 0.5) for at in range(n)}
+    after = {
+        key: parts._replace(recall=(parts.recall or 0) + sign * 0.5 * (random.random() < share))
+        for key, parts in before.items()
+    }
+    change = difference(after, before, Weights(), after)
+    assert change.ci is not None
+    low, high = change.ci
+    assert low < high
+    assert change.is_distinguishable == (low > 0 or high < 0) == ((change.p or 0) <= 0.05)
+    assert not change.is_distinguishable or (low > 0) == (change.delta > 0)
+
+
+def test_five_cases_that_all_move_are_enough_and_four_of_thirty_are_not():
+    before = {f"q{at}": CaseParts(0.0, None, 0.5) for at in range(30)}
+
+    def moved(cases: int) -> dict[str, CaseParts]:
+        return {key: parts._replace(recall=float(at < cases)) for at, (key, parts) in enumerate(before.items())}
+
+    four, five = (difference(moved(cases), before, Weights(), before) for cases in (4, 5))
+    assert (four.is_distinguishable, five.is_distinguishable) == (False, True)
+    assert four.ci is not None
+    assert five.ci is not None
+    assert four.ci[0] < 0 < five.ci[0]
+
+
+def test_no_difference_is_not_distinguishable():
+    change = difference(AFTER, AFTER, Weights(), AFTER)
+    assert change.delta == 0
+    assert not change.is_distinguishable
+
+
+def test_few_cases_are_never_distinguishable():
+    few = ["p0", "p1", "p2"]
+    assert difference(AFTER, BEFORE, Weights(), few).ci is None
+    assert not difference(AFTER, BEFORE, Weights(), few).is_distinguishable
+
+
+def test_cases_with_an_error_on_one_side_are_not_compared():
+    without = {key: parts for key, parts in AFTER.items() if key != "p0"}
+    assert difference(without, BEFORE, Weights(), AFTER).n == 14
+
+
+def test_halves_hold_every_case_once_and_do_not_depend_on_the_others():
+    keys = [f"a.jsonl::case{at}" for at in range(100)]
+    first, second = in_halves(keys)
+    assert sorted((*first, *second)) == sorted(keys)
+    assert 30 < len(first) < 70
+    assert set(in_halves(keys[:50])[0]) == set(first) & set(keys[:50])
+
+
+def test_samples_are_in_order_and_grow_by_cases():
+    cases = [EvalCase(str(at), "?", source=Source("a.jsonl", at)) for at in range(30)]
+    few, more = sampled(cases, 5, 0), sampled(cases, 10, 0)
+    assert len(few) == 5
+    assert {case.id for case in few} < {case.id for case in more}
+    assert [case.source.line for case in more] == sorted(case.source.line for case in more)
+    assert sampled(cases, 5, 1) != few
+    assert sampled(cases, 99, 0) == cases
+
+
+def test_weights_that_are_not_named_count_nothing():
+    assert parse_weights("recall=2") == Weights(2, 0, 0)
+    assert parse_weights(None) == Weights(0.5, 0.3, 0.2)
+    for written in ("recall=nan", "recall=-1", "recall", "x=1", "recall=0"):
+        with pytest.raises(SettingsError):
+            parse_weights(written)
+
+
+def test_weights_of_any_size_rank_alike():
+    small, large = Weights(0.5, 0.3, 0.2), Weights(5, 3, 2)
+    for side in (AFTER, BEFORE):
+        scores = [point_scores(side, weights, AFTER).score or math.nan for weights in (small, large)]
+        assert scores[0] == pytest.approx(scores[1])
