@@ -24,7 +24,7 @@ from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge, identity_of, several_served
-from pytest_rageval.judges.judge_endpoint import judge_endpoint
+from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.prices import Budget
 from pytest_rageval.metrics import load_registry

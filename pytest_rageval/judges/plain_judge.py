@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError, ends_the_run
+from pytest_rageval.judges.judge import check_rubric
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt, printable
@@ -41,8 +42,7 @@ class PlainJudge:
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """The number that the coroutine returns, on the object's own scale; anything else is a JudgeError."""
-        if request.rubric not in self.rubrics:
-            raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
+        check_rubric(self, request)
         rubric, method = rubric_of(request), METHODS[request.rubric]
         started = time.perf_counter()
         score = await self._call(method, request)

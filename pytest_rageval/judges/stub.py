@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.judges.judge import FREE, JudgeSpec
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
 
@@ -27,7 +28,7 @@ class StubJudge:
     def __init__(self, score: float) -> None:
         """A score is a finite number of at least 0; anything else is a SettingsError."""
         if not math.isfinite(score) or score < 0:
-            raise SettingsError(f"judge 'stub:{score:g}': {STUB_SCORE}")
+            raise SettingsError(STUB_SCORE)
         self.score = float(score)
         self.model = f"stub/{self.score:g}"
 
@@ -42,9 +43,7 @@ class StubJudge:
             reasoning="constant",
             model=self.model,
             prompt_version=request.prompt_version,
-            tokens_in=0,
-            tokens_out=0,
-            cost_usd=0.0,
+            **FREE,
         )
 
     def _on(self, low: float, high: float) -> float:
@@ -52,3 +51,11 @@ class StubJudge:
 
     async def aclose(self) -> None:
         """Nothing to give back."""
+
+
+def stub_judge(spec: JudgeSpec) -> StubJudge:
+    """The judge of `stub:SCORE`."""
+    try:
+        return StubJudge(float(spec.rest))
+    except ValueError:
+        raise SettingsError(STUB_SCORE) from None

@@ -32,6 +32,14 @@ class Exchange:
     latency_ms: float
     left_out: tuple[str, ...] = ()
 
+    @property
+    def tokens_in(self) -> int | None:
+        return self.reply.tokens_in
+
+    @property
+    def tokens_out(self) -> int | None:
+        return self.reply.tokens_out
+
 
 class ChatModel:
     """One model at one server.
@@ -105,7 +113,7 @@ class ChatModel:
             data, latency_ms, manner = await self._asked(question, turn)
             reply = reply_from(self._wire, data, self._provider.where)
             cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out)
-        return Exchange(reply, cost, latency_ms, manner.left_out)
+        return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
 
     async def check(self) -> str | None:
         """Why the server cannot be asked, in one line, or None; costs nothing."""

@@ -11,12 +11,12 @@ import pytest
 from counting_judge import Counting, Remembering, a_judgement, a_request, ask
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.asked_judge import TimeBoundJudge
 from pytest_rageval.judges.cache.cache_key import cache_key
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.judge_spec import TimeBoundJudge
+from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.model import Judgement, JudgeRequest
 
 

@@ -13,7 +13,7 @@ from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.canaries import CANARIES, Verdict, try_canaries
 from pytest_rageval.judges.canaries.trying import request_of
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.model.prompt import render
+from pytest_rageval.judges.model_judge import render
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.judges.stub import StubJudge
 from pytest_rageval.llm.fencing import new_marker
