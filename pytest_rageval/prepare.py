@@ -241,7 +241,7 @@ def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
 
 def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] | None:
     """What the last check of this judge says about the rubrics of the plan; None where it was never checked."""
-    from pytest_rageval.judges.canaries.check_record import (
+    from pytest_rageval.judges.canaries import (
         check_of_run,
         kept_check,
     )  # here, because few judges are models

@@ -22,7 +22,7 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.cache.project_cache import project_cache
+from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, identity_of, several_served
 from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.judges.rubrics import load_rubric

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_rageval.judges.canaries import Verdict, canaries_for
-from pytest_rageval.judges.canaries.trying import rubrics_of
+from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.model import Rubric

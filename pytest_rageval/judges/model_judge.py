@@ -8,7 +8,7 @@ from pytest_rageval.errors import JudgeError, ModelFailure
 from pytest_rageval.judges.judge import JudgeSpec, spent
 from pytest_rageval.judges.model_reply import JudgeReply, read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
-from pytest_rageval.judges.rubrics.reply_form import reply_fields
+from pytest_rageval.judges.rubrics.rubric_lookup import reply_fields
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions

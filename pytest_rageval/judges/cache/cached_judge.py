@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.cache_key import KeyParts, compared, key_parts, one_line
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import (
     Judge,
     JudgementCache,
@@ -28,24 +29,6 @@ from pytest_rageval.text import excerpt
 NO_MASK = Mask(())
 Mode = Literal["use", "refresh", "off", "replay"]
 """use: look, else judge and keep. refresh: judge and keep. off: judge. replay: look, and never judge."""
-
-
-@runtime_checkable
-class DescribedCache(Protocol):
-    """A `JudgementCache` that also keeps what its keys were made of, and can say which is nearest to a missing one."""
-
-    def get(self, key: str) -> Judgement | None: ...
-
-    def put(self, key: str, judgement: Judgement, parts: KeyParts | None = None) -> None: ...
-
-    def nearest(self, parts: KeyParts) -> KeyParts | None: ...
-
-
-@runtime_checkable
-class BatchedCache(Protocol):
-    """A `JudgementCache` that takes several judgements at once, more cheaply than one by one."""
-
-    def put_all(self, new: Iterable[tuple[str, Judgement, KeyParts | None]]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -89,8 +72,6 @@ class CachedJudge:
         self.saved_usd: float | None = None
         self.saved_ms: float | None = None
         self._judge, self._cache, self._mode = judge, cache, mode
-        self._described = cache if isinstance(cache, DescribedCache) else None
-        self._batched = cache if isinstance(cache, BatchedCache) and not self.answers_at_once else None
         self._unwritten: list[tuple[str, Judgement, KeyParts | None]] = []
         self._mask = mask
         self._sampling = _checked_sampling(judge)
@@ -117,7 +98,7 @@ class CachedJudge:
                     return self._hit(under_way.judgement)
                 # Where the one before us failed or was cancelled, it is our turn to ask.
                 under_way.judgement = await self._ask(request)
-                await self._keep_with_others(self._cache, key, under_way.judgement, parts)
+                await self._keep(self._cache, key, under_way.judgement, parts)
                 return under_way.judgement
         finally:
             under_way.waiting -= 1
@@ -144,24 +125,20 @@ class CachedJudge:
         # The cache may be a user's own, or its file another's: what is no judgement is judged again.
         return None if kept is None or unfit(kept) is not None else self._mask.value(kept)
 
-    async def _keep_with_others(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
+    async def _keep(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
         """Keep a judgement together with those that come in the same moment; it is kept when this returns."""
-        if self._batched is None:
-            self._keep(cache, key, judgement, parts)
-            return
-        self._unwritten.append((key, judgement, parts))
-        try:
-            await asyncio.sleep(0)
-        finally:  # whoever goes on first writes for all, also where it is cancelled
-            if self._unwritten:
-                new, self._unwritten = self._unwritten, []
-                self._batched.put_all(new)
-
-    def _keep(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
-        if self._described is None:
+        if not isinstance(cache, SqliteCache):  # a user's own
             cache.put(key, judgement)
+        elif self.answers_at_once:
+            cache.put(key, judgement, parts)
         else:
-            self._described.put(key, judgement, parts)
+            self._unwritten.append((key, judgement, parts))
+            try:
+                await asyncio.sleep(0)
+            finally:  # whoever goes on first writes for all, also where it is cancelled
+                if self._unwritten:
+                    new, self._unwritten = self._unwritten, []
+                    cache.put_all(new)
 
     def _hit(self, kept: Judgement) -> Judgement:
         self.hits += 1
@@ -177,8 +154,8 @@ class CachedJudge:
         clear = {name: getattr(parts, name) for name in ("rubric", "prompt_version", "model", "trial")}
         named = ", ".join(f"{name} {one_line(value)}" for name, value in {**clear, **hashes, "key": key[:12]}.items())
         near = ""
-        if self._described is not None:
-            nearest = self._described.nearest(parts)
+        if isinstance(self._cache, SqliteCache):
+            nearest = self._cache.nearest(parts)
             near = "; none is for this rubric" if nearest is None else f"; nearest: {compared(nearest, parts)}"
         missing = f"no judgement is stored for question '{one_line(parts.asked)}' ({named})"
         return f"{missing}{near}; run once with judge cache mode 'use'"
@@ -188,11 +165,8 @@ def unfit(judgement: object) -> str | None:
     """Why this cannot pass for a judgement, or None: its type, a number that is none or off its scale, bad text."""
     if not isinstance(judgement, Judgement):
         return f"returned {excerpt(repr(judgement), 80)}, expected a Judgement"
-    if (
-        not isinstance(judgement.scale, tuple | list)
-        or len(judgement.scale) != 2
-        or not all(map(_is_number, judgement.scale))
-    ):
+    is_pair = isinstance(judgement.scale, tuple | list) and len(judgement.scale) == 2
+    if not is_pair or not all(map(_is_number, judgement.scale)):
         return f"its scale is {excerpt(repr(judgement.scale), 80)}, expected two finite numbers"
     if not isinstance(judgement.scores, Mapping):
         return f"its scores are {excerpt(repr(judgement.scores), 80)}, expected a mapping"
