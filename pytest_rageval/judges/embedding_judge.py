@@ -17,15 +17,14 @@ from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.requests import reference_texts
-from pytest_rageval.llm.chat_protocol import below
-from pytest_rageval.llm.chat_reply import token_count
-from pytest_rageval.llm.credentials import OPENAI_KEY, bearer, judge_key
+from pytest_rageval.llm.chat_protocol import below, token_count
+from pytest_rageval.llm.credentials import bearer, judge_key
+from pytest_rageval.llm.endpoint import Provider
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_identity import model_identity
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.llm.prices import Tariff
-from pytest_rageval.llm.provider import Provider
-from pytest_rageval.llm.providers.openai import OPENAI_URL
+from pytest_rageval.llm.providers.openai import OPENAI_KEY, OPENAI_URL
 from pytest_rageval.llm.rate_limit import estimated_tokens
 from pytest_rageval.llm.server_error import server_error
 from pytest_rageval.model import Json, Judgement, JudgeRequest
@@ -287,7 +286,7 @@ class Embedder:
         shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
         try:
             async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
-                data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn)
+                data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn.again)
                 tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
                 bill.append(Paid(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
         except ModelFailure as failure:

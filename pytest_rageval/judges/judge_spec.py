@@ -17,6 +17,7 @@ from pytest_rageval.io.importing import import_object, plugged_in
 from pytest_rageval.io.masking import Mask, public_target, public_unknown
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge, JudgementCache, JudgeSpec
+from pytest_rageval.llm.providers import PROVIDERS
 from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.text import excerpt, printable
 
@@ -43,16 +44,11 @@ class JudgeKind(NamedTuple):
     opens_files: bool = False
 
 
-_MODEL_JUDGE = "model_judge:model_judge"
 KINDS: Mapping[str, JudgeKind] = {
     "lexical": JudgeKind(("lexical",), "lexical_judge:lexical_judge", asks_server=False),
     "none": JudgeKind(("none",), "", asks_server=False),
     "stub": JudgeKind(("stub:SCORE",), "stub:stub_judge", asks_server=False),
-    "openai": JudgeKind(("openai:MODEL", "openai:MODEL@URL"), _MODEL_JUDGE),
-    "http": JudgeKind(("http://HOST",), _MODEL_JUDGE),
-    "https": JudgeKind((), _MODEL_JUDGE),
-    "anthropic": JudgeKind(("anthropic:MODEL",), _MODEL_JUDGE),
-    "any-llm": JudgeKind(("any-llm:PROVIDER/MODEL",), _MODEL_JUDGE),
+    **{name: JudgeKind(row.forms, "model_judge:model_judge") for name, row in PROVIDERS.items()},
     "embedding": JudgeKind(("embedding:MODEL@URL",), "embedding_judge:embedding_judge"),
     "nli": JudgeKind(("nli:FOLDER", "nli:OWNER/NAME"), "nli_judge:nli_judge", asks_server=False, opens_files=True),
     "deepeval": JudgeKind(("deepeval:METRIC@JUDGE",), "deepeval_judge:deepeval_judge"),

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, addresses, sent_messages
-from pytest_rageval.llm.chat_reply import (
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.llm.chat_model import ChatModel
+from pytest_rageval.llm.chat_protocol import (
+    EVERYTHING,
     ChatReply,
     Ending,
+    Manner,
+    Question,
+    addresses,
     misfit,
     object_at,
+    sent_messages,
     server_name,
     string_at,
     text_at,
@@ -18,9 +24,12 @@ from pytest_rageval.llm.chat_reply import (
     token_count,
     unread_fields,
 )
-from pytest_rageval.llm.credentials import ANTHROPIC_KEY, KeySource, api_key, judge_key
+from pytest_rageval.llm.credentials import KeySource, api_key, judge_key
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Json
 
+ANTHROPIC_KEY = "ANTHROPIC_API_KEY"
 ANTHROPIC_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 _ENDINGS: Mapping[str | None, Ending] = {
@@ -28,6 +37,14 @@ _ENDINGS: Mapping[str | None, Ending] = {
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
 }
+
+
+def anthropic_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
+    """The model of `anthropic:MODEL` or `anthropic:MODEL@URL`; without any URL, at Anthropic's own host."""
+    if options.reasoning_effort is not None:
+        raise SettingsError("reasoning_effort: Anthropic has no such field; set extra_body.thinking in its place")
+    model, url = model_and_url(kind, rest)
+    return ChatModel(AnthropicWire(url or options.base_url, key_of=options.key_of), model, options)
 
 
 class AnthropicWire:

@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pytest_rageval.http.address import endpoint
-from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, sent_messages
-from pytest_rageval.llm.chat_reply import (
+from pytest_rageval.llm.chat_protocol import (
+    EVERYTHING,
     ChatReply,
     Ending,
+    Manner,
+    Question,
     misfit,
     object_at,
+    sent_messages,
     server_name,
     string_at,
     text_at,

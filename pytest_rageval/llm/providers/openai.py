@@ -5,16 +5,28 @@ Sources: OpenAI's API reference, *The chat completion object*; Azure OpenAI's RE
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlsplit
 
+from pytest_rageval.errors import ModelFailure, ModelUnavailable, SettingsError
 from pytest_rageval.http.address import endpoint
-from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, addresses, sent_messages
-from pytest_rageval.llm.chat_reply import (
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.masking import public_url
+from pytest_rageval.llm.chat_model import ChatModel
+from pytest_rageval.llm.chat_protocol import (
+    EVERYTHING,
     ChatReply,
     Ending,
+    Manner,
+    Question,
+    addresses,
+    json_from_body,
     misfit,
     object_at,
+    sent_messages,
     server_name,
     string_at,
     text_at,
@@ -22,8 +34,12 @@ from pytest_rageval.llm.chat_reply import (
     token_count,
     unread_fields,
 )
-from pytest_rageval.llm.credentials import AZURE_KEY, KeySource, api_key, bearer, judge_key, openai_variable
+from pytest_rageval.llm.credentials import KeySource, api_key, bearer, judge_key
+from pytest_rageval.llm.endpoint import body_of
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Json
+from pytest_rageval.text import printable
 
 OPENAI_URL = "https://api.openai.com"
 _ENDINGS: Mapping[str, Ending] = {
@@ -36,6 +52,56 @@ _ENDINGS: Mapping[str, Ending] = {
     "refusal": "refusal",
 }
 API_VERSION = "2024-10-21"
+OPENAI_KEY = "OPENAI_API_KEY"
+AZURE_KEY = "AZURE_OPENAI_API_KEY"
+
+
+def openai_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
+    """The model of `openai:MODEL` or `openai:MODEL@URL`, or of `http://HOST`, a server with one model.
+
+    Without any URL, OpenAI's own host is asked.
+    """
+    if kind != "openai":
+        return _only_model_at(f"{kind}:{rest}", options)
+    model, url = model_and_url(kind, rest)
+    if options.api != "azure":
+        return ChatModel(OpenAiWire(url or options.base_url, key_of=options.key_of), model, options)
+    if (resource := url or options.base_url) is None:
+        raise SettingsError("no server; write it as openai:DEPLOYMENT@https://RESOURCE.openai.azure.com")
+    return ChatModel(AzureWire(resource, model, options.api_version, key_of=options.key_of), model, options)
+
+
+def _only_model_at(url: str, options: EndpointOptions) -> ChatModel:
+    if options.is_replay:
+        raise SettingsError("in replay no server is asked; write openai:MODEL@URL")
+    wire = OpenAiWire(url)
+    # In a thread of its own: a model may be made where an event loop is running already.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        model = thread.submit(asyncio.run, _only_model(wire.models_url, wire.headers)).result()
+    return ChatModel(wire, model, options)
+
+
+async def _only_model(models_url: str, headers: Mapping[str, str]) -> str:
+    """The one model that a server has; a SettingsError that lists them where it has several, or says why none came."""
+    where = f"GET {public_url(models_url)}"
+    try:
+        data = json_from_body(await body_of(models_url, headers), where)
+    except (HttpFailure, ModelFailure) as failure:
+        raise ModelUnavailable(f"the model cannot be asked for: {failure}; is the server running?") from None
+    listed = data.get("data") if isinstance(data, Mapping) else None
+    entries = listed if isinstance(listed, list) else []
+    ids = [entry.get("id") for entry in entries if isinstance(entry, Mapping)]
+    names = [name for name in ids if isinstance(name, str)]
+    if len(names) == 1:
+        return names[0]
+    shown = ", ".join(printable(name[:80]) for name in names[:20]) + (", …" if len(names) > 20 else "")
+    raise SettingsError(f"{where}: {len(names)} models{': ' * bool(names)}{shown}; write openai:MODEL@URL")
+
+
+def _own_variable(address: str) -> str:
+    """The variable of the key for a server of OpenAI's kind: Azure's own where Azure is asked and it is set."""
+    is_azure = (urlsplit(address).hostname or "").endswith((".openai.azure.com", ".services.ai.azure.com"))
+    return AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else OPENAI_KEY
 
 
 class OpenAiWire:
@@ -46,7 +112,7 @@ class OpenAiWire:
 
     def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
         self.chat_url, self.models_url = addresses(url or OPENAI_URL, "/chat/completions")
-        self.headers, self.key_name = bearer(key_of(self.chat_url, openai_variable(self.chat_url), OPENAI_URL))
+        self.headers, self.key_name = bearer(key_of(self.chat_url, _own_variable(self.chat_url), OPENAI_URL))
 
     def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
         """What is sent; the reply's schema strictly, where the server has that."""
