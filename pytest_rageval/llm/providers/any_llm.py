@@ -19,8 +19,7 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply
-from pytest_rageval.http.failures import HttpFailure
-from pytest_rageval.http.retries import REPEATABLE_STATUS, try_again
+from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, try_again
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.llm.chat_model import ChatModel
