@@ -28,8 +28,8 @@ from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.prices import Budget
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.text.calibration_lines import calibration_lines
 from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run

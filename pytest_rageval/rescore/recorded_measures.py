@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_rageval.metrics.described import is_described
-from pytest_rageval.metrics.registry import Measure
+from pytest_rageval.metrics.registry import Measure, is_described
 from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
 from pytest_rageval.plan import Plan
 
