@@ -23,7 +23,7 @@ from pytest_rageval.http.failures import (
     RETRIED_STATUS,
     HttpFailure,
     longest_wait,
-    try_again,
+    with_retries,
 )
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
 from pytest_rageval.text import excerpt
@@ -112,24 +112,15 @@ class SlottedClient:
             deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
             call = _Call(self._carrier(prepared.proxy), method, sent, body, prepared, deadline)
             try:
-                return await self._answered(call, before_retry)
+                return await with_retries(
+                    lambda: self._attempt(call),
+                    retries=self.retries,
+                    backoff=self.backoff,
+                    seconds_left=call.seconds_left,
+                    before_retry=before_retry,
+                )
             finally:
                 add_to_tally(call.attempts, 1000 * (call.latest - call.first))
-
-    async def _answered(self, call: _Call, before_retry: Callable[[], Awaitable[None]] | None) -> HttpReply:
-        try:
-            return await self._attempt(call)
-        except HttpFailure as failure:
-            if not (failure.is_retryable and self.retries):
-                raise
-            first = failure
-        return await try_again(
-            lambda: self._attempt(call, before_retry),
-            first,
-            retries=self.retries,
-            backoff=self.backoff,
-            seconds_left=call.seconds_left,
-        )
 
     async def aclose(self) -> None:
         """Close the connections that are idle; call it when no request is under way."""
@@ -155,9 +146,7 @@ class SlottedClient:
             self._carriers[proxy] = Carrier(app=self._app, proxy=proxy)
         return self._carriers[proxy]
 
-    async def _attempt(self, call: _Call, before: Callable[[], Awaitable[None]] | None = None) -> HttpReply:
-        if before is not None:
-            await before()
+    async def _attempt(self, call: _Call) -> HttpReply:
         permit = current_permit()
         if permit is not None:
             call.deadline += await permit.again()

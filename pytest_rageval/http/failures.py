@@ -78,19 +78,25 @@ OVERLOADED_STATUS = frozenset({429, 503, 529})
 _LONGEST_BACKOFF = 5.0
 
 
-async def try_again(
-    attempt_once: Callable[[], Awaitable[T]],
-    first: HttpFailure,
+async def with_retries(
+    attempt: Callable[[], Awaitable[T]],
     *,
     retries: int,
     backoff: float,
     seconds_left: Callable[[], float],
+    before_retry: Callable[[], Awaitable[None]] | None = None,
 ) -> T:
-    """Repeat what has failed with `first`, at most `retries` times; raises the last failure, with the number of tries.
+    """Try, and repeat what failed at most `retries` times; raises the last failure, with the number of tries.
 
     `backoff` is the wait in seconds before the first retry, doubled for each further one, with as much again of
     jitter; a Retry-After replaces it. Nothing is retried once `seconds_left` is used up.
     """
+    try:
+        return await attempt()
+    except HttpFailure as failure:
+        if not (failure.is_retryable and retries):
+            raise
+        first = failure
     # Imported and entered only when something failed: 20 ms, and 60 µs a request, that healthy systems need not pay.
     import stamina
 
@@ -105,7 +111,7 @@ async def try_again(
 
     tried = 0
     try:
-        async for attempt in stamina.retry_context(
+        async for context in stamina.retry_context(
             on=wait_for,
             attempts=retries + 1,
             timeout=None,
@@ -113,11 +119,13 @@ async def try_again(
             wait_jitter=backoff,
             wait_max=_LONGEST_BACKOFF,
         ):
-            with attempt:
+            with context:
                 tried += 1
                 if tried == 1:
                     raise first  # the attempt that was made already
-                return await attempt_once()
+                if before_retry is not None:
+                    await before_retry()
+                return await attempt()
     except HttpFailure as last:
         if tried > 1:
             last.args = (f"{last} (tried {tried} times)",)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import re
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.errors import JudgeError, JudgeUnavailable, ModelUnavailable, SettingsError
+from pytest_rageval.errors import JudgeUnavailable, ModelUnavailable, SettingsError
 from pytest_rageval.io.importing import import_object, plugged_in
 from pytest_rageval.io.masking import Mask, public_target, public_unknown
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge, JudgementCache, JudgeSpec
 from pytest_rageval.llm.providers import PROVIDERS
-from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.text import excerpt, printable
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ class JudgeKind(NamedTuple):
 KINDS: Mapping[str, JudgeKind] = {
     "lexical": JudgeKind(("lexical",), "lexical_judge:lexical_judge", asks_server=False),
     "none": JudgeKind(("none",), "", asks_server=False),
-    "stub": JudgeKind(("stub:SCORE",), "stub:stub_judge", asks_server=False),
+    "stub": JudgeKind(("stub:SCORE",), "plain_judge:stub_judge", asks_server=False),
     **{name: JudgeKind(row.forms, "model_judge:model_judge") for name, row in PROVIDERS.items()},
     "embedding": JudgeKind(("embedding:MODEL@URL",), "embedding_judge:embedding_judge"),
     "nli": JudgeKind(("nli:FOLDER", "nli:OWNER/NAME"), "nli_judge:nli_judge", asks_server=False, opens_files=True),
@@ -225,37 +223,8 @@ def _unknown(spec: str) -> SettingsError:
 
 def asked_judge(judge: Judge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> Judge:
     """The judge with its cache; one that is not of this package may take no longer than a call."""
-    if not type(judge).__module__.startswith("pytest_rageval."):
-        judge = TimeBoundJudge(judge, settings.longest_call, settings.longest_call_in_words)
+    is_ours = type(judge).__module__.startswith("pytest_rageval.")
+    limit = None if is_ours else (settings.longest_call, settings.longest_call_in_words)
     # In mode `off` as well: it checks what a judge says before anybody sees it.
     mode = settings.judge_cache if cache is not None else "off"
-    return CachedJudge(judge, cache, mode, mask)
-
-
-class TimeBoundJudge:
-    """The judge itself, but for judgements that take longer than `seconds`: they are errors of kind timeout.
-
-    `limit` is how messages name it.
-    """
-
-    answers_at_once = False
-
-    def __init__(self, judge: Judge, seconds: float, limit: str) -> None:
-        self._judge, self._seconds, self._limit = judge, seconds, limit
-        self.model, self.heuristic, self.rubrics = judge.model, judge.heuristic, judge.rubrics
-
-    async def judge(self, request: JudgeRequest) -> Judgement:
-        try:
-            async with asyncio.timeout(self._seconds) as limit:
-                return await self._judge.judge(request)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            message = f"judge {self.model!r}, rubric {request.rubric!r}: no judgement within {self._limit}"
-            raise JudgeError("timeout", message) from None
-
-    async def aclose(self) -> None:
-        await self._judge.aclose()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._judge, name)
+    return CachedJudge(judge, cache, mode, mask, limit)

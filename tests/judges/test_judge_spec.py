@@ -19,8 +19,7 @@ from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import KINDS, judge_endpoint
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.model_judge import ModelJudge
-from pytest_rageval.judges.plain_judge import PlainJudge
-from pytest_rageval.judges.stub import StubJudge
+from pytest_rageval.judges.plain_judge import PlainJudge, StubJudge
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.model import Judgement, JudgeRequest
 

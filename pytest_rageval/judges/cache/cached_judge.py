@@ -47,7 +47,7 @@ class CachedJudge:
     requests at the same time one is judged. A judge that is local is asked directly in every mode. What a judge returns
     is checked before anybody sees or keeps it; errors are never kept. A judge whose replies depend on more than its
     model says so in an attribute `sampling`, a mapping that becomes part of the key. What `mask` knows is hidden in
-    what the judge says. Notes, such as that old entries were taken over, go to those of the cache.
+    what the judge says.
 
     hits       judgements that were not asked for again
     misses     requests that were looked for and not found
@@ -56,7 +56,15 @@ class CachedJudge:
     served     names by which the server called its model, in kept judgements too
     """
 
-    def __init__(self, judge: Judge, cache: JudgementCache | None, mode: Mode = "use", mask: Mask = NO_MASK) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        cache: JudgementCache | None,
+        mode: Mode = "use",
+        mask: Mask = NO_MASK,
+        limit: tuple[float, str] | None = None,
+    ) -> None:
+        """`limit`: the seconds that a judgement may take, and how messages name them."""
         self.model = judge.model
         self.identity = identity_of(judge)
         self.heuristic = judge.heuristic
@@ -65,7 +73,7 @@ class CachedJudge:
         self.rubrics = judge.rubrics
         self.is_local = is_local(judge)
         is_replay = mode == "replay" and cache is not None and not self.is_local
-        self.answers_at_once = is_replay or judges_at_once(judge)
+        self.answers_at_once = is_replay or (limit is None and judges_at_once(judge))
         self.takes_own_rubrics = takes_own_rubrics(judge)
         self.abstention_by_phrasing = tells_by_phrasing(judge)
         self.hits = self.misses = 0
@@ -73,7 +81,7 @@ class CachedJudge:
         self.saved_ms: float | None = None
         self._judge, self._cache, self._mode = judge, cache, mode
         self._unwritten: list[tuple[str, Judgement, KeyParts | None]] = []
-        self._mask = mask
+        self._mask, self._limit = mask, limit
         self._sampling = _checked_sampling(judge)
         self.served: set[str] = set()
         self._under_way: dict[str, _UnderWay] = {}
@@ -110,11 +118,24 @@ class CachedJudge:
         await self._judge.aclose()
 
     async def _ask(self, request: JudgeRequest) -> Judgement:
-        judgement = await self._judge.judge(request)
+        judgement = await self._in_time(request)
         if (problem := unfit(judgement)) is not None:
             raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
         self._note_served(judgement)
         return self._mask.value(judgement)
+
+    async def _in_time(self, request: JudgeRequest) -> Judgement:
+        if self._limit is None:
+            return await self._judge.judge(request)
+        seconds, words = self._limit
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                return await self._judge.judge(request)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            message = f"judge {self.model!r}, rubric {request.rubric!r}: no judgement within {words}"
+            raise JudgeError("timeout", message) from None
 
     def _note_served(self, judgement: Judgement) -> None:
         if (served := served_model(judgement)) is not None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply
-from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, try_again
+from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, with_retries
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.llm.chat_model import ChatModel
@@ -107,24 +107,12 @@ class AnyLlmClient:
         """The completion as the JSON of OpenAI's kind; raises HttpFailure, as an HTTP request does."""
         name = f"{method} {url}"
         deadline = asyncio.get_running_loop().time() + self._timeout * (self._retries + 1)
-        try:
-            return await self._attempt(name, json)
-        except HttpFailure as failure:
-            if not (failure.is_retryable and self._retries):
-                raise
-            first = failure
-
-        async def again() -> HttpReply:
-            if before_retry is not None:
-                await before_retry()
-            return await self._attempt(name, json)
-
-        return await try_again(
-            again,
-            first,
+        return await with_retries(
+            lambda: self._attempt(name, json),
             retries=self._retries,
             backoff=self._backoff,
             seconds_left=lambda: deadline - asyncio.get_running_loop().time(),
+            before_retry=before_retry,
         )
 
     async def aclose(self) -> None:
