@@ -18,7 +18,7 @@ from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_protocol import below, token_count
-from pytest_rageval.llm.credentials import bearer, judge_key
+from pytest_rageval.llm.credentials import judge_key, key_header
 from pytest_rageval.llm.endpoint import Provider
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_identity import model_identity
@@ -252,7 +252,7 @@ class Embedder:
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
         self.model = model
         address = below(url, "/embeddings")
-        headers, key_name = bearer(judge_key(address, OPENAI_KEY, OPENAI_URL))
+        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI_URL))
         self._models_url = below(url, "/models")
         self._provider = Provider(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
         self._known: OrderedDict[str, Vector] = OrderedDict()

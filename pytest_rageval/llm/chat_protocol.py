@@ -100,6 +100,16 @@ def sent_messages(question: Question, manner: Manner) -> list[dict[str, str]]:
     return messages
 
 
+def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, Json]:
+    """Temperature, seed and limit of tokens as far as they are sent."""
+    sent = {
+        limit_name: question.max_tokens,
+        "temperature": question.temperature if manner.sends_temperature else None,
+        "seed": question.seed if manner.sends_seed else None,
+    }
+    return {name: value for name, value in sent.items() if value is not None}
+
+
 class Wire(Protocol):
     """One kind of endpoint: where it listens, what it takes, how it replies."""
 

@@ -72,14 +72,10 @@ def with_target_token(
     return ({"authorization": f"Bearer {token}"} if token else {}) | own
 
 
-def bearer(key: ServerKey) -> tuple[dict[str, str], str]:
-    """The header with the key as a bearer token, where there is one, and the variable that it is taken from."""
-    return ({"authorization": f"Bearer {key.value}"} if key.value else {}), key.variable
-
-
-def api_key(header: str, key: ServerKey) -> tuple[dict[str, str], str]:
-    """A header that is the key, where there is one, and the variable that it is taken from."""
-    return ({header: key.value} if key.value else {}), key.variable
+def key_header(key: ServerKey, header: str = "") -> tuple[dict[str, str], str]:
+    """The key in a header of its own, else as a bearer token, if there is one; and the variable it is taken from."""
+    name, value = (header, key.value) if header else ("authorization", f"Bearer {key.value}")
+    return ({name: value} if key.value and value else {}), key.variable
 
 
 def _is_home(address: str, home: str) -> bool:

@@ -241,6 +241,17 @@ def test_both_ends_of_a_scale_are_scores_of_it(a_cached):
     assert [said.scores["groundedness"] for said in ask(judge, a_request(), a_request("else?"))] == [0.0, 5.0]
 
 
+def test_a_judgement_that_takes_longer_than_it_may_is_an_error(a_cached):
+    class Slow(Counting):
+        async def judge(self, request):
+            await asyncio.sleep(60)
+
+    judge = CachedJudge(Slow(), None, "off", limit=(0.01, "10 ms (timeout)"))
+    with pytest.raises(JudgeError, match=r"rubric 'groundedness': no judgement within 10 ms \(timeout\)") as caught:
+        ask(judge, a_request())
+    assert caught.value.kind == "timeout"
+
+
 # ── what is never kept ────────────────────────────────────────────────────────────────────────────────────────
 
 
