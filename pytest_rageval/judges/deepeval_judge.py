@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -9,14 +12,16 @@ from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.deepeval.deepeval_model import model_for
-from pytest_rageval.judges.gathering import spent
-from pytest_rageval.judges.model.model_judge import MOST_TOKENS
+from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
+from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
+from pytest_rageval.judges.model_judge import LONGEST_RAW, MOST_TOKENS
 from pytest_rageval.judges.requests import reference_texts
-from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
+from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.json_reply import stated_object
 from pytest_rageval.llm.model_identity import is_pinned
+from pytest_rageval.llm.model_spec import chat_model
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import cut, excerpt, printable
 
@@ -65,6 +70,18 @@ METRICS: Mapping[str, frozenset[str]] = {
 """Metric → the rubrics that it answers."""
 
 
+def deepeval_judge(spec: JudgeSpec) -> DeepEvalJudge:
+    """The judge of `deepeval:METRIC@SPEC`, with the spec of the model that it asks."""
+    metric, _, model = spec.rest.partition("@")
+    if metric not in METRICS:
+        raise SettingsError(f"metric {printable(metric)!r} is not one of {', '.join(sorted(METRICS))}")
+    if not model:
+        raise SettingsError(
+            f"no model; write it as deepeval:{metric}@openai:MODEL or deepeval:{metric}@openai:MODEL@URL"
+        )
+    return DeepEvalJudge(metric, chat_model(model, spec.options or EndpointOptions()))
+
+
 class DeepEvalJudge:
     """One metric of DeepEval, asking a model of ours: its limits, retries and budget hold. For one event loop.
 
@@ -92,8 +109,7 @@ class DeepEvalJudge:
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """One judgement, of several requests to the model; whatever DeepEval raises is a JudgeError."""
-        if request.rubric not in self.rubrics:
-            raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
+        check_rubric(self, request)
         exchanges: list[Exchange] = []
         test_case = _test_case(request.variables)
         if request.rubric in ("faithfulness", "groundedness") and not test_case.get("retrieval_context"):
@@ -138,21 +154,10 @@ class DeepEvalJudge:
         exchanges: Sequence[Exchange],
         claims: Sequence[tuple[str, bool]] = (),
     ) -> Judgement:
-        rubric = rubric_of(request)
-        low, high = rubric.scale
         if share is not None and not 0 <= share <= 1:
             raise JudgeError("invalid_reply", f"judge {self.model!r}: the score is {share:g}, expected one from 0 to 1")
-        return Judgement(
-            rubric=rubric.name,
-            scores={} if share is None else {rubric.name: round(low + share * (high - low), 4)},
-            scale=rubric.scale,
-            reasoning=cut(printable(reasoning), 4_000),
-            supported_claims=tuple(claim for claim, holds in claims if holds),
-            unsupported_claims=tuple(claim for claim, holds in claims if not holds),
-            model=self.model,
-            prompt_version=request.prompt_version,
-            **spent(exchanges),
-        )
+        rated = [(claim, float(holds)) for claim, holds in claims]
+        return share_judgement(self, request, share, cut(printable(reasoning), 4_000), rated, **spent(exchanges))
 
 
 def load_deepeval() -> Any:
@@ -193,3 +198,84 @@ def _claims(metric: Any) -> list[tuple[str, bool]] | None:
 
 def _holds(verdict: Any) -> bool:
     return str(getattr(verdict.verdict, "value", verdict.verdict)).lower() != "no"
+
+
+def model_for(chat: ChatModel, exchanges: list[Exchange], trial: int = 0) -> Any:
+    """A `DeepEvalBaseLLM` that asks `chat` and notes each exchange."""
+    return _model_class()(chat, exchanges, trial)
+
+
+@functools.cache
+def _model_class() -> Any:
+    base: Any = import_module("deepeval.models").DeepEvalBaseLLM
+
+    class AskingModel(base):  # type: ignore[misc] # because DeepEval is no dependency: its classes are Any
+        """One model, for one judgement."""
+
+        def __init__(self, chat: ChatModel, exchanges: list[Exchange], trial: int) -> None:
+            self._chat, self._exchanges, self._trial = chat, exchanges, trial
+            super().__init__(chat.model)
+
+        def load_model(self) -> Any:
+            return self
+
+        def get_model_name(self) -> str:
+            return self._chat.model
+
+        def generate(self, prompt: str, schema: Any = None) -> Any:
+            return asyncio.run(self.a_generate(prompt, schema))
+
+        async def a_generate(self, prompt: str, schema: Any = None) -> Any:
+            """The reply's text, or where a schema is given, the reply as an instance of it."""
+            return await asked(self._chat, self._exchanges, prompt, schema, self._trial)
+
+    return AskingModel
+
+
+async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any, trial: int = 0) -> Any:
+    """One reply, read strictly by the schema (a pydantic model); one that does not fit is asked for once more."""
+    messages = [Message("user", prompt)]
+    reply_schema = None if schema is None else strict(schema.model_json_schema())
+    reason = ""
+    for _ in range(2):
+        try:
+            exchange = await chat.say(
+                messages,
+                schema=reply_schema,
+                schema_name=getattr(schema, "__name__", "reply"),
+                max_tokens=chat.max_tokens or MOST_TOKENS,
+                trial=trial,
+            )
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
+        exchanges.append(exchange)
+        text = exchange.reply.text or ""
+        if (reason := exchange.reply.flaw or "") == "":
+            try:
+                return text if schema is None else schema.model_validate(stated_object(text))
+            except ValueError as misfit:
+                reason = _first_line(misfit)
+        shown = text[:LONGEST_RAW].strip() or "(an empty reply)"
+        form = "" if schema is None else " with one JSON object and nothing else"
+        again = f"Your reply could not be read: {reason}. Reply once more{form}."
+        messages = [*messages, Message("assistant", shown), Message("user", again)]
+    raise JudgeError(
+        "invalid_reply", f"model {chat.model!r}: the reply cannot be read: {reason}", cut(text, LONGEST_RAW)
+    )
+
+
+def strict(schema: Json) -> Json:
+    """A JSON Schema as servers with strict output want it: every property required, no other allowed."""
+    made = copy.deepcopy(schema)
+    for part in [made, *made.get("$defs", {}).values()]:
+        if part.get("type") == "object":
+            part["required"] = list(part.get("properties", {}))
+            part["additionalProperties"] = False
+    return made
+
+
+def _first_line(misfit: ValueError) -> str:
+    errors = getattr(misfit, "errors", None)
+    first = errors(include_input=False)[0] if callable(errors) else {"msg": str(misfit), "loc": ()}
+    place = ".".join(str(step) for step in first["loc"])
+    return excerpt(f"{place}: {first['msg']}" if place else str(first["msg"]))

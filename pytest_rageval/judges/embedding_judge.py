@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import math
+from array import array
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from operator import mul
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_rageval.abstention.detector import declines, only_declines
-from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.embedding.vectors import Bill, Embedder, Vector, cosine
-from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
+from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
+from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.requests import reference_texts
-from pytest_rageval.judges.rubrics import rubric_of
-from pytest_rageval.llm.chat_protocol import below
+from pytest_rageval.llm.chat_protocol import below, token_count
+from pytest_rageval.llm.credentials import judge_key, key_header
+from pytest_rageval.llm.endpoint import Provider
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_identity import model_identity
+from pytest_rageval.llm.model_spec import model_and_url
+from pytest_rageval.llm.prices import Tariff
+from pytest_rageval.llm.providers.openai import OPENAI_KEY, OPENAI_URL
+from pytest_rageval.llm.rate_limit import estimated_tokens
+from pytest_rageval.llm.server_error import server_error
 from pytest_rageval.model import Json, Judgement, JudgeRequest
+from pytest_rageval.text import cut
 from pytest_rageval.words import sentences
 
 SUPPORTED = 0.6
@@ -68,6 +78,15 @@ class _Near:
         return min(1.0, max(0.0, (best - self.floor) / (1 - self.floor)))
 
 
+def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
+    """The judge of `embedding:MODEL@URL`; the URL in it comes before that of the options."""
+    options = spec.options or EndpointOptions()
+    model, url = model_and_url(spec.kind, spec.rest)
+    if (url := url or options.base_url) is None:
+        raise SettingsError("no server; write it as embedding:MODEL@URL")
+    return EmbeddingJudge(model, url, options)
+
+
 class EmbeddingJudge:
     """Scores by cosines between sentences; abstention by phrases, as the lexical judge does.
 
@@ -98,25 +117,11 @@ class EmbeddingJudge:
         """One judgement; JudgeError where the server gives no usable vectors."""
         if request.rubric == "abstention":
             return await self._abstention(request)
-        if request.rubric not in self.rubrics:
-            raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
-        bill = Bill()
+        check_rubric(self, request)
+        bill = [Paid()]
         share = await _SHARES[request.rubric](self, request.variables, bill)
-        scale = low, high = rubric_of(request).scale
-        return Judgement(
-            rubric=request.rubric,
-            scores={} if share.value is None else {request.rubric: round(low + share.value * (high - low), 4)},
-            scale=scale,
-            reasoning=f"heuristic: {share.reasoning}",
-            supported_claims=tuple(text for text, value in share.rated if value >= SUPPORTED),
-            unsupported_claims=tuple(text for text, value in share.rated if value < SUPPORTED),
-            model=self.model,
-            prompt_version=request.prompt_version,
-            tokens_in=bill.tokens,
-            tokens_out=0,
-            cost_usd=bill.cost_usd,
-            latency_ms=round(bill.latency_ms, 3),
-            heuristic=True,
+        return share_judgement(
+            self, request, share.value, f"heuristic: {share.reasoning}", share.rated, SUPPORTED, **spent(bill)
         )
 
     async def check(self) -> str | None:
@@ -130,10 +135,10 @@ class EmbeddingJudge:
     async def _abstention(self, request: JudgeRequest) -> Judgement:
         return replace(await LexicalJudge().judge(request), model=self.model)
 
-    async def _near(self, texts: Iterable[str], bill: Bill) -> _Near:
+    async def _near(self, texts: Iterable[str], bill: list[Paid]) -> _Near:
         return _Near(await self._embedder.vectors(texts, bill), await self._measured_floor(bill))
 
-    async def _measured_floor(self, bill: Bill) -> float:
+    async def _measured_floor(self, bill: list[Paid]) -> float:
         async with self._measuring:
             if self._floor is None:
                 strangers = await self._embedder.vectors(STRANGERS, bill)
@@ -147,7 +152,7 @@ class EmbeddingJudge:
                 self._floor = floor
             return self._floor
 
-    async def _groundedness(self, variables: Mapping[str, Any], bill: Bill) -> Share:
+    async def _groundedness(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
         contexts = variables.get("contexts") or ()
         answer_sentences = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
         if not contexts:
@@ -162,7 +167,7 @@ class EmbeddingJudge:
         rated = [(sentence, near.share(sentence, passages)) for sentence in answer_sentences]
         return Share(_mean(value for _, value in rated), _account(rated, "the context"), rated)
 
-    async def _correctness(self, variables: Mapping[str, Any], bill: Bill) -> Share:
+    async def _correctness(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
         facts = _passages(variables.get("key_facts") or ())
         references = [sentences_of for text in reference_texts(variables) if (sentences_of := _passages([text]))]
         if not facts and not references:
@@ -184,7 +189,7 @@ class EmbeddingJudge:
         rated = rated_facts + best
         return Share(_mean(means), _account(rated, "the answer"), rated)
 
-    async def _relevance(self, variables: Mapping[str, Any], bill: Bill) -> Share:
+    async def _relevance(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
         question, answer_sentences = variables["question"].strip(), _sentences(variables["answer"])
         if not question or not answer_sentences:
             return Share(None, "there is no question or no answer to compare")
@@ -218,3 +223,112 @@ def _account(rated: Sequence[tuple[str, float]], where: str) -> str:
     held = sum(value >= SUPPORTED for _, value in rated)
     text, value = min(rated, key=lambda pair: pair[1])
     return f"{held} of {len(rated)} sentences have one like them in {where}; farthest, at {value:.2f}: {text[:120]}"
+
+
+BATCH = 64
+"""Texts of one request."""
+LONGEST_INPUT = 2_000
+"""Characters of a text that are sent: many embedding models read no more than 512 tokens."""
+REMEMBERED = 2_048
+"""Texts whose vectors are kept: retrieval brings the same passages for many questions."""
+MOST_DIMENSIONS = 16_384
+
+Vector: TypeAlias = "array[float]"
+"""Of length 1, so that the cosine of two vectors is the sum of their products."""
+
+
+class Paid(NamedTuple):
+    """What one request took; None: not known."""
+
+    tokens_in: int | None = 0
+    tokens_out: int = 0
+    cost_usd: float | None = 0.0
+    latency_ms: float = 0.0
+
+
+class Embedder:
+    """An embedding model at a server, for one event loop."""
+
+    def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
+        self.model = model
+        address = below(url, "/embeddings")
+        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI_URL))
+        self._models_url = below(url, "/models")
+        self._provider = Provider(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._dimensions: int | None = None
+
+    async def vectors(self, texts: Iterable[str], bill: list[Paid]) -> dict[str, Vector]:
+        """The vector of each text that is not blank, by text; JudgeError where what comes are no such vectors."""
+        distinct = dict.fromkeys(text for text in texts if text.strip())
+        vectors = {text: self._known[text] for text in distinct if text in self._known}
+        missing = [text for text in distinct if text not in vectors]
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            vectors.update(zip(batch, await self._asked(batch, bill), strict=True))
+        for text, vector in vectors.items():
+            self._known[text] = vector
+            self._known.move_to_end(text)
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return vectors
+
+    async def check(self) -> str | None:
+        """Why the server cannot be asked, in one line, or None; costs nothing."""
+        return await self._provider.problem(self._models_url)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._provider.aclose()
+
+    async def _asked(self, batch: Sequence[str], bill: list[Paid]) -> list[Vector]:
+        # A lone surrogate could not be read as JSON at the other end.
+        shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
+        try:
+            async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
+                data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn.again)
+                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
+                bill.append(Paid(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
+        if (error := server_error(data)) is not None:
+            raise JudgeError(
+                "invalid_response", f"{self._provider.where}: the reply is an error: {cut(error.message, 200)}"
+            )
+        try:
+            return self._read(data, len(batch))
+        except ValueError as wrong:
+            raise JudgeError("invalid_response", f"{self._provider.where}: {wrong}") from None
+
+    def _read(self, data: Json, expected: int) -> list[Vector]:
+        """One vector a text, in the order of their `index`; ValueError with what is wrong."""
+        entries = data.get("data") if isinstance(data, Mapping) else None
+        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+            raise ValueError("the response has no list of embeddings")
+        if len(entries) != expected:
+            raise ValueError(f"{len(entries)} embeddings came for {expected} texts")
+        indices = [entry.get("index", position) for position, entry in enumerate(entries)]
+        if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
+            raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
+        in_order = sorted(zip(indices, entries, strict=True), key=lambda pair: pair[0])
+        return [self._unit(entry.get("embedding")) for _, entry in in_order]
+
+    def _unit(self, written: Json) -> Vector:
+        numbers = written if isinstance(written, list) else []
+        if not 0 < len(numbers) <= MOST_DIMENSIONS or not all(type(x) in (int, float) for x in numbers):
+            raise ValueError(f"an embedding is not a list of 1 to {MOST_DIMENSIONS:,} numbers")
+        if len(numbers) != (self._dimensions or len(numbers)):
+            raise ValueError(f"an embedding has {len(numbers)} dimensions, others have {self._dimensions}")
+        try:
+            length = math.hypot(*numbers)
+        except OverflowError:
+            length = math.inf
+        if not 0 < length < math.inf:
+            raise ValueError("an embedding has no length, or holds a number that is not finite")
+        self._dimensions = len(numbers)
+        return array("d", [x / length for x in numbers])
+
+
+def cosine(first: Vector, second: Vector) -> float:
+    """Of two vectors of length 1: in [-1, 1]."""
+    return math.fsum(map(mul, first, second))

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_rageval.errors import JudgeError, ModelFailure
-from pytest_rageval.judges.gathering import spent
-from pytest_rageval.judges.model.prompt import render, repair_prompt
-from pytest_rageval.judges.model.reply import JudgeReply, read_reply
+from pytest_rageval.judges.judge import JudgeSpec, spent
+from pytest_rageval.judges.model_reply import JudgeReply, read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
+from pytest_rageval.judges.rubrics.rubric_lookup import reply_fields
 from pytest_rageval.llm.chat_model import ChatModel, Exchange
 from pytest_rageval.llm.chat_protocol import Message
-from pytest_rageval.llm.fencing import Prompt, new_marker
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.fencing import Prompt, fenced_prompt, new_marker
 from pytest_rageval.llm.json_reply import UnreadableReply
 from pytest_rageval.llm.model_identity import is_pinned
+from pytest_rageval.llm.model_spec import chat_model
 from pytest_rageval.model import Json, Judgement, JudgeRequest, Rubric
 from pytest_rageval.text import cut, printable
 
@@ -22,6 +24,11 @@ MOST_TOKENS = 2048
 
 LONGEST_RAW = 4_000
 """Characters of an unreadable reply that are kept, and shown to the model again."""
+
+
+def model_judge(spec: JudgeSpec) -> ModelJudge:
+    """The judge of a language model, as `chat_model` reads its spec."""
+    return ModelJudge(chat_model(f"{spec.kind}:{spec.rest}", spec.options or EndpointOptions()))
 
 
 class ModelJudge:
@@ -152,3 +159,28 @@ def _raw(exchange: Exchange) -> str:
 def _shown(exchange: Exchange) -> str:
     # No API takes an empty message.
     return _raw(exchange).strip() or "(an empty reply)"
+
+
+LONGEST_REASON = 500
+
+
+def render(rubric: Rubric, request: JudgeRequest, marker: str) -> Prompt:
+    """The rubric's prompt with marker and variables filled in, as `fenced_prompt` does it.
+
+    A variable that the request lacks is a JudgeError of kind invalid_request.
+    """
+    lacking = sorted(rubric.variables - set(request.variables))
+    if lacking:
+        raise JudgeError("invalid_request", f"rubric {rubric.name!r} reads {', '.join(lacking)}: not in the request")
+    return fenced_prompt(rubric.prompt, {name: request.variables[name] for name in rubric.variables}, marker)
+
+
+def repair_prompt(rubric: Rubric, reason: str) -> str:
+    """The one message that follows an unreadable reply: what was wrong with it, and what is asked for once more."""
+    wrong = printable(" ".join(reason.split()))[:LONGEST_REASON]
+    fields = ", ".join(reply_fields(rubric.schema))
+    return (
+        f"Your reply could not be read: {wrong}.\n"
+        "Judge as you did; only the form was wrong. Reply once more with one JSON object and nothing else: no code "
+        f"fence, no text around it. Its fields: {fields}."
+    )

@@ -13,14 +13,12 @@ from typing import Any
 
 from pytest_rageval.abstention.detector import only_declines
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.claims import share_of_claims
-from pytest_rageval.judges.lexical.terms import LONGEST_TEXT, claims_in
-from pytest_rageval.judges.nli.cross_encoder import CrossEncoder
-from pytest_rageval.judges.nli.model_files import model_files
+from pytest_rageval.judges.cross_encoder import CrossEncoder, model_files
+from pytest_rageval.judges.judge import FREE, JudgeSpec, check_rubric, share_judgement
+from pytest_rageval.judges.judging import share_of_claims
+from pytest_rageval.judges.lexical_terms import LONGEST_TEXT, claims_in
 from pytest_rageval.judges.requests import judged_text
-from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
-from pytest_rageval.text import printable
 
 SUPPORTED = 0.5
 """A claim counts as supported from this chance on."""
@@ -29,15 +27,11 @@ _BEFORE_STOP = re.compile(r" (?=[.,;:!?…])")
 PACKAGES = ("onnxruntime", "tokenizers", "huggingface_hub")
 
 
-def nli_judge(written: str, root: Path | None) -> NliJudge:
+def nli_judge(spec: JudgeSpec) -> NliJudge:
     """The judge of `nli:FOLDER` or `nli:OWNER/NAME`; SettingsError in one line where something of it is missing."""
-    missing = [package for package in PACKAGES if find_spec(package) is None]
-    try:
-        if missing:
-            raise SettingsError(f"{', '.join(missing)} is not installed; pip install 'pytest-rageval[nli]'")
-        return NliJudge(written, root)
-    except SettingsError as error:
-        raise SettingsError(*(f"judge 'nli:{printable(written)}': {problem}" for problem in error.problems)) from None
+    if missing := [package for package in PACKAGES if find_spec(package) is None]:
+        raise SettingsError(f"{', '.join(missing)} is not installed; pip install 'pytest-rageval[nli]'")
+    return NliJudge(spec.rest, spec.root)
 
 
 class NliJudge:
@@ -63,8 +57,7 @@ class NliJudge:
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """One judgement; JudgeError where the model fails."""
-        if request.rubric not in self.rubrics:
-            raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
+        check_rubric(self, request)
         started = time.perf_counter()
         variables = request.variables
         claims = _claims(judged_text(variables))
@@ -72,24 +65,17 @@ class NliJudge:
         best = await self._best(claims, passages)
         chances = [chance for chance, _ in best]
         share = _share(request.rubric, chances, has_passages=bool(passages))
-        low, high = scale = rubric_of(request).scale
-        return Judgement(
-            rubric=request.rubric,
-            scores={} if share is None else {request.rubric: round(low + share * (high - low), 4)},
-            scale=scale,
-            reasoning=_account(claims, chances, has_passages=bool(passages)),
-            supported_claims=tuple(claim for claim, chance in zip(claims, chances, strict=True) if chance >= SUPPORTED),
-            unsupported_claims=tuple(
-                claim for claim, chance in zip(claims, chances, strict=True) if chance < SUPPORTED
-            ),
-            model=self.model,
-            prompt_version=request.prompt_version,
-            tokens_in=0,
-            tokens_out=0,
-            cost_usd=0.0,
+        return share_judgement(
+            self,
+            request,
+            share,
+            _account(claims, chances, has_passages=bool(passages)),
+            [*zip(claims, chances, strict=True)],
+            SUPPORTED,
             latency_ms=round((time.perf_counter() - started) * 1000, 3),
             flags=tuple(_flags(variables)),
             extra={"evidence": evidence} if (evidence := _evidence(claims, best)) else {},
+            **FREE,
         )
 
     async def aclose(self) -> None:
