@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from fault_server import Connection, FaultServer
-from judge_server import JudgeServer
-from planted_secrets import (
+from hostile import (
     ALONE_AND_ON_A_WORKER,
     BOT_KEY,
     COOKIE,
@@ -22,6 +21,7 @@ from planted_secrets import (
     REPORTS,
     leaks,
 )
+from judge_server import JudgeServer
 from project import Project, a_case
 
 

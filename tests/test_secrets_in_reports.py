@@ -7,8 +7,8 @@ import json
 
 import pytest
 from fault_server import Connection, FaultServer
+from hostile import ALONE_AND_ON_A_WORKER, COOKIE, CORE, HEADER_KEY, REPORTS, leaks
 from judge_server import JudgeServer
-from planted_secrets import ALONE_AND_ON_A_WORKER, COOKIE, CORE, HEADER_KEY, REPORTS, leaks
 from project import Project, a_case
 
 KEY = "Wv8Yb5Nc2Qd9Xf6Zg3Hj"

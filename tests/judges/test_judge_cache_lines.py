@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from effort import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import rounds
 
 from pytest_rageval.judges.cache import cache_lines
 from pytest_rageval.judges.cache.cache_entries import Entry, add, entries, opened

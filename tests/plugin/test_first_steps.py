@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from in_process import rageval
 from judge_server import JudgeServer
-from project import SOME, Project, a_case
+from project import SOME, Project, a_case, rageval
 
 
 def test_the_latest_run_is_the_one_begun_last_whatever_its_name(project: Project):

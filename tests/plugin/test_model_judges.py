@@ -6,8 +6,7 @@ import json
 
 import pytest
 from fault_server import status
-from judge_server import JudgeServer
-from nli_models import a_model
+from judge_server import JudgeServer, a_model
 from project import SOME, Project, a_case, lines_with
 
 KEY = "rageval-judge-token-0123456789"

@@ -7,8 +7,7 @@ import warnings
 from xml.etree import ElementTree
 
 import pytest
-from in_process import as_result, run_pytest_with_neighbours
-from project import SOME, Project, a_case, lines_with
+from project import SOME, Project, a_case, as_result, lines_with, run_pytest_with_neighbours
 
 FLAKY = """
 import bot

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from in_process import rageval
-from project import SOME, Project, a_case, a_missed_case, lines_with
+from project import SOME, Project, a_case, a_missed_case, lines_with, rageval
 
 from pytest_rageval.runs.shards import Shard
 

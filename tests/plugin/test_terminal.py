@@ -8,11 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from in_process import ALONE, plain
-from kept_runs import REGISTRY, a_result
-from project import SOME, Project, a_case
+from processes import Terminal
+from project import ALONE, SOME, Project, a_case, plain
 from rich.cells import cell_len
-from terminal import Terminal
+from stored_runs import REGISTRY, a_result
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.model import CaseResult, Judgement

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from attacks import PAYLOADS
-from web_app import WebApp, allow_code, served
-from web_forms import Fields, errors_beside, sent_by
+from hostile import PAYLOADS
+from web_app import Fields, WebApp, allow_code, errors_beside, sent_by, served
 
 from pytest_rageval.text import printable
 from pytest_rageval.web.versions.agent_store import AgentStore

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from founding_documents import FOUNDING
+from project import FOUNDING
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.errors import CaseError

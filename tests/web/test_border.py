@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import Chromium
+from browser import Chromium
 from fastapi import FastAPI
-from label_project import FILE, label_project
+from labelling import FILE, label_project
 from processes import PATIENCE_S
-from web_app import TOKEN, WebApp, allow_code, served
-from web_datasets import confirm, upload
-from web_forms import errors_beside, sent_by
+from web_app import TOKEN, WebApp, allow_code, confirm, errors_beside, sent_by, served, upload
 
 from pytest_rageval.web import server
 from pytest_rageval.web.app import create_web_app

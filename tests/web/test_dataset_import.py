@@ -12,12 +12,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from attacks import PAYLOADS
-from founding_documents import FOUNDING
-from project import Project
-from web_app import WebApp, served
-from web_datasets import EVAL_SET, ONE, TWO, confirm, imported, problems_on, send, store_of, upload
-from web_forms import errors_beside, sent_by
+from hostile import PAYLOADS
+from project import FOUNDING, Project
+from web_app import (
+    EVAL_SET,
+    ONE,
+    TWO,
+    WebApp,
+    confirm,
+    errors_beside,
+    imported,
+    problems_on,
+    send,
+    sent_by,
+    served,
+    store_of,
+    upload,
+)
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.text import printable

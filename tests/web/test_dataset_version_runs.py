@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listed_runs import indexed
 from project import Project, a_case
-from web_app import WebApp, served
+from web_app import WebApp, indexed, served
 
 NOTE = "compared on 3 of 5 cases alike in both; 1 changed"
 ORIGIN = """[tool.rageval.origin]

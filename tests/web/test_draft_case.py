@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from project import Project, a_case, a_missed_case
-from resealed import change_lines
+from stored_runs import change_lines
 from web_app import WebApp, served
 
 from pytest_rageval.web.pages.case import OTHER_DRAFTS

@@ -7,8 +7,7 @@ import time
 
 import pytest
 from processes import PATIENCE_S
-from web_app import WebApp
-from web_datasets import confirm, upload
+from web_app import WebApp, confirm, upload
 
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore

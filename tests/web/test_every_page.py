@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from chromium import Chromium, OpenPage
-from hostile_site import hostile_site, pages_of
+from browser import Chromium, OpenPage
+from hostile import hostile_site, pages_of
 from web_app import WebApp, served
 
 from pytest_rageval.web.app import ROUTERS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from chromium import Chromium, OpenPage
-from hostile_site import TEXTS, hostile_site, pages_of
+from browser import Chromium, OpenPage
+from hostile import TEXTS, hostile_site, pages_of
 from web_app import WebApp, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.torture]

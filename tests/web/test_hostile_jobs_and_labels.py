@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from hostile_site import ALL, TEXTS, write_job
-from label_project import FILE, label_project
+from hostile import ALL, TEXTS, write_job
+from labelling import FILE, label_project
 from web_app import WebApp, served
 
 from pytest_rageval.model import EvalCase

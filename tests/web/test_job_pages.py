@@ -8,10 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from chromium import PATIENCE_MS, Chromium
+from browser import PATIENCE_MS, Chromium
 from processes import wait_until
-from slow_bot import an_order, ended, jobs_of, project_with_bot, under_way, until
-from web_app import served
+from web_app import an_order, ended, jobs_of, project_with_bot, served, under_way, until
 
 from pytest_rageval.web.jobs.job_files import Job
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from processes import PATIENCE_S, wait_until
-from slow_bot import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
+from web_app import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.reader import StoredRun
@@ -85,7 +85,7 @@ def test_a_run_can_be_cancelled_while_it_starts_and_only_so_many_run_at_once(
 SERVER = """
 import sys, time
 from pathlib import Path
-from slow_bot import CONFIGURATION, an_order, project_with_bot
+from web_app import CONFIGURATION, an_order, project_with_bot
 print(project_with_bot(Path(sys.argv[1])).start(an_order(200)).id, flush=True)
 time.sleep(600)
 """

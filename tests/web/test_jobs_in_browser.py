@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from chromium import Chromium
-from founding_documents import FOUNDING
-from label_project import FILE, label_project
-from slow_bot import an_order, ended, project_with_bot, until
-from web_app import WebApp, served
+from browser import Chromium
+from labelling import FILE, label_project
+from project import FOUNDING
+from web_app import WebApp, an_order, ended, project_with_bot, served, until
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.web.versions.agent import Agent

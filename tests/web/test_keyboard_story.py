@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Chromium
-from keyboard_user import KeyboardUser
+from browser import Chromium, KeyboardUser
 from web_app import WebApp, served
 
 from pytest_rageval.web.versions.dataset_store import DatasetStore

@@ -12,9 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from founding_documents import FOUNDING
-from slow_bot import ended, jobs_of, until
-from web_app import WebApp, allow_code, served
+from project import FOUNDING
+from web_app import WebApp, allow_code, ended, jobs_of, served, until
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.runs.disk.reader import StoredRun

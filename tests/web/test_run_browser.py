@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from attacks import PAYLOADS, hostile_run
 from axe_playwright_python.sync_playwright import Axe
-from chromium import Chromium, OpenPage
-from page_states import some_cases, store_fallen
+from browser import Chromium, OpenPage
+from hostile import PAYLOADS, hostile_run
+from stored_runs import some_cases, store_fallen
 from web_app import WebApp, served
 
 from pytest_rageval.text import printable

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kept_runs import a_result, a_run, an_error, at, rewrite
-from page_states import some_cases, store_full
 from processes import PATIENCE_S
+from stored_runs import a_result, a_run, an_error, at, rewrite, some_cases, store_full
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.lock import take_lock

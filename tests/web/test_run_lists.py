@@ -10,11 +10,9 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from attacks import PAYLOADS
-from kept_runs import a_result, a_run
-from listed_runs import indexed, origin, store_project
-from page_states import some_cases, store_full
-from web_app import WebApp, served
+from hostile import PAYLOADS
+from stored_runs import a_result, a_run, origin, some_cases, store_full, store_project
+from web_app import WebApp, indexed, served
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.lock import take_lock

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from chromium import Chromium
-from listed_runs import indexed, store_project
-from web_app import WebApp, served
+from browser import Chromium
+from stored_runs import store_project
+from web_app import WebApp, indexed, served
 
 from pytest_rageval.io.lock import take_lock
 from pytest_rageval.runs.disk.reader import StoredRun

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from attacks import PAYLOADS, hostile_run
+from hostile import PAYLOADS, hostile_run
 from processes import PATIENCE_S, wait_until
 from project import SOME, Project, a_case
 from web_app import WebApp, served

@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 
 import pytest
-from hostile_site import ALL
-from listed_runs import indexed, store_project
-from web_app import WebApp, served
+from hostile import ALL
+from stored_runs import store_project
+from web_app import WebApp, indexed, served
 
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore

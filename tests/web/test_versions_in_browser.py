@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Chromium, OpenPage
+from browser import Chromium, OpenPage
 from web_app import WebApp, served
 
 from pytest_rageval.web.versions.agent_store import AgentStore
