@@ -159,19 +159,15 @@ def test_its_markdown_is_of_the_page_of_the_run_with_what_was_before(told: Proje
     assert shown.rstrip() == case_markdown(view).rstrip()
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "json"])
-def test_hostile_texts_stay_text(project: Project, form: str):
+def test_hostile_texts_stay_in_their_fence(project: Project):
     payload = "\x1b[31m\u202e ``` </pre><script>alert(1)</script> ::error::x"
     project.write("evil.py", f"def answer(q):\n    return {{'answer': {payload!r}}}\n")
     project.configure('target = "evil:answer"')
     project.cases([a_missed_case("evil", question=payload, gold={"answer": payload})])
     project.run()
-    shown = project.rageval("explain", "latest", "evil", "--format", form).stdout.str()
-    assert "\x1b[31m" not in shown
-    assert "\u202e" not in shown
-    assert "<script>alert(1)</script>" in shown
-    if form == "markdown":
-        assert "````text" in shown
+    shown = project.rageval("explain", "latest", "evil", "--format", "markdown").stdout.str()
+    assert not {"\x1b", "\u202e"} & {*shown}
+    assert "````text" in shown
 
 
 @pytest.mark.parametrize("width", [60, 80])

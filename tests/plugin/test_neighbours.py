@@ -18,13 +18,11 @@ def answer(question):
         raise ConnectionError("just this once")
     return bot.answer(question)
 """
-OF_THE_PROCESS = {"--timeout", "--cov", "no:terminal", "--force-sugar"}
-"""These act on the process, or are in the way of the session around them."""
 
 
 def run_with(project: Project, *arguments: str) -> pytest.RunResult:
-    """Run with all plugins of this environment but those that cost start-up time and mean nothing here."""
-    if OF_THE_PROCESS & {argument.partition("=")[0] for argument in arguments}:
+    """Run with all plugins of this environment but one that costs start-up time and means nothing here."""
+    if "no:terminal" in arguments:  # which the session around it needs
         return project.process(sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", *arguments)
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # theirs, of settings
         return as_result(run_pytest_with_neighbours(project.path, "-p", "no:hypothesispytest", *arguments))
@@ -49,14 +47,10 @@ def test_a_rerun_asks_again_and_the_last_attempt_counts(project: Project):
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(["--timeout=60"], marks=pytest.mark.child_process),
-        pytest.param(["--cov=bot"], marks=pytest.mark.child_process),
-        ["-p", "randomly"],
         ["--asyncio-mode=auto"],
         ["--doctest-modules"],
         ["--import-mode=importlib"],
         ["-p", "no:cacheprovider"],
-        ["--count=1"],
         pytest.param(["-p", "no:terminal"], marks=pytest.mark.child_process),
     ],
 )
@@ -68,13 +62,6 @@ def test_a_neighbour_changes_nothing(project: Project, arguments: list[str]):
     assert result.ret == 0
     assert set(project.outcomes().values()) == {"passed"}
     assert len(project.outcomes()) == 4
-
-
-@pytest.mark.child_process
-def test_sugar_shows_cases(project: Project):
-    pytest.importorskip("pytest_sugar")
-    project.cases(SOME)
-    assert run_with(project, "-p", "sugar", "--force-sugar").ret == 0
 
 
 ON_EACH = [

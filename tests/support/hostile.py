@@ -290,7 +290,6 @@ REPORTS = [
     "--self-contained-html",
     "--rageval-store-full-text",
 ]
-ALONE_AND_ON_A_WORKER = pytest.mark.parametrize("how", [[], ["-n", "1"]], ids=["alone", "worker"])
 
 
 def leaks(project: Project, *results: pytest.RunResult, traces: Sequence[str] = TRACES) -> list[str]:

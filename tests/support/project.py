@@ -26,6 +26,8 @@ from pytest_rageval.cli.main import main
 from pytest_rageval.cli.main import rageval as every_command
 from pytest_rageval.errors import RagevalError
 
+ALONE_AND_WITH_WORKERS = pytest.mark.parametrize("how", [[], ["-n", "1"]], ids=["alone", "with workers"])
+ASSERT_GATES = "rageval.evaluate(eval_case).assert_gates()"
 PLAIN = ("-p", "rageval", "-p", "xdist")
 """Our plugin and its workers. What else lives in this environment costs each process 0.2 s; test_neighbours has it."""
 ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
@@ -195,6 +197,12 @@ class ProjectFolder:
     def cases(self, cases: Iterable[Mapping[str, Any]], name: str = "evalcases/a.jsonl") -> Path:
         return self.write(name, "".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases))
 
+    def own_test(self, cases: str, body: str, name: str = "test_own.py", select: str | None = None) -> None:
+        """Write a test of the project's own over a case file; `body`: what it does with each case."""
+        lines = "\n".join(f"    {line}" for line in body.splitlines())
+        mark = f"@pytest.mark.rageval({cases!r}, select={select!r})\n"
+        self.write(name, f"import pytest\n{mark}def test_own(eval_case, rageval):\n{lines}\n")
+
     def configure(self, table: str, extra: str = "") -> None:
         self.write("pyproject.toml", f"[tool.rageval]\n{table}\n{extra}")
 
@@ -247,14 +255,24 @@ class Project(ProjectFolder):
 
     def records(self) -> dict[str, dict[str, Any]]:
         """The last run's results.jsonl by case id."""
-        # Not splitlines(): texts may hold what it, too, takes for the end of a line.
-        lines = (self.runs[-1] / "results.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")
-        records = [json.loads(line) for line in lines]
+        records = self.results()
         assert len({record["case_key"] for record in records}) == len(records), "a case was recorded twice"
         return {record["test_case_id"]: record for record in records}
 
+    def results(self, run_id: str = "") -> list[dict[str, Any]]:
+        """The lines of results.jsonl of a run, else of the last one."""
+        # Not splitlines(): texts may hold what it, too, takes for the end of a line.
+        run = self.path / "reports" / "runs" / run_id if run_id else self.runs[-1]
+        return [json.loads(line) for line in (run / "results.jsonl").read_text("utf-8").rstrip("\n").split("\n")]
+
     def outcomes(self) -> dict[str, str]:
         return {id: record["outcome"] for id, record in self.records().items()}
+
+    def config(self) -> dict[str, Any]:
+        """The config.json of the run that was begun last."""
+        run = max(self.runs, key=lambda run: run.stat().st_mtime_ns)
+        config: dict[str, Any] = json.loads((run / "config.json").read_text(encoding="utf-8"))
+        return config
 
     def metrics(self) -> dict[str, Any]:
         """The last run's metrics.json."""
