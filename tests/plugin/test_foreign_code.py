@@ -8,6 +8,8 @@ import warnings
 import pytest
 from project import SOME, Project, a_case, lines_with
 
+from pytest_rageval.config.settings import Settings
+
 OWN_TARGET = """
 import pytest
 class Target:
@@ -84,21 +86,20 @@ def test_a_run_of_which_all_setups_are_xfailed_is_not_green(project: Project, co
     assert lines_with(result, "no case was examined, all 2 were skipped, or xfailed before a gate had looked")
 
 
-def test_a_target_that_never_answers_is_a_time_out(project: Project):
+def test_a_target_that_never_answers_is_a_time_out(project: Project, monkeypatch: pytest.MonkeyPatch):
     project.cases(SOME[:1])
+    monkeypatch.setattr(Settings, "longest_call", 0.3)  # without the 10 s beside the time-out
     project.write("conftest.py", OWN_TARGET.format(body="import asyncio; await asyncio.sleep(3600)"))
-    project.configure("timeout = 0.2\nretries = 0")
-    project.write("sooner.py", "")
     result = project.run()
     result.assert_outcomes(errors=1)
-    assert lines_with(result, "timeout: no answer within 10.2 s")
+    assert lines_with(result, "timeout: no answer within 0.3 s")
 
 
 @pytest.mark.child_process
 def test_an_async_target_that_blocks_the_loop_is_said_and_the_run_ends(project: Project):
     project.cases(SOME[:1])
-    project.write("conftest.py", OWN_TARGET.format(body="import time; time.sleep(3600)"))
-    project.configure("timeout = 0.2\nretries = 0")
+    impatient = "from pytest_rageval.config.settings import Settings\nSettings.longest_call = 0.3\n"
+    project.write("conftest.py", impatient + OWN_TARGET.format(body="import time; time.sleep(3600)"))
     result = project.run_process("--timeout", "90")  # its thread sleeps on
     result.assert_outcomes(errors=1)
     assert lines_with(result, "blocks the event loop")

@@ -7,13 +7,11 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from browser import Chromium
 from stored_runs import store_project
 from web_app import WebApp, indexed, served
 
 from pytest_rageval.io.lock import take_lock
-from pytest_rageval.runs.disk.reader import StoredRun
 
 pytestmark = pytest.mark.browser
 MOST_SHIFT = 0.01
@@ -35,37 +33,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     with served(root) as app:
         indexed(app)
         yield app
-
-
-def addresses(app: WebApp) -> list[str]:
-    cases = StoredRun(app.settings.reports / "runs/shop-0").config["dataset_hash"]
-    return ["/", "/runs", "/runs?state=unreadable", "/compare", "/compare?a=shop-0&b=shop-2",
-            f"/history?dataset={cases}", f"/history?dataset={cases}&metric=mrr"]  # fmt: skip
-
-
-TORTURE = pytest.mark.torture
-
-
-@pytest.mark.parametrize(
-    ("scheme", "width"),
-    [
-        ("light", 1280),
-        ("dark", 320),
-        pytest.param("dark", 1280, marks=TORTURE),
-        pytest.param("light", 320, marks=TORTURE),
-    ],
-)
-def test_lists_are_accessible_and_as_wide_as_the_window(chromium: Chromium, app: WebApp, scheme: str, width: int):
-    with chromium.page(width=width, color_scheme=scheme) as page:
-        for address in addresses(app):
-            page.goto(app.address + address)
-            found = Axe().run(page).response["violations"]
-            serious = {rule["id"]: [node["html"][:120] for node in rule["nodes"]][:3] for rule in found
-                       if rule["impact"] in ("serious", "critical")}  # fmt: skip
-            assert serious == {}, address
-            assert page.evaluate("document.documentElement.scrollWidth") == width, address
-        assert page.problems == []
-        assert all(address.startswith(app.address) for address in page.requests)
 
 
 def test_a_filter_narrows_the_list_in_place_and_back_and_reload_keep_it(chromium: Chromium, app: WebApp):
@@ -98,14 +65,6 @@ def test_two_runs_are_compared_by_keyboard_alone(chromium: Chromium, app: WebApp
         page.wait_for_selector("#case-list")
         assert page.evaluate("location.search") == "?a=shop-1&b=shop-2"
         assert page.problems == []
-
-
-def test_lists_work_without_scripts(chromium: Chromium, app: WebApp):
-    with chromium.page(java_script_enabled=False) as page:
-        page.goto(app.address + "/")
-        page.select_option("select[name=agent]", "faq-bot")
-        page.click("form.filters button")
-        assert page.locator("#run-list td.id").count() == 1
 
 
 def test_the_card_of_a_run_goes_on_asking_until_it_ends_and_moves_nothing(chromium: Chromium, app: WebApp):
