@@ -84,9 +84,7 @@ ON_EACH = [
 
 
 @pytest.mark.child_process
-@pytest.mark.parametrize(
-    "how", [(), pytest.param(("-n", "2"), marks=pytest.mark.torture)], ids=["alone", "workers"]
-)
+@pytest.mark.parametrize("how", [(), pytest.param(("-n", "2"), marks=pytest.mark.torture)], ids=["alone", "workers"])
 @pytest.mark.parametrize(("module", "arguments"), ON_EACH, ids=[module for module, _ in ON_EACH])
 def test_each_neighbour_sees_one_pass_one_failure_and_one_error(
     project: Project, module: str, arguments: list[str], how: tuple[str, ...]
