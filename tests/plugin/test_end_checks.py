@@ -68,7 +68,9 @@ def test_a_part_of_the_cases_is_partial_and_fails_no_gate_of_the_run(project: Pr
     result = project.run("-k", "one", "--rageval-gate", "run key_fact_recall >= 0.5")
     assert result.ret == 0
     assert project.metrics()["partial"] is True
-    assert failing_checks(project.run("--rageval-gate", "run key_fact_recall >= 0.5")) == ["key_fact_recall"]
+    result = project.run("--rageval-gate", "run key_fact_recall >= 0.5")
+    assert failing_checks(result) == ["key_fact_recall"]
+    assert lines_with(result, "key_fact_recall has no value in this run")
 
 
 @pytest.mark.parametrize("how", [[], ["-n", "2"], ["--rageval-dry-run"]])
