@@ -243,3 +243,11 @@ def test_a_blank_gold_answer_is_a_problem_of_its_file(project: Project):
     assert result.ret == pytest.ExitCode.INTERRUPTED
     for n in range(len(BLANK)):
         result.stdout.fnmatch_lines([f"evalcases/a.jsonl:{n + 1}:*q{n}*is blank*"])
+
+
+def test_a_gate_that_cannot_be_read_is_not_called_a_wrong_list(project: Project):
+    project.cases(SOME)
+    project.configure('target = "bot:answer"', '[tool.rageval.gates]\ncases = []\ncase = ["mrr >= 0.1"]')
+    result = project.run()
+    result.stderr.fnmatch_lines(["*gates.cases is not a known key; did you mean 'case'?*"])
+    assert "valid tuple" not in "\n".join(result.errlines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from judge_server import JudgeServer
 from project import Project, a_case, a_missed_case
 from rich.cells import cell_len
 
@@ -177,3 +178,13 @@ def test_no_table_is_wider_than_the_terminal(explained, monkeypatch: pytest.Monk
     assert [line for line in lines if cell_len(line) > width] == []
     text = " ".join(" ".join(lines).split())
     assert "no support groups, and the category is neither multi_hop nor synthesis: recall_all@5" in text
+
+
+def test_an_explained_judge_error_still_shows_what_was_asked_and_came(project: Project):
+    project.cases([a_case("boil")])
+    with JudgeServer("5 out of 5!") as server:
+        project.run("--rageval-judge", f"openai:judge@{server.url}").assert_outcomes(errors=1)
+    shown = project.rageval("explain", "latest", "boil").stdout.str()
+    assert "What is the boiling point of water?" in shown
+    assert "Water boils at 100 degrees at sea level." in shown
+    assert "notes/water.md > # Water > ## Boiling" in shown

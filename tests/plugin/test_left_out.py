@@ -162,3 +162,9 @@ def test_a_plugin_that_runs_each_test_twice_leaves_one_line_a_case(project: Proj
     project.run(*how).assert_outcomes(passed=4)
     assert sorted(recorded(project)) == [("evalcases/a.jsonl::again", 0), ("evalcases/a.jsonl::boil", 0)]
     assert project.metrics()["total_tests"] == 2
+
+
+def test_a_project_without_a_case_file_is_told_where_they_are_looked_for(project: Project):
+    result = project.run()
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["rageval: no file holds cases: nothing matches evalcases/[*][*]/[*].jsonl, *"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from processes import ending, kill, wait_until
-from project import Project, a_case, a_missed_case
+from project import SOME, Project, a_case, a_missed_case
 
 COUNTING_BOT = """
 import asyncio, bot, os
@@ -152,3 +152,10 @@ def test_a_session_without_a_chosen_case_leaves_no_run(counting: Project):
     counting.write("test_own.py", "def test_own(): pass\n")
     counting.run("-n", "1", "-k", "test_own").assert_outcomes(passed=1)
     assert not counting.runs
+
+
+def test_a_run_that_is_resumed_says_what_it_had(project: Project):
+    project.cases(SOME)
+    project.run("-k", "boil", "--rageval-run-id", "half")
+    result = project.run("--rageval-resume", "half")
+    result.stdout.fnmatch_lines(["resumed half: 1 results were there already"])

@@ -321,3 +321,18 @@ def last_lines(shown: str) -> str:
                 at, text = at + 1, text[1:]
         rows.append("".join(cells[place] for place in sorted(cells)))
     return "\n".join(rows)
+
+
+def test_the_overall_score_of_a_broken_run_says_what_it_is_of(project: Project):
+    project.write("breaking.py", "import bot\ndef answer(q):\n    assert 'boil' not in q\n    return bot.answer(q)\n")
+    project.configure('target = "breaking:answer"')
+    project.cases(SOME)
+    project.run().stdout.fnmatch_lines(["4 cases: 3 passed, 1 error · overall * of the 3 without errors"])
+
+
+def test_the_latest_run_is_the_one_begun_last_whatever_its_name(project: Project):
+    project.cases(SOME[:1])
+    for name in ("zebra", "apple"):
+        project.run("--rageval-run-id", name).assert_outcomes(passed=1)
+    assert "apple" in project.rageval("runs", "show", "latest").outlines[0]
+    assert "zebra" in project.rageval("runs", "show", "latest~1").outlines[0]
