@@ -33,7 +33,7 @@ BOT = "def answer(question):\n    return 'at 100 degrees'\n"
 def tests(session: nox.Session) -> None:
     """All tests, on each Python that is installed."""
     session.install("--editable", ".[dev]")
-    session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "auto", "--maxprocesses", "4"]))
+    session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "4", "--dist", "worksteal"]))
 
 
 @nox.session(python=PYTHONS[0])
@@ -63,7 +63,7 @@ def neighbours(session: nox.Session) -> None:
 def newest(session: nox.Session) -> None:
     """All tests with the newest release of everything, dependencies of dependencies included."""
     session.install("--upgrade", "--upgrade-strategy", "eager", "--editable", ".[dev]")
-    session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "auto", "--maxprocesses", "4"]))
+    session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "4", "--dist", "worksteal"]))
 
 
 @nox.session(python=PYTHONS)
